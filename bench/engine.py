@@ -30,10 +30,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench.limits import flush_ms
 from bench.workloads import chain, loop
 from noetl.cli.runtime.runner import fast_loop, tune_gc
-from noetl.dsl.normalize import normalize
-from noetl.dsl.parse import parse
-from noetl.dsl.pin import pinned
-from noetl.engine.evolve import fold
+from noetl.dsl.reading.parse import parse
+from noetl.dsl.tree.normalize import normalize
+from noetl.dsl.tree.pin import pinned
+from noetl.engine.state.evolve import fold
 from noetl.model.ids import snowflake
 from noetl.model.messages import Start
 from noetl.settings import Settings

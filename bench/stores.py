@@ -24,10 +24,10 @@ from noetl.model.events import Event
 from noetl.model.ids import event_id, snowflake
 from noetl.model.work import WorkItem
 from noetl.ports import Claim, Commit
-from noetl.stores.memory import MemoryStore
-from noetl.stores.postgres import PostgresStore
-from noetl.stores.postgres_database import connect
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.memory.store import MemoryStore
+from noetl.stores.postgres.database import connect
+from noetl.stores.postgres.store import PostgresStore
+from noetl.stores.sqlite.store import SqliteStore
 
 EVENTS, WIDE = 6, 100
 NOW = int(time.time() * 1000)

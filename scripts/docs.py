@@ -23,21 +23,21 @@ from bench.results import Results
 from noetl.cli.app import COMMANDS, build
 from noetl.cli.runtime.runner import EXIT_CODES, WAITING
 from noetl.configuration import knobs
-from noetl.dsl.draw.data import SHAPE
+from noetl.dsl.analysis.scopes import SCOPES
+from noetl.dsl.draw.render.graph_json import SHAPE
+from noetl.dsl.explain.field_paths import levels_of, places
 from noetl.dsl.explain.pages import kind_page, level_page, meanings, rule_page, scope_page, text
-from noetl.dsl.explain.places import levels_of, places
 from noetl.dsl.explain.topics import METHODS
-from noetl.dsl.explain.words import listed
+from noetl.dsl.explain.wording import listed
 from noetl.dsl.grammar import LEVELS
-from noetl.dsl.kinds import Kind
+from noetl.dsl.grammar.kinds import Kind
+from noetl.dsl.grammar.types import Field
 from noetl.dsl.rules import RULES
-from noetl.dsl.scopes import SCOPES
-from noetl.dsl.types import Field
 from noetl.expr import FILTERS, FUNCTIONS, TESTS, Callee
 from noetl.model.errors import InvalidInput
 from noetl.model.events import EVENT_TYPES, Event
 from noetl.settings import VARIABLES
-from noetl.testing.cases.levels import LEVELS as TEST_LEVELS
+from noetl.testing.cases.files.levels import LEVELS as TEST_LEVELS
 from noetl.tools import MODULES
 from noetl.wiring import language_kinds
 

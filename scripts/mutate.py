@@ -1,8 +1,8 @@
 """Mutate one rule of a module at a time and list the mutants that no test kills.
 
-    python scripts/mutate.py src/noetl/engine/join.py                      every mutant of a module
+    python scripts/mutate.py src/noetl/engine/routing/join.py                      every mutant of a module
     python scripts/mutate.py src/noetl/engine/*.py --most 100 --seed 7     a random hundred
-    python scripts/mutate.py src/noetl/engine/join.py --only 120:          those from line 120 on
+    python scripts/mutate.py src/noetl/engine/routing/join.py --only 120:          those from line 120 on
 
 The tests are collected and traced once. For every mutant a forked process swaps the code of its functions and runs the
 tests that execute that line, until one fails. No file is changed. A surviving mutant is a rule without a test, or code

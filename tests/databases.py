@@ -11,7 +11,7 @@ from functools import cache
 
 import psycopg
 
-from noetl.stores.queries import migrations
+from noetl.stores.common.queries import migrations
 from tests.services import postgres_server
 
 _TABLES = (

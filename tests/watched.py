@@ -8,10 +8,10 @@ from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from noetl.stores.database import Database
-from noetl.stores.postgres import PostgresStore
-from noetl.stores.postgres_database import PostgresDatabase
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.postgres.database import PostgresDatabase
+from noetl.stores.postgres.store import PostgresStore
+from noetl.stores.sqlite.database import Database
+from noetl.stores.sqlite.store import SqliteStore
 from noetl.testing.virtual_time import threads
 
 Result = TypeVar("Result")

@@ -15,10 +15,10 @@ from msgspec import Struct
 
 from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.grammar import LEVELS
-from noetl.dsl.nodes import ListNode, MapNode, Node, Scalar
-from noetl.dsl.parse import parse
-from noetl.dsl.types import Choice, Field, Flag, LevelOf, ListOf, Number, OneOf, Type
-from noetl.engine.writes import put
+from noetl.dsl.grammar.types import Choice, Field, Flag, LevelOf, ListOf, Number, OneOf, Type
+from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Scalar
+from noetl.dsl.reading.parse import parse
+from noetl.engine.state.writes import put
 from noetl.model.errors import InvalidInput
 from noetl.settings import CONFIG, CREDENTIAL, VARIABLES, config_file
 

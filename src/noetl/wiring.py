@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from time import time
 from typing import TYPE_CHECKING, Any, Protocol
 
-from noetl.dsl.kinds import Kinds
+from noetl.dsl.grammar.kinds import Kinds
 from noetl.model.errors import InvalidInput
 from noetl.ports import (
     AuditTrail,
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
 
     from noetl.model.events import Event
     from noetl.ports.outbox import Outbox, OutboxIn
-    from noetl.server.collector import Collector
-    from noetl.server.control import LocalControl
-    from noetl.server.credentials import Vault
-    from noetl.server.rebuild import Rebuild
-    from noetl.server.relay import Relay
+    from noetl.server.auth.vault import Vault
+    from noetl.server.background.outbox_relay import Relay
+    from noetl.server.background.rebuild import Rebuild
+    from noetl.server.background.result_gc import Collector
+    from noetl.server.control_plane import LocalControl
     from noetl.server.services import Services
-    from noetl.stores.postgres_admin import PostgresAdmin
-    from noetl.worker.children import ChildPool
-    from noetl.worker.context import WorkerResources
-    from noetl.worker.egress import Egress
+    from noetl.stores.postgres.admin import PostgresAdmin
+    from noetl.worker.context.tool_context import WorkerResources
+    from noetl.worker.http.egress import Egress
+    from noetl.worker.processes.children import ChildPool
 
 _GRACE_MS = 86_400_000  # minimum age of unreferenced results before they are removed
 
@@ -96,10 +96,10 @@ def cannot_run(names: Iterable[str]) -> tuple[str, ...]:
 def open_store(settings: Settings) -> Store:
     """Open the store of the settings; create it if it does not exist."""
     if settings.database:
-        from noetl.stores.postgres import PostgresStore
+        from noetl.stores.postgres.store import PostgresStore
 
         return PostgresStore(settings.database)
-    from noetl.stores.sqlite import SqliteStore
+    from noetl.stores.sqlite.store import SqliteStore
 
     try:
         settings.store.parent.mkdir(parents=True, exist_ok=True)
@@ -113,10 +113,10 @@ def open_store(settings: Settings) -> Store:
 
 def open_team(store: Store) -> Team:
     """Return workers, tokens, credentials and the audit trail of a store."""
-    from noetl.stores.postgres import PostgresStore
-    from noetl.stores.sqlite import SqliteStore
-    from noetl.stores.team_postgres import PostgresTeam
-    from noetl.stores.team_sqlite import SqliteTeam
+    from noetl.stores.postgres.store import PostgresStore
+    from noetl.stores.postgres.team import PostgresTeam
+    from noetl.stores.sqlite.store import SqliteStore
+    from noetl.stores.sqlite.team import SqliteTeam
 
     if isinstance(store, PostgresStore):
         return PostgresTeam(store.database)
@@ -127,8 +127,8 @@ def open_team(store: Store) -> Team:
 
 def open_rebuild(store: Store) -> Rebuild:
     """Return the rebuild of a store's projections from its log."""
-    from noetl.server.plans import PlanCache
-    from noetl.server.rebuild import Rebuild
+    from noetl.server.background.rebuild import Rebuild
+    from noetl.server.cache.plan_cache import PlanCache
 
     return Rebuild(store, open_upkeep(store), PlanCache(store))
 
@@ -148,12 +148,12 @@ def open_blobs(settings: Settings, store: Store) -> BlobStore:
     files: dict[str, BlobStore] = {"file": FileBlobs(settings.blobs)}
     if settings.database:
         from noetl.blobs.postgres import PostgresBlobs
-        from noetl.stores.postgres import PostgresStore
+        from noetl.stores.postgres.store import PostgresStore
 
         if isinstance(store, PostgresStore):
             return ShelvedBlobs({"db": PostgresBlobs(store.database), **files})
     from noetl.blobs.database import DatabaseBlobs
-    from noetl.stores.sqlite import SqliteStore
+    from noetl.stores.sqlite.store import SqliteStore
 
     if isinstance(store, SqliteStore):
         return ShelvedBlobs({"db": DatabaseBlobs(store.database), **files})
@@ -162,8 +162,8 @@ def open_blobs(settings: Settings, store: Store) -> BlobStore:
 
 def open_collector(settings: Settings, store: Store) -> Collector:
     """Return the garbage collector of stored results."""
-    from noetl.engine.collect import Terms
-    from noetl.server.collector import Collector
+    from noetl.engine.queries.result_gc import Terms
+    from noetl.server.background.result_gc import Collector
 
     terms = Terms(settings.result_days * 86_400_000, _GRACE_MS)
     return Collector(store, open_blobs(settings, store), SystemClock(), terms, settings.collect_s)
@@ -180,14 +180,14 @@ def open_doorbell(settings: Settings) -> Doorbell | None:
 
 def database_admin(url: str) -> PostgresAdmin:
     """Return the administration of a PostgreSQL database."""
-    from noetl.stores.postgres_admin import PostgresAdmin
+    from noetl.stores.postgres.admin import PostgresAdmin
 
     return PostgresAdmin(url)
 
 
 def archived(place: Path, execution_id: str) -> list[Event]:
     """Return the log of an execution from an archive."""
-    from noetl.stores.archive import read_archive
+    from noetl.stores.postgres.archive import read_archive
 
     return read_archive(place, execution_id)
 
@@ -213,7 +213,7 @@ class Embedded:
     def relaying(self) -> AbstractAsyncContextManager[Relay]:
         """Open the relay that delivers outbox messages."""
         from noetl.wiring_outbox import relaying
-        from noetl.worker.web import HttpClient
+        from noetl.worker.http.clients import HttpClient
 
         client = HttpClient(egress_rules(self.settings))
         return relaying(self.settings, self.store, SystemClock(), kinds(), client, self.credential)
@@ -255,9 +255,9 @@ async def equipped(
     outbox: Callable[[], OutboxIn],
 ) -> AsyncIterator[WorkerResources]:
     """Open what the tasks of a worker share. `layer` is the server's, read for each task."""
-    from noetl.worker.context import WorkerResources
-    from noetl.worker.results import StoredResults
-    from noetl.worker.web import HttpClient
+    from noetl.worker.context.tool_context import WorkerResources
+    from noetl.worker.http.clients import HttpClient
+    from noetl.worker.steps.results import StoredResults
 
     client, clock = HttpClient(egress_rules(settings)), SystemClock()
     shared = WorkerResources(
@@ -284,7 +284,7 @@ async def equipped(
 @asynccontextmanager
 async def child_processes(settings: Settings) -> AsyncIterator[ChildPool]:
     """Open the child processes of a worker; close them on exit."""
-    from noetl.worker.children import ChildPool
+    from noetl.worker.processes.children import ChildPool
 
     children = ChildPool(**_confinement(settings))
     try:
@@ -296,8 +296,8 @@ async def child_processes(settings: Settings) -> AsyncIterator[ChildPool]:
 @asynccontextmanager
 async def embedded(settings: Settings) -> AsyncIterator[Embedded]:
     """Run the control plane on the store of the settings."""
-    from noetl.server.control import LocalControl
-    from noetl.server.tending import tended
+    from noetl.server.background.maintenance import tended
+    from noetl.server.control_plane import LocalControl
 
     store = open_store(settings)
     try:
@@ -324,13 +324,13 @@ async def embedded(settings: Settings) -> AsyncIterator[Embedded]:
 async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[tuple[Services, Embedded]]:
     """Run the services of a server, from which its HTTP application is built."""
     from noetl.server.app import running
-    from noetl.server.auth import Gate, is_loopback, needs_token
-    from noetl.server.credentials import stored_credentials
-    from noetl.server.handouts import WorkerRegistry
-    from noetl.server.lookups import CatalogLookup
-    from noetl.server.metrics import Metrics
-    from noetl.server.reading import Reader
+    from noetl.server.auth.gate import Gate, is_loopback, needs_token
+    from noetl.server.auth.vault import stored_credentials
+    from noetl.server.cache.catalog_lookup import CatalogLookup
+    from noetl.server.feeds.reader import Reader
+    from noetl.server.metrics.server_metrics import Metrics
     from noetl.server.services import Bounds, Services
+    from noetl.server.workers.registry import WorkerRegistry
 
     clock = SystemClock()
     async with embedded(settings) as app:
@@ -368,7 +368,7 @@ def _vault(settings: Settings, server: ServerSettings) -> Vault | None:
 
     Servers that share a database must share a key, so there it must be configured.
     """
-    from noetl.server.credentials import Vault, keys_of, vault_beside
+    from noetl.server.auth.vault import Vault, keys_of, vault_beside
 
     if server.key:
         return Vault(keys_of(server.key))
@@ -389,6 +389,6 @@ def egress_rules(settings: Settings) -> Egress | None:
     """Return the egress rules of HTTP requests, or None if all hosts are allowed."""
     if not settings.egress_allow and not settings.egress_deny and settings.egress_private:
         return None
-    from noetl.worker.egress import Egress
+    from noetl.worker.http.egress import Egress
 
     return Egress(settings.egress_allow, settings.egress_deny, settings.egress_private)

@@ -1,7 +1,7 @@
 """Composition root of the outbox: the table of a store, the relay, and the delivery to each target.
 
 The `http` tool delivers `http` messages, with its timeouts, credentials and limits. A package adds a target as a coroutine
-function in the entry point group `noetl.outbox`, which takes the message and the `ToolContext` and returns an outcome. Tested in tests/acceptance/admin/test_outbox_cli.py and tests/unit/server/test_relay.py.
+function in the entry point group `noetl.outbox`, which takes the message and the `ToolContext` and returns an outcome. Tested in tests/acceptance/admin/test_outbox_cli.py and tests/unit/server/background/test_outbox_relay.py.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from importlib.metadata import entry_points
 from typing import Any, cast
 from urllib.parse import quote
 
-from noetl.dsl.kinds import Kinds
-from noetl.engine.actions import RunTask
-from noetl.engine.retry import Schedule
-from noetl.engine.run_info import RunInfo
+from noetl.dsl.grammar.kinds import Kinds
+from noetl.engine.tasks.actions import RunTask
+from noetl.engine.tasks.retry import Schedule
+from noetl.engine.tasks.run_info import RunInfo
 from noetl.model.errors import InvalidInput
 from noetl.model.outcome import Outcome, failed
 from noetl.ports import Clock, ToolContext, Tools
 from noetl.ports.letters import DeadLetters
 from noetl.ports.outbox import Outbox, OutboxMessage
 from noetl.ports.work import run_tool
-from noetl.server.letter_topic import LetterTopic
-from noetl.server.relay import Relay
+from noetl.server.background.dead_letter_topic import LetterTopic
+from noetl.server.background.outbox_relay import Relay
 from noetl.settings import OutboxSettings, Settings
-from noetl.worker.context import Alone, TaskContext, WorkerResources
-from noetl.worker.web import HttpClient
+from noetl.worker.context.tool_context import Alone, TaskContext, WorkerResources
+from noetl.worker.http.clients import HttpClient
 
 GROUP = "noetl.outbox"
 Target = Callable[[OutboxMessage, ToolContext], Awaitable[Outcome]]
@@ -36,10 +36,10 @@ Target = Callable[[OutboxMessage, ToolContext], Awaitable[Outcome]]
 
 def open_outbox(store: object) -> Outbox:
     """Return the outbox of a store."""
-    from noetl.stores.outbox_postgres import PostgresOutbox
-    from noetl.stores.outbox_sqlite import SqliteOutbox
-    from noetl.stores.postgres import PostgresStore
-    from noetl.stores.sqlite import SqliteStore
+    from noetl.stores.postgres.outbox import PostgresOutbox
+    from noetl.stores.postgres.store import PostgresStore
+    from noetl.stores.sqlite.outbox import SqliteOutbox
+    from noetl.stores.sqlite.store import SqliteStore
 
     if isinstance(store, PostgresStore):
         return PostgresOutbox(store.database)

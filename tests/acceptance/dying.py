@@ -15,7 +15,7 @@ from typing import Any
 from noetl.cli import main
 from noetl.model.messages import Ending, Row
 from noetl.model.work import Lease
-from noetl.worker.reporter import Reporter
+from noetl.worker.steps.reporter import Reporter
 
 POINTS = ("before_record", "before_commit", "after_commit", "after_work")
 _record, _end, _flush = Reporter.record, Reporter.end, Reporter.flush

@@ -11,7 +11,7 @@ import pytest
 
 from noetl.cli.clictl import modern
 from tests.acceptance.run import noetl
-from tests.server.test_dead_letters import loop
+from tests.server.api.test_dlq import loop
 
 ROOT = Path(__file__).parents[2]
 

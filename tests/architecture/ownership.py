@@ -30,17 +30,17 @@ NAMEDTUPLE = {"_asdict", "_fields", "_make", "_replace"}  # public, in spite of 
 DOCUMENTED = {"os._exit"}  # likewise
 # Records of plain state without rules of their own, and the only modules that may write them.
 RECORDS = {
-    "noetl.engine.state": (
-        ("noetl.engine.evolve", "noetl.engine.carriers"),
+    "noetl.engine.state.execution": (
+        ("noetl.engine.state.evolve", "noetl.engine.state.lineage"),
         "the state of an execution is what `evolve` folds out of its events",
     ),
-    "noetl.stores.tables": (
-        ("noetl.stores.memory", "noetl.stores.catalog_memory", "noetl.stores.letters_memory",
-         "noetl.stores.outbox_memory", "noetl.stores.team_memory", "noetl.stores.upkeep_memory"),
+    "noetl.stores.memory.tables": (
+        ("noetl.stores.memory.store", "noetl.stores.memory.catalog", "noetl.stores.memory.dead_letters",
+         "noetl.stores.memory.outbox", "noetl.stores.memory.team", "noetl.stores.memory.upkeep"),
         "the tables of the memory store are to its classes what a database is to the others",
     ),
-    "noetl.dsl.layout.pieces": (
-        ("noetl.dsl.layout.",),
+    "noetl.dsl.formatter.cst": (
+        ("noetl.dsl.formatter.",),
         "the formatter's tree is rearranged in passes, one module each, and never leaves the package",
     ),
 }  # fmt: skip

@@ -131,7 +131,7 @@ def test_the_name_check_catches_bad_names() -> None:
         "noetl.parse_old",
     ):
         assert list(badly_named(sample("", name))) != [], name
-    for name in ("noetl.dsl.parse", "noetl.dsl.dialects.v1", "noetl.tools.http", "noetl.stores.common.rows"):
+    for name in ("noetl.dsl.reading.parse", "noetl.dsl.dialects.v1", "noetl.tools.http", "noetl.stores.common.rows"):
         assert list(badly_named(sample("", name))) == [], name
 
 

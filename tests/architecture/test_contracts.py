@@ -59,15 +59,16 @@ def small_package(folder: Path, extra: Mapping[str, str]) -> None:
     files |= {f"{package}/__init__": "" for package in PACKAGES}
     files |= {"tools/contract": "", "tools/fields": "import noetl.tools.contract", "dsl/parse": "", "expr/budget": ""}
     files |= dict.fromkeys(("tools/http", "tools/shell"), "import noetl.tools.contract, noetl.tools.fields")
-    files |= {"tools/tables": "import noetl.tools.fields", "tools/duckdb": "import noetl.tools.tables"}
-    files |= {"tools/pg_pool": "", "tools/connections": "import noetl.tools.pg_pool"}
+    files |= {"tools/tables": "import noetl.tools.fields", "tools/duckdb": "import noetl.tools.sql.statements"}
+    files |= {"tools/pg_pool": "", "tools/connections": "import noetl.tools.sql.pg_pool"}
     files |= {
-        "tools/rows": "import noetl.tools.connections, noetl.tools.tables, noetl.tools.keyed_rows",
-        "tools/keyed_rows": "import noetl.tools.tables",
-        "tools/markers": "import noetl.tools.tables",
+        "tools/rows": "import noetl.tools.sql.connections, noetl.tools.sql.statements, noetl.tools.sql.upsert_file",
+        "tools/keyed_rows": "import noetl.tools.sql.statements",
+        "tools/markers": "import noetl.tools.sql.statements",
     }
     files |= dict.fromkeys(
-        ("tools/transfer", "tools/postgres"), "import noetl.tools.rows, noetl.tools.connections, noetl.tools.markers"
+        ("tools/transfer", "tools/postgres"),
+        "import noetl.tools.sql.rows, noetl.tools.sql.connections, noetl.tools.sql.completion_markers",
     )
     files |= dict.fromkeys(("blobs/database", "blobs/files", "blobs/memory", "blobs/postgres"), "")
     files |= {"doorbells/pg_notify": ""}
@@ -79,7 +80,8 @@ def small_package(folder: Path, extra: Mapping[str, str]) -> None:
 
 def test_the_small_package_keeps_the_contracts(tmp_path: Path) -> None:
     small_package(
-        tmp_path, {"cli/__init__": "import noetl.wiring", "wiring": "import os, noetl.tools.http, noetl.dsl.parse"}
+        tmp_path,
+        {"cli/__init__": "import noetl.wiring", "wiring": "import os, noetl.tools.http, noetl.dsl.reading.parse"},
     )
     done = lint_imports(tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -89,7 +91,7 @@ def test_the_small_package_keeps_the_contracts(tmp_path: Path) -> None:
     ("contract", "name", "text"),
     [
         ("Imports point down", "dsl/parse", "from noetl import tools"),
-        ("Imports point down", "expr/budget", "import noetl.dsl.parse"),
+        ("Imports point down", "expr/budget", "import noetl.dsl.reading.parse"),
         ("Imports point down", "tools/http", "import noetl.cli"),
         ("Imports point down", "newcomer", ""),
         ("The core does no I/O", "dsl/parse", "import os.path"),
@@ -161,14 +163,14 @@ def test_every_library_that_the_package_imports_is_declared() -> None:
         "noetl.lsp": editors,
         "noetl.cli.language.lsp": editors,
         "noetl.doorbells.pg_notify": postgres,
-        "noetl.stores.postgres": postgres,
-        "noetl.stores.archive": postgres | declared("archive"),
-        "noetl.worker.egress": {"httpcore"},  # comes with httpx, at the version that httpx works with
+        "noetl.stores.postgres.store": postgres,
+        "noetl.stores.postgres.archive": postgres | declared("archive"),
+        "noetl.worker.http.egress": {"httpcore"},  # comes with httpx, at the version that httpx works with
         "noetl.tools.postgres": postgres,
-        "noetl.tools.markers": postgres,
-        "noetl.tools.pg_pool": postgres,
-        "noetl.tools.connections": postgres | declared("duckdb"),
-        "noetl.tools.rows": postgres | declared("duckdb"),
+        "noetl.tools.sql.completion_markers": postgres,
+        "noetl.tools.sql.pg_pool": postgres,
+        "noetl.tools.sql.connections": postgres | declared("duckdb"),
+        "noetl.tools.sql.rows": postgres | declared("duckdb"),
         "noetl.tools.duckdb": declared("duckdb"),
     }
     for module in modules():

@@ -49,7 +49,7 @@ def test_code_and_playbooks_are_exempt() -> None:
 
 
 def test_findings_are_counted_per_package() -> None:
-    assert package("src/noetl/engine/decide.py") == "src/noetl/engine"
+    assert package("src/noetl/engine/handlers/decide.py") == "src/noetl/engine"
     assert package("src/noetl/errors.py") == "src/noetl"
     assert package("docs/how-to/x.md") == "docs/how-to"
     assert package("README.md") == "README.md"

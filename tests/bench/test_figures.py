@@ -6,8 +6,8 @@ import pytest
 
 from bench import workloads
 from bench.workloads import figures
-from noetl.dsl.normalize import normalize
-from noetl.dsl.parse import parse
+from noetl.dsl.reading.parse import parse
+from noetl.dsl.tree.normalize import normalize
 
 
 def test_seconds_become_the_unit_of_the_workload() -> None:

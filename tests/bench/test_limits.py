@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.limits import Written, bare_seconds, flush_ms, written
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.sqlite.store import SqliteStore
 from tests.conformance.commits import commit
 
 

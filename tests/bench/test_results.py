@@ -11,7 +11,7 @@ from bench.flame import Flame
 from bench.report import console, page
 from bench.results import Result, Results, lost, unlike
 
-FUNCTIONS = {"decide (noetl/engine/decide.py)": 0.2}
+FUNCTIONS = {"decide (noetl/engine/handlers/decide.py)": 0.2}
 
 
 def run(own: float, peer: float, *, problem: str = "") -> Results:
@@ -116,6 +116,6 @@ def test_the_page_shows_ratios() -> None:
 def test_the_page_links_the_pictures_and_tells_the_shares() -> None:
     text = page(run(2.0, 8.0), {"w1-cluster-server": Flame(1_234, {"noetl.engine": 0.5, "other": 0.001}, FUNCTIONS)})
     assert (
-        "| [w1-cluster-server](../flames/w1-cluster-server.svg) | 1,234 | noetl.engine 50% | `engine/decide.py decide` 20% |"
+        "| [w1-cluster-server](../flames/w1-cluster-server.svg) | 1,234 | noetl.engine 50% | `engine/handlers/decide.py decide` 20% |"
         in text
     )

@@ -13,8 +13,8 @@ import pytest
 
 from bench.limits import written
 from noetl.client.links import SocketLink
-from noetl.stores.postgres_database import PostgresDatabase
-from noetl.stores.queries import queries
+from noetl.stores.common.queries import queries
+from noetl.stores.postgres.database import PostgresDatabase
 from tests.client.working import working
 from tests.databases import fresh_database
 from tests.server.serving import ONE, Served, listening, playbook

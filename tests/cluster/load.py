@@ -18,11 +18,11 @@ import psycopg
 from noetl import Client
 from noetl.model.errors import StoreUnavailable
 from noetl.model.events import Event
-from noetl.server.plans import PlanCache
-from noetl.server.rebuild import Rebuild
-from noetl.stores.postgres import PostgresStore
-from noetl.stores.postgres_admin import PostgresAdmin
-from noetl.stores.upkeep_postgres import PostgresUpkeep
+from noetl.server.background.rebuild import Rebuild
+from noetl.server.cache.plan_cache import PlanCache
+from noetl.stores.postgres.admin import PostgresAdmin
+from noetl.stores.postgres.store import PostgresStore
+from noetl.stores.postgres.upkeep import PostgresUpkeep
 from tests.cluster.cluster import Cluster
 from tests.cluster.ledger import Ledger
 from tests.simulation.invariants import check_all

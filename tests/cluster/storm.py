@@ -14,7 +14,7 @@ from random import Random
 from signal import SIGINT, SIGQUIT
 from time import monotonic
 
-from noetl.stores.postgres import PostgresStore
+from noetl.stores.postgres.store import PostgresStore
 from tests.cluster.cluster import Cluster
 from tests.cluster.load import HEAD, Load, surely
 from tests.cluster.process import Process

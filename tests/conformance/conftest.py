@@ -12,18 +12,18 @@ import pytest_asyncio
 from noetl.ports import AuditTrail, Catalog, Credentials, EventLog, Keys, Runtime, Tokens, Upkeep, WorkQueue
 from noetl.ports.letters import DeadLetters
 from noetl.ports.outbox import Outbox
-from noetl.stores.memory import MemoryStore
-from noetl.stores.outbox_memory import MemoryOutbox
-from noetl.stores.outbox_postgres import PostgresOutbox
-from noetl.stores.outbox_sqlite import SqliteOutbox
-from noetl.stores.postgres import PostgresStore
-from noetl.stores.sqlite import SqliteStore
-from noetl.stores.team_memory import MemoryTeam
-from noetl.stores.team_postgres import PostgresTeam
-from noetl.stores.team_sqlite import SqliteTeam
-from noetl.stores.upkeep_memory import MemoryUpkeep
-from noetl.stores.upkeep_postgres import PostgresUpkeep
-from noetl.stores.upkeep_sqlite import SqliteUpkeep
+from noetl.stores.memory.outbox import MemoryOutbox
+from noetl.stores.memory.store import MemoryStore
+from noetl.stores.memory.team import MemoryTeam
+from noetl.stores.memory.upkeep import MemoryUpkeep
+from noetl.stores.postgres.outbox import PostgresOutbox
+from noetl.stores.postgres.store import PostgresStore
+from noetl.stores.postgres.team import PostgresTeam
+from noetl.stores.postgres.upkeep import PostgresUpkeep
+from noetl.stores.sqlite.outbox import SqliteOutbox
+from noetl.stores.sqlite.store import SqliteStore
+from noetl.stores.sqlite.team import SqliteTeam
+from noetl.stores.sqlite.upkeep import SqliteUpkeep
 from tests.databases import fresh_database
 
 

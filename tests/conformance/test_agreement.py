@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from noetl.model.work import Lease
 from noetl.ports import Claim, Commit, Selection
-from noetl.stores.memory import MemoryStore
-from noetl.stores.postgres import PostgresStore
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.memory.store import MemoryStore
+from noetl.stores.postgres.store import PostgresStore
+from noetl.stores.sqlite.store import SqliteStore
 from tests.conformance.commits import commit, signal, work
 from tests.conformance.conftest import Store
 from tests.databases import fresh_database

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from noetl.model.work import Lease
 from noetl.ports import Claim, Commit, Receipt, Selection
-from noetl.stores.memory import MemoryStore
+from noetl.stores.memory.store import MemoryStore
 from tests.conformance.commits import commit, work
 from tests.conformance.conftest import Store
 

@@ -17,8 +17,8 @@ from noetl.blobs.postgres import PostgresBlobs
 from noetl.blobs.shelves import ShelvedBlobs
 from noetl.model.errors import InvalidInput, StoreUnavailable
 from noetl.ports import BlobStore
-from noetl.stores.database import Database
-from noetl.stores.postgres_database import PostgresDatabase
+from noetl.stores.postgres.database import PostgresDatabase
+from noetl.stores.sqlite.database import Database
 from tests.databases import fresh_database
 
 pytestmark = pytest.mark.asyncio

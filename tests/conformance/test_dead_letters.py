@@ -11,10 +11,10 @@ from noetl.model.letters import DeadLetter, LetterChange
 from noetl.model.messages import ItemEnd, Report
 from noetl.ports import Commit
 from noetl.ports.letters import LetterSelection
-from noetl.server.control import LocalControl
-from noetl.server.dead_letters import ready, replay
-from noetl.server.plans import PlanCache
-from noetl.server.rebuild import Rebuild
+from noetl.server.background.rebuild import Rebuild
+from noetl.server.cache.plan_cache import PlanCache
+from noetl.server.control_plane import LocalControl
+from noetl.server.operations.dead_letters import ready, replay
 from tests.conformance.commits import commit
 from tests.conformance.conftest import Place, Store
 from tests.unit.server.system import HEAD, RealClock, begin, register, report_on

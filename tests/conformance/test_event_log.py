@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noetl.engine.evolve import fold
-from noetl.engine.state import checksum
+from noetl.engine.state.evolve import fold
+from noetl.engine.state.execution import checksum
 from noetl.model.errors import InvalidInput
 from noetl.model.events import Event
 from noetl.ports import Commit, Selection
 from noetl.ports.replay import Replay
-from noetl.stores.memory import MemoryStore
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.memory.store import MemoryStore
+from noetl.stores.sqlite.store import SqliteStore
 from tests.conformance.commits import commit, event, put, signal, work
 from tests.conformance.conftest import Place, Store
 

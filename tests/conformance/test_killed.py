@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.sqlite.store import SqliteStore
 from tests.conformance.commits import commit
 
 pytestmark = pytest.mark.asyncio

@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from noetl.engine.decide import decide
-from noetl.engine.evolve import fold
-from noetl.engine.explain import choices, standings
+from noetl.engine.handlers.decide import decide
+from noetl.engine.queries.explain import choices, standings
+from noetl.engine.state.evolve import fold
 from noetl.model.errors import InvalidInput, Undecided
 from noetl.model.letters import NO_LETTERS, DeadLetter
 from noetl.model.messages import AnyMessage, Signal, Start, Suspension, TimerDue
 from noetl.model.messages import Report as Reported
 from noetl.ports import Commit
 from noetl.ports.letters import LetterSelection
-from noetl.server.control import LocalControl
-from noetl.server.dead_letters import discard, ready, replay
-from noetl.server.plans import PlanCache
-from noetl.server.rebuild import Rebuild
+from noetl.server.background.rebuild import Rebuild
+from noetl.server.cache.plan_cache import PlanCache
+from noetl.server.control_plane import LocalControl
+from noetl.server.operations.dead_letters import discard, ready, replay
 from tests.conformance.conftest import Place, Store
 from tests.unit.server.system import HEAD, RealClock, begin, done, ended, register, report_on, workers
 
@@ -35,7 +35,7 @@ class Mistake:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.meets: Any = lambda message: False
-        patch.setattr("noetl.server.deciding.decide", self._decide)
+        patch.setattr("noetl.server.sequencer.decide.decide", self._decide)
 
     def _decide(self, plan: Any, state: Any, message: AnyMessage, *rest: Any) -> Any:
         if self.meets(message):

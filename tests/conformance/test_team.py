@@ -8,7 +8,7 @@ import pytest
 
 from noetl.model.errors import Conflict
 from noetl.ports import AuditEntry, Token, WorkerInfo
-from noetl.server.dead_letters import first_found
+from noetl.server.operations.dead_letters import first_found
 from tests.conformance.commits import commit, work
 from tests.conformance.conftest import Place, Store, Team
 from tests.conformance.test_dead_letters import letter

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from noetl.model.messages import Signal
 from noetl.ports import Beside, Upkeep
-from noetl.server.control import LocalControl
-from noetl.server.plans import PlanCache
-from noetl.server.rebuild import Rebuild
+from noetl.server.background.rebuild import Rebuild
+from noetl.server.cache.plan_cache import PlanCache
+from noetl.server.control_plane import LocalControl
 from tests.conformance.conftest import Place, Store
 from tests.unit.server.system import HEAD, RealClock, begin, done, ended, register, report_on, workers
 

@@ -6,7 +6,7 @@ import asyncio
 import sys
 
 from noetl.ports import Claim, Commit
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.sqlite.store import SqliteStore
 from tests.conformance.commits import commit, signal, work
 
 

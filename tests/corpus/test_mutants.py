@@ -17,8 +17,8 @@ from types import FrameType
 import pytest
 
 from noetl.dsl.diagnostic import SEVERITIES
-from noetl.dsl.layout import format_text
-from noetl.dsl.parse import parse
+from noetl.dsl.formatter import format_text
+from noetl.dsl.reading.parse import parse
 from noetl.dsl.validate import validate
 from noetl.wiring import language_kinds
 from tests.corpus.corpus import files

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from noetl.dsl.normalize import normalize
-from noetl.dsl.parse import parse
+from noetl.dsl.reading.parse import parse
+from noetl.dsl.tree.normalize import normalize
 from tests.docs.pages import ROOT, links, name
 
 FOLDER = ROOT / "examples"

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from noetl.engine.evolve import fold
-from noetl.engine.state import Execution
+from noetl.engine.state.evolve import fold
+from noetl.engine.state.execution import Execution
 from noetl.model.events import SCHEMA_VERSION, Event
 from noetl.testing.scenario import EXECUTION, read_scenario
 from tests.scenarios.test_scenarios import HERE as SCENARIOS

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from noetl.engine.evolve import fold
+from noetl.engine.state.evolve import fold
 from noetl.model.events import EVENT_TYPES, SCHEMA_VERSION
 from tests.replay.record import FOLDER, history, told
 

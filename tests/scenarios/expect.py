@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from noetl.engine.decision import needs_signal
+from noetl.engine.decision.builder import needs_signal
 from noetl.testing.scenario import Played
 
 _KNOWN = {

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from noetl.ports import Claim, Commit, Receipt
-from noetl.server.plans import PlanCache
-from noetl.server.rebuild import Rebuild
-from noetl.stores.memory import MemoryStore
-from noetl.stores.upkeep_memory import MemoryUpkeep
+from noetl.server.background.rebuild import Rebuild
+from noetl.server.cache.plan_cache import PlanCache
+from noetl.stores.memory.store import MemoryStore
+from noetl.stores.memory.upkeep import MemoryUpkeep
 from noetl.testing.scenario import Player, read_scenario
 from noetl.testing.virtual_time import run
 from noetl.wiring import language_kinds

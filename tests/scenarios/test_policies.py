@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from noetl.engine.explain import choices, standings
-from noetl.engine.plan import plan
+from noetl.engine.plan.plan import plan
+from noetl.engine.queries.explain import choices, standings
 from noetl.testing.scenario import Played, Scenario, read_playbook
 from tests.scenarios.test_scenarios import held, played
 

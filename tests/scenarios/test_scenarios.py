@@ -13,10 +13,10 @@ import msgspec
 import pytest
 
 from noetl.dsl.validate import validate
-from noetl.engine.evolve import fold
-from noetl.engine.state import checksum
+from noetl.engine.state.evolve import fold
+from noetl.engine.state.execution import checksum
 from noetl.model.events import Event
-from noetl.stores.memory import MemoryStore
+from noetl.stores.memory.store import MemoryStore
 from noetl.testing.scenario import EXECUTION, Played, Player, Scenario, Store, read_scenario
 from noetl.testing.virtual_time import run, threads
 from noetl.wiring import language_kinds

@@ -1,6 +1,6 @@
 """A control plane in a process of its own, asked by lines on its standard input: `python -m tests.server.plane STORE`.
 
-Used by tests/server/test_two_planes.py, which kills it.
+Used by tests/server/workers/test_two_planes.py, which kills it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import msgspec
 from noetl.model.errors import NoetlError
 from noetl.model.messages import AnyMessage, Report
 from noetl.model.work import Lease
-from noetl.server.control import LocalControl
-from noetl.stores.sqlite import SqliteStore
+from noetl.server.control_plane import LocalControl
+from noetl.stores.sqlite.store import SqliteStore
 from noetl.wiring import SystemClock
 
 LEASE_S = 1.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from noetl.engine.explain import Standing
-from noetl.engine.state import Execution
+from noetl.engine.queries.explain import Standing
+from noetl.engine.state.execution import Execution
 from noetl.model.messages import AnyMessage, PatchCtx, Resume, Signal
 
 

@@ -17,8 +17,8 @@ from noetl.model.outcome import Outcome, failed, ok
 from noetl.model.work import Lease
 from noetl.ports import Claim, Commit, EventLog, Receipt, Runner, ToolContext
 from noetl.ports.work import Answer
-from noetl.stores.memory import MemoryStore
-from noetl.stores.tables import Tables
+from noetl.stores.memory.store import MemoryStore
+from noetl.stores.memory.tables import Tables
 from tests.polling import PollingPlane
 from tests.watched import WatchedStore
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from noetl.model.events import Event
 from noetl.ports import Upkeep
-from noetl.server.plans import PlanCache
-from noetl.server.rebuild import Rebuild
-from noetl.stores.memory import MemoryStore
-from noetl.stores.sqlite import SqliteStore
-from noetl.stores.tables import Tables
-from noetl.stores.upkeep_memory import MemoryUpkeep
-from noetl.stores.upkeep_sqlite import SqliteUpkeep
+from noetl.server.background.rebuild import Rebuild
+from noetl.server.cache.plan_cache import PlanCache
+from noetl.stores.memory.store import MemoryStore
+from noetl.stores.memory.tables import Tables
+from noetl.stores.memory.upkeep import MemoryUpkeep
+from noetl.stores.sqlite.store import SqliteStore
+from noetl.stores.sqlite.upkeep import SqliteUpkeep
 from tests.simulation.faults import FailingMemory, FailingSqlite, Watch, Weather
 from tests.watched import WatchedStore
 

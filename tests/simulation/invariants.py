@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 
-from noetl.engine.decision import needs_signal
-from noetl.engine.evolve import fold
-from noetl.engine.state import Execution, checksum
+from noetl.engine.decision.builder import needs_signal
+from noetl.engine.state.evolve import fold
+from noetl.engine.state.execution import Execution, checksum
 from noetl.model.events import Event
 from noetl.ports import Beside
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import msgspec
 
-from noetl.engine.evolve import fold
-from noetl.engine.state import Execution, checksum
+from noetl.engine.state.evolve import fold
+from noetl.engine.state.execution import Execution, checksum
 from noetl.model.errors import NoetlError
 from noetl.model.events import Event
 from noetl.model.ids import message_digest
 from noetl.model.messages import ChildEnded, Collect, Report, Start
 from noetl.ports.work import Answer
-from noetl.server.control import LocalControl
-from noetl.stores.memory import MemoryStore
+from noetl.server.control_plane import LocalControl
+from noetl.stores.memory.store import MemoryStore
 from tests.simulation.world import World
 
 _DAY_MS = 86_400_000

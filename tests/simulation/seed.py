@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from noetl.engine.state import STATE_VERSION
+from noetl.engine.state.execution import STATE_VERSION
 from noetl.model.events import Event
 from noetl.testing.virtual_time import run
 from tests.simulation.invariants import check_all, effects_happened

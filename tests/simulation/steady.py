@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from noetl.engine.evolve import evolve
-from noetl.engine.join import meetings
-from noetl.engine.plan import Plan
-from noetl.engine.state import Execution, Loop
+from noetl.engine.plan.plan import Plan
+from noetl.engine.routing.join import meetings
+from noetl.engine.state.evolve import evolve
+from noetl.engine.state.execution import Execution, Loop
 from noetl.ports import EventLog
 
 

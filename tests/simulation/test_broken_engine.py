@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from noetl.engine import admit, derive, flow, loops
-from noetl.engine.decision import Decision, DecisionBuilder
-from noetl.engine.state import Loop
+from noetl.engine.decision.builder import Decision, DecisionBuilder
+from noetl.engine.queries import projections
+from noetl.engine.routing import admit, flow, loops
+from noetl.engine.state.execution import Loop
 from noetl.model.events import Event
 from tests.simulation.invariants import effects_happened
 from tests.simulation.seed import SeedError, play
@@ -81,7 +82,7 @@ def work_that_stays(patch: pytest.MonkeyPatch) -> None:
 
 
 def work_that_is_not_made_again(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(derive, "work", lambda *_: [])
+    patch.setattr(projections, "work", lambda *_: [])
 
 
 def _play_all() -> None:

@@ -9,12 +9,12 @@ from random import Random
 
 import pytest
 
-from noetl.engine.evolve import fold
+from noetl.engine.state.evolve import fold
 from noetl.model.errors import NoetlError
 from noetl.model.events import Event
 from noetl.model.letters import PENDING
 from noetl.ports.letters import LetterSelection
-from noetl.server.dead_letters import ready, replay
+from noetl.server.operations.dead_letters import ready, replay
 from tests.simulation.seed import play_world
 from tests.simulation.world import EXECUTION, World
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from noetl.engine.evolve import fold
+from noetl.engine.state.evolve import fold
 from tests.simulation.faults import FAULTS
 from tests.simulation.seed import play
 from tests.simulation.world import EXECUTION

@@ -11,19 +11,19 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
-from noetl.dsl.pin import pinned
-from noetl.engine.decision import needs_signal
-from noetl.engine.evolve import fold
-from noetl.engine.explain import standings
-from noetl.engine.plan import plan
-from noetl.engine.state import Execution
+from noetl.dsl.tree.pin import pinned
+from noetl.engine.decision.builder import needs_signal
+from noetl.engine.plan.plan import plan
+from noetl.engine.queries.explain import standings
+from noetl.engine.state.evolve import fold
+from noetl.engine.state.execution import Execution
 from noetl.model.errors import NoetlError
 from noetl.model.messages import AnyMessage, Cancel, PatchCtx, Pause, Report, Resume, Signal, Start
-from noetl.server.control import LocalControl
+from noetl.server.control_plane import LocalControl
 from noetl.testing.scenario import read_playbook
 from noetl.testing.virtual_time import VirtualClock
 from noetl.wiring import language_kinds
-from noetl.worker.context import WorkerResources
+from noetl.worker.context.tool_context import WorkerResources
 from noetl.worker.loop import Worker
 from tests.simulation.advice import advice, has_moved
 from tests.simulation.books import CHILD, child_playbook, random_playbook

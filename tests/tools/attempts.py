@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from noetl.engine.actions import RunTask
-from noetl.engine.run_info import RunInfo
+from noetl.engine.tasks.actions import RunTask
+from noetl.engine.tasks.run_info import RunInfo
 from noetl.model.outcome import Outcome, TaskError
 from noetl.ports import Blobs, ControlPlane
 from noetl.ports.work import run_tool
 from noetl.tools import kinds
-from noetl.worker.children import ChildPool
-from noetl.worker.context import Alone, Shared, TaskContext, WorkerResources
+from noetl.worker.context.tool_context import Alone, Shared, TaskContext, WorkerResources
+from noetl.worker.processes.children import ChildPool
 
 
 class RealClock:

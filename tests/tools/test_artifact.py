@@ -12,7 +12,7 @@ import pytest_asyncio
 from noetl.blobs.database import DatabaseBlobs
 from noetl.blobs.files import FileBlobs
 from noetl.blobs.shelves import ShelvedBlobs
-from noetl.stores.database import Database
+from noetl.stores.sqlite.database import Database
 from tests.tools.attempts import Attempts
 
 pytestmark = pytest.mark.asyncio

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noetl.dsl.kinds import Kind
-from noetl.dsl.nodes import plain
-from noetl.dsl.parse import parse
-from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, Number, OneOf, Text, Type
+from noetl.dsl.grammar.kinds import Kind
+from noetl.dsl.grammar.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, Number, OneOf, Text, Type
+from noetl.dsl.reading.nodes import plain
+from noetl.dsl.reading.parse import parse
 from noetl.tools import MODULES, kinds
 from noetl.tools.contract import Count, Python, Seconds, Shell, Sql, ToolInput, about, as_yaml, decode, describe
 

@@ -6,7 +6,7 @@ from textwrap import dedent, indent
 
 import pytest
 
-from noetl.dsl.kinds import KindExample
+from noetl.dsl.grammar.kinds import KindExample
 from noetl.dsl.validate import validate
 from noetl.tools import kinds
 

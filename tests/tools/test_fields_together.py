@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from noetl.dsl.parse import parse
-from noetl.dsl.shape import findings
+from noetl.dsl.checking.shape import findings
+from noetl.dsl.reading.parse import parse
 from noetl.tools import kinds
 
 

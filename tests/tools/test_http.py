@@ -12,16 +12,16 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from noetl.engine.actions import RunTask
-from noetl.engine.run_info import RunInfo
+from noetl.engine.tasks.actions import RunTask
+from noetl.engine.tasks.run_info import RunInfo
 from noetl.model.outcome import Outcome
 from noetl.ports import Blobs, Children, ControlPlane
 from noetl.ports.work import run_tool
 from noetl.tools import kinds
 from noetl.tools.fields import retry_after
 from noetl.tools.http import _data
-from noetl.worker.context import Alone, TaskContext, WorkerResources
-from noetl.worker.web import HttpClient
+from noetl.worker.context.tool_context import Alone, TaskContext, WorkerResources
+from noetl.worker.http.clients import HttpClient
 from tests.tools.attempts import RealClock
 from tests.tools.web import Web
 

@@ -13,11 +13,11 @@ import msgspec
 import pytest
 
 import noetl.tools
+from noetl.dsl.grammar.kinds import Kind, Need
 from noetl.dsl.grammar.task import COMMON
-from noetl.dsl.kinds import Kind, Need
-from noetl.dsl.nodes import plain
-from noetl.dsl.parse import parse
-from noetl.dsl.types import Choice, Field, Level, LevelOf, ListOf, MapOf, OneOf, Type
+from noetl.dsl.grammar.types import Choice, Field, Level, LevelOf, ListOf, MapOf, OneOf, Type
+from noetl.dsl.reading.nodes import plain
+from noetl.dsl.reading.parse import parse
 from noetl.tools import MODULES, kinds
 from noetl.tools.contract import decode
 

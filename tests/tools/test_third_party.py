@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import pytest
 
-from noetl.engine.actions import Written
+from noetl.engine.tasks.actions import Written
 from noetl.model.outcome import TaskError
 from noetl.ports import Runner, ToolContext
 from noetl.ports.work import run_tool

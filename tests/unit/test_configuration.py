@@ -9,7 +9,7 @@ import pytest
 
 from noetl.configuration import configured, knobs, layer, read
 from noetl.dsl.grammar import LEVELS
-from noetl.dsl.types import LevelOf
+from noetl.dsl.grammar.types import LevelOf
 from noetl.model.errors import InvalidInput
 from noetl.settings import CAPACITY, CONFIG, EGRESS_ALLOW, HOME, SECTIONS, VARIABLES
 

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO
 import msgspec
 
 from noetl.blobs.ranges import missing, pieces, size_of, span
-from noetl.stores.database import Database
-from noetl.stores.queries import queries
+from noetl.stores.common.queries import queries
+from noetl.stores.sqlite.database import Database
 
 _SQL = queries("sqlite")
 _PAGE = 500

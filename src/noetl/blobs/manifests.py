@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from noetl.blobs import pieces, stored
-from noetl.engine.collect import moment
+from noetl.engine.queries.result_gc import moment
 from noetl.model.errors import BadReference
 from noetl.model.manifest import combined, cut, manifest, within
 from noetl.model.refs import is_manifest, is_ref, size

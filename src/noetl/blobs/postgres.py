@@ -9,8 +9,8 @@ from typing import Any, BinaryIO
 import msgspec
 
 from noetl.blobs.ranges import PIECE, missing, pieces, size_of, span
-from noetl.stores.postgres_database import PostgresDatabase
-from noetl.stores.queries import queries
+from noetl.stores.common.queries import queries
+from noetl.stores.postgres.database import PostgresDatabase
 
 _SQL = queries("postgres")
 _LONGEST = 500

@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from noetl.blobs import pieces
-from noetl.engine.collect import REMOVED, moment
+from noetl.engine.queries.result_gc import REMOVED, moment
 from noetl.model.errors import BadReference, InvalidInput, StoreUnavailable
 from noetl.model.refs import KIND, SCOPES
 from noetl.ports import Blobs

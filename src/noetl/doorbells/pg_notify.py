@@ -1,7 +1,7 @@
 """Doorbell over LISTEN and NOTIFY, on its own connection: no commit waits for it, and it does not wait for the disk.
 
 Signals in quick succession are coalesced. A lost connection is opened again; until then no signal arrives, and waiting
-processes poll. Tested in tests/unit/stores/test_pg_notify.py.
+processes poll. Tested in tests/unit/doorbells/test_pg_notify.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from noetl.model.errors import NoetlError
-from noetl.stores.postgres_database import SESSION, connect, shown, trouble
+from noetl.stores.postgres.database import SESSION, connect, shown, trouble
 
 if TYPE_CHECKING:
     import asyncpg

@@ -11,7 +11,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from noetl.dsl.nodes import Position, Source
+from noetl.dsl.reading.nodes import Position, Source
 
 Severity = Literal["error", "warning", "hint"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "hint")

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule
 from noetl.dsl.diagnostic import Diagnostic, in_order, span
-from noetl.dsl.kinds import Kinds
-from noetl.dsl.parse import parse
-from noetl.dsl.rule import Found, Rule
+from noetl.dsl.grammar.kinds import Kinds
+from noetl.dsl.reading.parse import parse
 from noetl.dsl.rules import RULES
-from noetl.dsl.subject import Subject
 
 _TOLERATED = frozenset({"NOE101", "NOE102", "NOE502"})
 

@@ -9,19 +9,19 @@ A template cannot reach a Python attribute, and every evaluation has a budget. T
 caller passes in functions whose value depends on the moment. Tested in tests/unit/expr.
 """
 
-from noetl.expr.budget import Budget
+from noetl.expr.builtins.functions import FUNCTIONS
+from noetl.expr.builtins.registry import Callee
+from noetl.expr.builtins.tables import FILTERS, TESTS
 from noetl.expr.errors import BudgetExceeded, EvaluationError, TemplateError, TemplateSyntaxError, UndefinedError
-from noetl.expr.functions import FUNCTIONS
+from noetl.expr.lowering.problems import Problem
+from noetl.expr.lowering.reads import Read
 from noetl.expr.names import dotted, nearest
-from noetl.expr.parser import has_template
 from noetl.expr.partial import UNKNOWN
-from noetl.expr.problems import Problem
-from noetl.expr.reads import Read
-from noetl.expr.registry import Callee
-from noetl.expr.scopes import Envelope, Result
-from noetl.expr.tables import FILTERS, TESTS
+from noetl.expr.runtime.budget import Budget
+from noetl.expr.runtime.result_views import Envelope, Result
+from noetl.expr.runtime.undefined import Undefined, first_undefined
+from noetl.expr.syntax.parser import has_template
 from noetl.expr.template import Template, compile_condition, compile_template
-from noetl.expr.undefined import Undefined, first_undefined
 
 __all__ = [
     "FILTERS", "FUNCTIONS", "TESTS", "UNKNOWN", "Budget", "BudgetExceeded", "Callee", "Envelope", "EvaluationError",

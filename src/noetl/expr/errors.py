@@ -7,7 +7,7 @@
         BudgetExceeded        the evaluation would exceed its budget
 
 Every error has a message, the character offset in the template's source if known, and a fix where the cause is
-recognisable. Tested in tests/unit/expr/test_syntax_errors.py.
+recognisable. Tested in tests/unit/expr/syntax/test_syntax_errors.py.
 """
 
 from __future__ import annotations

@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from noetl.expr import tree
-from noetl.expr.budget import Budget, Context
-from noetl.expr.closures import MISSING, Code
-from noetl.expr.compile import Compiler
+from noetl.expr.compiler.closures import MISSING, Code
+from noetl.expr.compiler.expressions import Compiler
+from noetl.expr.compiler.statements import text_code
 from noetl.expr.errors import TemplateError
-from noetl.expr.lookup import read_path, walk
+from noetl.expr.lowering import tree
 from noetl.expr.names import dotted
-from noetl.expr.statements import text_code
-from noetl.expr.undefined import Path
+from noetl.expr.runtime.budget import Budget, Context
+from noetl.expr.runtime.lookup import read_path, walk
+from noetl.expr.runtime.undefined import Path
 
 
 class Unknown:

@@ -20,19 +20,19 @@ from typing import Any, Final, Literal, final
 
 from jinja2 import nodes
 
-from noetl.expr import tree
-from noetl.expr.budget import Budget, Context
-from noetl.expr.closures import FAILURES, MISSING, Code
-from noetl.expr.compile import Compiler
+from noetl.expr.analysis import spliced_reads, values_compared
+from noetl.expr.compiler.closures import FAILURES, MISSING, Code
+from noetl.expr.compiler.expressions import Compiler
+from noetl.expr.compiler.statements import text_code
 from noetl.expr.errors import EvaluationError
-from noetl.expr.lower_statements import StatementLowering
-from noetl.expr.parser import has_template, parse
+from noetl.expr.lowering import tree
+from noetl.expr.lowering.problems import Problem
+from noetl.expr.lowering.reads import Read
+from noetl.expr.lowering.statements import StatementLowering
 from noetl.expr.partial import UNKNOWN, text_of, truth_of
-from noetl.expr.problems import Problem
-from noetl.expr.reads import Read
-from noetl.expr.splices import spliced_reads, values_compared
-from noetl.expr.statements import text_code
-from noetl.expr.undefined import Undefined
+from noetl.expr.runtime.budget import Budget, Context
+from noetl.expr.runtime.undefined import Undefined
+from noetl.expr.syntax.parser import has_template, parse
 
 Kind = Literal["plain", "expression", "text"]
 Functions = Mapping[str, Callable[..., Any]]

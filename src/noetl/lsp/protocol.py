@@ -10,15 +10,15 @@ from collections.abc import Iterable
 from lsprotocol import types
 
 from noetl.dsl.diagnostic import Diagnostic
-from noetl.dsl.nodes import Source
-from noetl.lsp.complete import Completions
-from noetl.lsp.fixes import Fix
-from noetl.lsp.items import Item
+from noetl.dsl.reading.nodes import Source
+from noetl.lsp.analysis.reading import Reading
+from noetl.lsp.completion.complete import Completions
+from noetl.lsp.completion.items import Item
+from noetl.lsp.features.fixes import Fix
+from noetl.lsp.features.rename import Edit
+from noetl.lsp.features.symbols import Symbol
 from noetl.lsp.positions import Lines
-from noetl.lsp.reading import Reading
-from noetl.lsp.rename import Edit
-from noetl.lsp.symbols import Symbol
-from noetl.testing.cases.trouble import Trouble
+from noetl.testing.cases.files.problems import Trouble
 
 SOURCE = "noetl"
 _SEVERITY = {

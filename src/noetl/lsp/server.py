@@ -15,18 +15,18 @@ from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
 from noetl import __version__
-from noetl.dsl.kinds import Kinds
+from noetl.dsl.grammar.kinds import Kinds
 from noetl.lsp import protocol
-from noetl.lsp.complete import complete
-from noetl.lsp.definition import definitions, references
-from noetl.lsp.fixes import fixes
-from noetl.lsp.formatting import format_edits
-from noetl.lsp.hover import hover
-from noetl.lsp.opened import Cases, Catalogs, Known, Opened
+from noetl.lsp.analysis.reading import Reading
+from noetl.lsp.completion.complete import complete
+from noetl.lsp.features.definition import definitions, references
+from noetl.lsp.features.fixes import fixes
+from noetl.lsp.features.formatting import format_edits
+from noetl.lsp.features.hover import hover
+from noetl.lsp.features.rename import RefusedRename, rename, target
+from noetl.lsp.features.symbols import symbols
+from noetl.lsp.open_documents import Cases, Catalogs, Known, Opened
 from noetl.lsp.positions import Encoding, Lines
-from noetl.lsp.reading import Reading
-from noetl.lsp.rename import RefusedRename, rename, target
-from noetl.lsp.symbols import symbols
 
 _LOG: Final = logging.getLogger(__name__)
 _ENCODINGS: Final[dict[str, Encoding]] = {"utf-8": "utf-8", "utf-16": "utf-16", "utf-32": "utf-32"}

@@ -1,7 +1,7 @@
 """Messages: what the control plane decides on.
 
 Every message has an id, so that deciding it twice is idempotent. Workers send reports; the system sends itself messages
-about timers, children and leases. Tested in tests/unit/engine/test_decide.py.
+about timers, children and leases. Tested in tests/unit/engine/handlers/test_decide.py.
 """
 
 from __future__ import annotations

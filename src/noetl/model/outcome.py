@@ -1,6 +1,6 @@
 """Outcomes of tasks: one envelope for every tool, and its error.
 
-Tools return outcomes, policies read them. Tested in tests/unit/engine/test_pipeline.py.
+Tools return outcomes, policies read them. Tested in tests/unit/engine/pipeline/test_pipeline.py.
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final, Protocol
 
-from noetl.engine.evolve import fold
-from noetl.engine.state import Execution
-from noetl.engine.view import known, no_event
+from noetl.engine.queries.view import known, no_event
+from noetl.engine.state.evolve import fold
+from noetl.engine.state.execution import Execution
 from noetl.model.events import Event
 
 PAGE: Final = 2_000

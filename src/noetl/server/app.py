@@ -13,14 +13,14 @@ from typing import Any
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from noetl.server.api import endpoints
-from noetl.server.attendance import strike_off
-from noetl.server.collector import Collector
-from noetl.server.dead_letters import log_letters
-from noetl.server.guard import Guard
+from noetl.server.background.outbox_relay import Relay
+from noetl.server.background.result_gc import Collector
+from noetl.server.http.guard import Guard
+from noetl.server.http.worker_socket import PATH, session_app
+from noetl.server.operations.dead_letters import log_letters
 from noetl.server.problems import Refusal, answer
-from noetl.server.relay import Relay
 from noetl.server.services import Services
-from noetl.server.sessions import PATH, session_app
+from noetl.server.workers.presence import strike_off
 
 _WEBSOCKET = "websocket"  # stands for the method of a WebSocket in the route table
 _PARAMETER = "{}"

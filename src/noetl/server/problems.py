@@ -1,7 +1,7 @@
 """Errors of the HTTP API: every exception becomes `application/problem+json`.
 
 One table maps the error tree to statuses. An unexpected exception is logged and answered with 500 without its details.
-Tested in tests/server/test_problems.py.
+Tested in tests/server/http/test_problems.py.
 """
 
 from __future__ import annotations

@@ -10,19 +10,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from noetl.dsl.kinds import Kinds
+from noetl.dsl.grammar.kinds import Kinds
 from noetl.ports import AuditTrail, BlobStore, Catalog, Clock, Credentials, EventLog, Keys, Runtime, Tokens, WorkQueue
 from noetl.ports.letters import DeadLetters
 from noetl.ports.outbox import Outbox
-from noetl.server.auth import Gate
-from noetl.server.control import LocalControl
-from noetl.server.credentials import Vault
-from noetl.server.handouts import WorkerRegistry
-from noetl.server.lookups import CatalogLookup
-from noetl.server.reading import Reader
+from noetl.server.auth.gate import Gate
+from noetl.server.auth.vault import Vault
+from noetl.server.cache.catalog_lookup import CatalogLookup
+from noetl.server.control_plane import LocalControl
+from noetl.server.feeds.reader import Reader
+from noetl.server.workers.registry import WorkerRegistry
 
 if TYPE_CHECKING:
-    from noetl.server.metrics import Metrics
+    from noetl.server.metrics.server_metrics import Metrics
 
 
 class Store(EventLog, WorkQueue, Catalog, DeadLetters, Protocol):

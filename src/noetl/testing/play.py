@@ -15,13 +15,13 @@ from typing import Any
 
 import msgspec
 
-from noetl.dsl.normalize import normalize
-from noetl.dsl.parse import parse
-from noetl.dsl.playbook import Playbook
-from noetl.engine.decide import Decision, Needs, decide
-from noetl.engine.evolve import fold
-from noetl.engine.plan import Plan, plan
-from noetl.engine.state import Execution, checksum
+from noetl.dsl.reading.parse import parse
+from noetl.dsl.tree.normalize import normalize
+from noetl.dsl.tree.playbook import Playbook
+from noetl.engine.handlers.decide import Decision, Needs, decide
+from noetl.engine.plan.plan import Plan, plan
+from noetl.engine.state.evolve import fold
+from noetl.engine.state.execution import Execution, checksum
 from noetl.model.events import Event
 from noetl.model.manifest import combined, cut, manifest
 from noetl.model.messages import AnyMessage, Ending, ItemEnd, Record, Report, Start, Suspension, TimerDue

@@ -15,25 +15,25 @@ from typing import Any, Final, Protocol
 import yaml
 
 from noetl.blobs.memory import MemoryBlobs
-from noetl.dsl.kinds import Kinds
-from noetl.dsl.normalize import normalize
-from noetl.dsl.parse import parse
-from noetl.dsl.pin import pinned
-from noetl.dsl.playbook import Playbook
-from noetl.engine.collect import Terms
-from noetl.engine.state import Execution
+from noetl.dsl.grammar.kinds import Kinds
+from noetl.dsl.reading.parse import parse
+from noetl.dsl.tree.normalize import normalize
+from noetl.dsl.tree.pin import pinned
+from noetl.dsl.tree.playbook import Playbook
+from noetl.engine.queries.result_gc import Terms
+from noetl.engine.state.execution import Execution
 from noetl.model.errors import NoetlError
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Cancel, PatchCtx, Pause, Resume, Signal, Start
 from noetl.ports import Catalog, EventLog, Selection, WorkQueue
-from noetl.server.collector import Collector
-from noetl.server.control import LocalControl
-from noetl.server.states import StateCache
+from noetl.server.background.result_gc import Collector
+from noetl.server.cache.state_cache import StateCache
+from noetl.server.control_plane import LocalControl
 from noetl.testing.scripted import ScriptedTools
 from noetl.testing.virtual_time import VirtualClock
-from noetl.worker.context import WorkerResources
+from noetl.worker.context.tool_context import WorkerResources
 from noetl.worker.loop import Worker
-from noetl.worker.results import StoredResults
+from noetl.worker.steps.results import StoredResults
 
 EXECUTION: Final = "900000000000000001"
 _LONGEST_MS: Final = 60_000

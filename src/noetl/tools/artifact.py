@@ -8,15 +8,15 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
 
 from noetl.blobs import manifests, pieces, stored
-from noetl.dsl.kinds import Need
+from noetl.dsl.grammar.kinds import Need
 from noetl.model.errors import BadReference, InvalidInput, NoetlError
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.model.refs import SCHEME, address, is_manifest, is_ref
 from noetl.ports import ToolContext
 from noetl.tools.contract import ToolInput, about, describe
 from noetl.tools.fields import SqlInput, WriteMode
-from noetl.tools.rows import Place, write_rows
-from noetl.tools.tables import KEY_COLUMN, RowsError, rows_to_write
+from noetl.tools.sql.rows import Place, write_rows
+from noetl.tools.sql.statements import KEY_COLUMN, RowsError, rows_to_write
 
 
 class Store(ToolInput, frozen=True, kw_only=True):

@@ -17,8 +17,21 @@ from typing import Annotated, Any, TypeVar, cast
 import msgspec
 from msgspec import inspect as shape
 
-from noetl.dsl.kinds import Kind, KindExample, Need
-from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, Number, OneOf, Rendered, Text, Type
+from noetl.dsl.grammar.kinds import Kind, KindExample, Need
+from noetl.dsl.grammar.types import (
+    Choice,
+    Field,
+    Flag,
+    Level,
+    LevelOf,
+    ListOf,
+    MapOf,
+    Number,
+    OneOf,
+    Rendered,
+    Text,
+    Type,
+)
 
 Sql = Annotated[str, msgspec.Meta(extra={"code": "sql"})]
 Shell = Annotated[str, msgspec.Meta(extra={"code": "shell"})]

@@ -4,10 +4,9 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from noetl.dsl.kinds import Need
+from noetl.dsl.grammar.kinds import Need
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import ToolContext
-from noetl.tools.connections import duckdb_failed, in_thread
 from noetl.tools.contract import about, describe
 from noetl.tools.fields import (
     MARKER_TABLE,
@@ -18,8 +17,17 @@ from noetl.tools.fields import (
     SqlInput,
     UnreadableError,
 )
-from noetl.tools.markers import in_transaction, once_in_duckdb, refuse_transaction_control
-from noetl.tools.tables import RowsError, answer, name, result_of, rows_to_write, statements, write_statement
+from noetl.tools.sql.completion_markers import in_transaction, once_in_duckdb, refuse_transaction_control
+from noetl.tools.sql.connections import duckdb_failed, in_thread
+from noetl.tools.sql.statements import (
+    RowsError,
+    answer,
+    name,
+    result_of,
+    rows_to_write,
+    statements,
+    write_statement,
+)
 
 
 class Input(SqlInput, frozen=True, kw_only=True):

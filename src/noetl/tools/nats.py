@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from noetl.dsl.kinds import Need
+from noetl.dsl.grammar.kinds import Need
 from noetl.tools.contract import ToolInput, about, describe
 
 Operation = Literal[

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any
 
-from noetl.dsl.kinds import Need
+from noetl.dsl.grammar.kinds import Need
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import Confirm, ToolContext
-from noetl.tools.connections import pg_failed, pg_pool
 from noetl.tools.contract import about, describe
 from noetl.tools.fields import (
     MARKER_TABLE,
@@ -20,9 +19,18 @@ from noetl.tools.fields import (
     SqlInput,
     UnreadableError,
 )
-from noetl.tools.markers import once_in_postgres, refuse_transaction_control
-from noetl.tools.pg_pool import NoConnectionError
-from noetl.tools.tables import RowsError, answer, name, percent_statement, result_of, rows_to_write, statements
+from noetl.tools.sql.completion_markers import once_in_postgres, refuse_transaction_control
+from noetl.tools.sql.connections import pg_failed, pg_pool
+from noetl.tools.sql.pg_pool import NoConnectionError
+from noetl.tools.sql.statements import (
+    RowsError,
+    answer,
+    name,
+    percent_statement,
+    result_of,
+    rows_to_write,
+    statements,
+)
 
 
 class Input(SqlInput, frozen=True, kw_only=True):

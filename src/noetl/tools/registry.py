@@ -12,7 +12,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from noetl.dsl.kinds import Kind
+from noetl.dsl.grammar.kinds import Kind
 
 if TYPE_CHECKING:  # checking a playbook runs no tool
     from noetl.model.outcome import Outcome
@@ -153,7 +153,7 @@ def _reader(module: ModuleType) -> Callable[[Mapping[str, Any]], Any]:
     from msgspec import NODEFAULT, ValidationError
     from msgspec.structs import fields as fields_of
 
-    from noetl.engine.actions import Written
+    from noetl.engine.tasks.actions import Written
     from noetl.model.outcome import failed
     from noetl.tools.contract import decode
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import msgspec
 
-from noetl.dsl.kinds import Need
+from noetl.dsl.grammar.kinds import Need
 from noetl.model.outcome import Outcome, failed
 from noetl.ports import ToolContext
 from noetl.tools.contract import ToolInput, about, describe

@@ -8,12 +8,12 @@ import msgspec
 
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import ToolContext
-from noetl.tools.connections import duckdb_failed, pg_failed
 from noetl.tools.contract import Sql, ToolInput, about, describe
 from noetl.tools.fields import SqlInput, WriteMode
-from noetl.tools.pg_pool import NoConnectionError
-from noetl.tools.rows import Place, read_rows, write_rows
-from noetl.tools.tables import RowsError
+from noetl.tools.sql.connections import duckdb_failed, pg_failed
+from noetl.tools.sql.pg_pool import NoConnectionError
+from noetl.tools.sql.rows import Place, read_rows, write_rows
+from noetl.tools.sql.statements import RowsError
 
 Format = Literal["csv", "json", "jsonl", "parquet"]
 Rows = Annotated[int, msgspec.Meta(ge=1)]

@@ -1,4 +1,4 @@
-"""Dead letters: bodies of requests and answers. Tested in tests/server/test_dead_letters.py."""
+"""Dead letters: bodies of requests and answers. Tested in tests/server/api/test_dlq.py."""
 
 from __future__ import annotations
 

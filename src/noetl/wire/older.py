@@ -1,6 +1,6 @@
 """Bodies of the older form of the API, for workers and callers that predate the session protocol.
 
-Tested in tests/server/test_seed_paths.py.
+Tested in tests/server/api/test_seed_paths.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The format of HTTP errors: `application/problem+json`. Tested in tests/server/test_problems.py."""
+"""The format of HTTP errors: `application/problem+json`. Tested in tests/server/http/test_problems.py."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ One WebSocket at `/api/worker/session`; every frame is one JSON object with a `t
 Claims and reports are idempotent by `id`, also on another session of the same worker: the answer holds the same leases. Held
 work is named by (work_id, epoch). Over HTTP: POST `/api/worker/hello`, `claim`, `report`, `ack`, `heartbeat`, `release`, with
 the frame as body (`type` is optional) and the answering frame as answer.
-Tested in tests/server/test_sessions.py and test_worker_http.py.
+Tested in tests/server/http/test_worker_socket.py and test_worker_http.py.
 """
 
 from __future__ import annotations

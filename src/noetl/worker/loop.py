@@ -18,10 +18,10 @@ from noetl.model.messages import Ending
 from noetl.model.outcome import ErrorKind, failed
 from noetl.model.work import Lease
 from noetl.ports.work import Subscription
-from noetl.worker.context import WorkerResources
-from noetl.worker.playbooks import Playbooks
-from noetl.worker.reporter import FLUSH_MS, Reporter
-from noetl.worker.run_step import StepWork
+from noetl.worker.context.tool_context import WorkerResources
+from noetl.worker.steps.playbook_cache import Playbooks
+from noetl.worker.steps.reporter import FLUSH_MS, Reporter
+from noetl.worker.steps.run_step import StepWork
 
 _lease: ContextVar[tuple[str, int]] = ContextVar("noetl_lease", default=("", 0))
 _log = logging.getLogger(__name__)

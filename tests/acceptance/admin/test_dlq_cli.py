@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.run import Ran, noetl
-from tests.server.test_dead_letters import loop, poison
+from tests.server.api.test_dlq import loop, poison
 from tests.tools.web import Web
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from noetl.dsl.checking.shape import ShapeFinding, findings
 from noetl.dsl.dialects import FIRST_FORMS, FORMS, SECOND_FORMS, LegacyForm
 from noetl.dsl.grammar import LEVELS
-from noetl.dsl.parse import parse
-from noetl.dsl.shape import ShapeFinding, findings
-from tests.unit.dsl.rules.checked import HEAD, KINDS, codes, indented, with_rules, with_step
+from noetl.dsl.reading.parse import parse
+from tests.unit.dsl.rules.samples import HEAD, KINDS, codes, indented, with_rules, with_step
 
 ALL = (*FIRST_FORMS, *SECOND_FORMS)
 VALUES = {"": "something", "scalar": "something", "map": "{ a: 1 }", "list": "[1]"}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from noetl.dsl.analysis.scopes import BY_ROLE, SCOPES
 from noetl.dsl.explain import CATEGORIES, find, suggestions, topics
+from noetl.dsl.explain.field_paths import places
 from noetl.dsl.explain.pages import ROLES
-from noetl.dsl.explain.places import places
-from noetl.dsl.explain.words import field_facts, listed, type_words
+from noetl.dsl.explain.wording import field_facts, listed, type_words
 from noetl.dsl.grammar import LEVELS
+from noetl.dsl.grammar.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, Number, OneOf, Text, Type
 from noetl.dsl.rules import RULES
-from noetl.dsl.scopes import BY_ROLE, SCOPES
-from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, Number, OneOf, Text, Type
 from noetl.expr import FILTERS, FUNCTIONS, TESTS
 from noetl.wiring import language_kinds
 

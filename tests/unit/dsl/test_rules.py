@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from noetl.dsl import rules
-from noetl.dsl.rule import Rule
+from noetl.dsl.checking.rule import Rule
 from noetl.dsl.rules import RULES
 from noetl.dsl.validate import validate
 from noetl.wiring import language_kinds

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from noetl.engine.decide import Decision
-from noetl.engine.evolve import fold
-from noetl.engine.plan import plan
-from noetl.engine.state import Execution, checksum
+from noetl.engine.handlers.decide import Decision
+from noetl.engine.plan.plan import plan
+from noetl.engine.state.evolve import fold
+from noetl.engine.state.execution import Execution, checksum
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Ending, Report, Start
 from noetl.testing.play import BEGIN, decided, read

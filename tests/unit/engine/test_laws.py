@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noetl.engine.evolve import fold
-from noetl.engine.state import Execution, StepRun, Token, checksum, dump, load
+from noetl.engine.state.evolve import fold
+from noetl.engine.state.execution import Execution, StepRun, Token, checksum, dump, load
 from noetl.model.messages import (
     Cancel,
     Ending,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from noetl.lsp.complete import complete
-from noetl.lsp.reading import Reading
+from noetl.lsp.analysis.reading import Reading
+from noetl.lsp.completion.complete import complete
 from noetl.wiring import language_kinds
 from tests.corpus.corpus import files
 

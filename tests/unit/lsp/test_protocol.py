@@ -5,9 +5,9 @@ from __future__ import annotations
 from lsprotocol import types
 
 from noetl.lsp import protocol
-from noetl.lsp.complete import complete
+from noetl.lsp.completion.complete import complete
+from noetl.lsp.features.symbols import symbols
 from noetl.lsp.positions import Lines
-from noetl.lsp.symbols import symbols
 from tests.unit.lsp.editing import HEAD, typed
 
 

@@ -7,14 +7,14 @@ from contextlib import suppress
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noetl.lsp.complete import complete
-from noetl.lsp.definition import definitions, references
-from noetl.lsp.fixes import fixes
-from noetl.lsp.formatting import format_edits
-from noetl.lsp.hover import hover
-from noetl.lsp.reading import Reading
-from noetl.lsp.rename import RefusedRename, rename, target
-from noetl.lsp.symbols import symbols
+from noetl.lsp.analysis.reading import Reading
+from noetl.lsp.completion.complete import complete
+from noetl.lsp.features.definition import definitions, references
+from noetl.lsp.features.fixes import fixes
+from noetl.lsp.features.formatting import format_edits
+from noetl.lsp.features.hover import hover
+from noetl.lsp.features.rename import RefusedRename, rename, target
+from noetl.lsp.features.symbols import symbols
 from noetl.wiring import language_kinds
 from tests.unit.lsp.editing import good
 

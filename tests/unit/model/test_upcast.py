@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from noetl.engine.evolve import evolve, fold
-from noetl.engine.state import Execution
+from noetl.engine.state.evolve import evolve, fold
+from noetl.engine.state.execution import Execution
 from noetl.model import upcast as module
 from noetl.model.events import SCHEMA_VERSION, Event
 from noetl.model.upcast import UPCASTERS, upcast

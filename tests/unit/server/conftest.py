@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from noetl.server.control import LocalControl, Store
-from noetl.stores.memory import MemoryStore
-from noetl.stores.sqlite import SqliteStore
+from noetl.server.control_plane import LocalControl, Store
+from noetl.stores.memory.store import MemoryStore
+from noetl.stores.sqlite.store import SqliteStore
 from tests.unit.server.system import RealClock
 
 

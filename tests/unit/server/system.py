@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any
 
-from noetl.dsl.normalize import normalize
-from noetl.dsl.parse import parse
-from noetl.dsl.pin import pinned
+from noetl.dsl.reading.parse import parse
+from noetl.dsl.tree.normalize import normalize
+from noetl.dsl.tree.pin import pinned
 from noetl.model.messages import Ending, ItemEnd, Report, Start
 from noetl.model.work import Lease
-from noetl.server.control import LocalControl, Store
+from noetl.server.control_plane import LocalControl, Store
 
 HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: test, path: tests/test}\n"
 ONE_STEP = HEAD + "workflow:\n  - step: one\n    tool: {kind: noop}\n"

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from noetl.dsl.nodes import plain
-from noetl.dsl.parse import parse
-from noetl.dsl.schema import level_schema
-from noetl.testing.cases.levels import FILE, LEVELS
-from noetl.testing.cases.names import Names, name_troubles
-from noetl.testing.cases.read import TestFile, duration_ms, read_tests
+from noetl.dsl.json_schema import level_schema
+from noetl.dsl.reading.nodes import plain
+from noetl.dsl.reading.parse import parse
+from noetl.testing.cases.files.levels import FILE, LEVELS
+from noetl.testing.cases.files.names import Names, name_troubles
+from noetl.testing.cases.files.read import TestFile, duration_ms, read_tests
 from noetl.testing.scenario import read_playbook
 from noetl.wiring import language_kinds
 

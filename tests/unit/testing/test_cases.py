@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from noetl.testing.cases.coverage import Coverage
-from noetl.testing.cases.playing import Stage
-from noetl.testing.cases.read import Given, read_tests
-from noetl.testing.cases.running import CaseResult, run_cases
+from noetl.testing.cases.checks.coverage import Coverage
+from noetl.testing.cases.files.read import Given, read_tests
+from noetl.testing.cases.player.player import Stage
+from noetl.testing.cases.runner import CaseResult, run_cases
 from noetl.testing.scenario import read_playbook
 from noetl.wiring import language_kinds
 

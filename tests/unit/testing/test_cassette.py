@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from noetl.dsl.playbook import Step, Task
+from noetl.dsl.tree.playbook import Step, Task
 from noetl.model.errors import InvalidInput
-from noetl.testing.cases.cassette import fetched, read_cassette, written
-from noetl.testing.cases.playing import Seen, play
-from noetl.testing.cases.read import Given, read_tests
-from noetl.testing.cases.recording import Log, cassette, masked, results_of
-from noetl.worker.redact import MASK
+from noetl.testing.cases.cassettes.cassette import fetched, read_cassette, written
+from noetl.testing.cases.cassettes.recording import Log, cassette, masked, results_of
+from noetl.testing.cases.files.read import Given, read_tests
+from noetl.testing.cases.player.player import Seen, play
+from noetl.worker.secrets.redact import MASK
 from tests.unit.testing.test_cases import stage
 
 PLAYBOOK = """

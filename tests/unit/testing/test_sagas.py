@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-from noetl.dsl.playbook import Playbook
+from noetl.dsl.tree.playbook import Playbook
 from noetl.model.events import Event
-from noetl.testing.cases.expect import compensations
-from noetl.testing.cases.matrix import SagaResult, run_saga
-from noetl.testing.cases.playing import play
-from noetl.testing.cases.promises import broken_promises
-from noetl.testing.cases.read import read_tests
+from noetl.testing.cases.checks.expect import compensations
+from noetl.testing.cases.checks.saga_guarantees import broken_promises
+from noetl.testing.cases.files.read import read_tests
+from noetl.testing.cases.player.player import play
+from noetl.testing.cases.saga_matrix import SagaResult, run_saga
 from noetl.testing.scenario import read_playbook
 from tests.unit.testing.test_cases import HEAD, stage
 

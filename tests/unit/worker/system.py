@@ -11,19 +11,19 @@ from textwrap import dedent, indent
 from typing import Any
 
 from noetl.blobs.memory import MemoryBlobs
-from noetl.dsl.normalize import normalize
-from noetl.dsl.parse import parse
-from noetl.dsl.pin import pinned
+from noetl.dsl.reading.parse import parse
+from noetl.dsl.tree.normalize import normalize
+from noetl.dsl.tree.pin import pinned
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Start
 from noetl.ports import Blobs
-from noetl.server.control import LocalControl
-from noetl.stores.memory import MemoryStore
+from noetl.server.control_plane import LocalControl
+from noetl.stores.memory.store import MemoryStore
 from noetl.tools import kinds
-from noetl.worker.children import ChildPool
-from noetl.worker.context import WorkerResources
+from noetl.worker.context.tool_context import WorkerResources
 from noetl.worker.loop import Worker
-from noetl.worker.results import StoredResults
+from noetl.worker.processes.children import ChildPool
+from noetl.worker.steps.results import StoredResults
 
 HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: test, path: tests/test}\n"
 

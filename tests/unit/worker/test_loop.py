@@ -14,7 +14,7 @@ import pytest
 from noetl.model.errors import StoreUnavailable
 from noetl.model.messages import Cancel, Report
 from noetl.ports.work import Answer, Reply
-from noetl.server.control import LocalControl
+from noetl.server.control_plane import LocalControl
 from noetl.worker.loop import Worker
 from tests.unit.worker.system import System, system
 

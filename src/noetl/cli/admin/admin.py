@@ -1,6 +1,6 @@
 """`noetl admin`: rebuild the projections of a store, collect garbage, prune old data.
 
-Tested in tests/acceptance/admin/test_admin.py, test_dlq_cli.py and tests/unit/stores/test_postgres_admin.py.
+Tested in tests/acceptance/admin/test_admin.py, test_dlq_cli.py and tests/unit/stores/postgres/test_admin.py.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from noetl.cli.runtime.store import existing, local_settings, with_store
 from noetl.model.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from noetl.server.collector import Gone
+    from noetl.server.background.result_gc import Gone
     from noetl.wiring import Store
 
 _DAY_MS: Final = 86_400_000

@@ -1,6 +1,6 @@
 """`noetl db`: create, migrate and check the PostgreSQL database of the store.
 
-Servers create and migrate the database when they start. Tested in tests/unit/stores/test_postgres_admin.py.
+Servers create and migrate the database when they start. Tested in tests/unit/stores/postgres/test_admin.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Dead letters of the local store or of a server, behind one interface.
 
 A local store's replays are driven here until they finish, as `noetl run` drives an execution, unless another process drives it.
-Tested in tests/acceptance/admin/test_dlq_cli.py and tests/server/test_dead_letters.py.
+Tested in tests/acceptance/admin/test_dlq_cli.py and tests/server/api/test_dlq.py.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from noetl.cli.driver.outbox_delivery import deliver_outbox
 from noetl.cli.runtime.driver_lock import driver_lock, lock_holder, root_of
 from noetl.cli.runtime.store import existing, local_settings
 from noetl.cli.runtime.target import connect, server_of
-from noetl.engine.evolve import fold
+from noetl.engine.state.evolve import fold
 from noetl.model.errors import InvalidInput
 from noetl.model.letters import PENDING, REPLAYING, STATUSES, DeadLetter
 from noetl.ports import AuditEntry
 from noetl.ports.letters import LetterSelection
-from noetl.server.dead_letters import Ready, discard, pending, preview, ready, replay
+from noetl.server.operations.dead_letters import Ready, discard, pending, preview, ready, replay
 from noetl.wiring import Embedded, embedded, language_kinds
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """`noetl token`: create, list and revoke API tokens of the local store or of a server.
 
-A token's secret is printed once, when it is created. Tested in tests/server/test_serve.py.
+A token's secret is printed once, when it is created. Tested in tests/server/http/test_serve.py.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ async def _create(
     store: str | None, role: str, name: str, expires_s: int | None, pool: str | None
 ) -> tuple[str, str, str, str]:
     from noetl.ports import AuditEntry
-    from noetl.server.tokens import made
+    from noetl.server.auth.tokens import made
 
     now = int(time() * 1000)
     async with _open_tokens(store) as team:

@@ -68,8 +68,8 @@ def complete_step(ctx: typer.Context, incomplete: str) -> list[str]:
 def complete_step_of_file(incomplete: str) -> list[str]:
     """Complete a step of the playbook file on the command line."""
     from noetl.cli.arguments.files import SUFFIXES, read_file
-    from noetl.dsl.normalize import normalize
-    from noetl.dsl.parse import parse
+    from noetl.dsl.reading.parse import parse
+    from noetl.dsl.tree.normalize import normalize
 
     # The option being typed has no value yet, so the parser cannot split the line.
     content = next((read_file(word, []) for word in completion_line() if word.endswith(SUFFIXES)), None)

@@ -18,12 +18,12 @@ import typer
 
 from noetl.cli.output.progress import Progress
 from noetl.cli.runtime.runner import tune_gc
-from noetl.engine.decision import needs_signal
-from noetl.engine.evolve import evolve, fold
-from noetl.engine.state import Execution
+from noetl.engine.decision.builder import needs_signal
+from noetl.engine.state.evolve import evolve, fold
+from noetl.engine.state.execution import Execution
 from noetl.model.errors import StoreUnavailable
 from noetl.model.messages import Cancel
-from noetl.server.forks import tell_surely
+from noetl.server.operations.forks import tell_surely
 
 if TYPE_CHECKING:
     from noetl.model.events import Event

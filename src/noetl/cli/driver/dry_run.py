@@ -1,6 +1,6 @@
 """Print what `noetl run` would do, for `--dry-run`: the route and every known input. Runs nothing.
 
-The analysis is in `noetl.engine.foresee`. Tested in tests/acceptance/executions/test_run_dry.py.
+The analysis is in `noetl.engine.queries.dry_run`. Tested in tests/acceptance/executions/test_run_dry.py.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from msgspec import to_builtins
 
 from noetl.cli.output.format import shorten, to_json
 from noetl.cli.playbooks.prepare import Prepared
-from noetl.engine.foresee import Foreseen, Input, foresee
-from noetl.engine.plan import plan
-from noetl.engine.start import check
+from noetl.engine.plan.plan import plan
+from noetl.engine.queries.dry_run import Foreseen, Input, foresee
+from noetl.engine.routing.start import check
 from noetl.model.messages import Start
 
 _MARKS: Final = {

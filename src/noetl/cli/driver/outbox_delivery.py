@@ -16,7 +16,7 @@ import typer
 from noetl.model.errors import NoetlError
 
 if TYPE_CHECKING:
-    from noetl.server.relay import Relay
+    from noetl.server.background.outbox_relay import Relay
     from noetl.wiring import Embedded
 
 _INTERVAL_S: Final = 1.0

@@ -14,15 +14,15 @@ from noetl.cli.output.format import to_json
 from noetl.cli.runtime.driver_lock import lock_holder, root_of
 from noetl.cli.runtime.store import existing, load_plan, load_state, local_settings, resolve_id, with_store
 from noetl.cli.runtime.target import Server, connect, server_of
-from noetl.engine.saga import refused
+from noetl.engine.routing.saga import refused
 from noetl.model.errors import Conflict, InvalidInput
 from noetl.model.messages import Cancel, Pause, Resume, Signal
-from noetl.server.forks import tell_surely
+from noetl.server.operations.forks import tell_surely
 from noetl.wiring import embedded
 
 if TYPE_CHECKING:
     from noetl import Client
-    from noetl.engine.state import Execution
+    from noetl.engine.state.execution import Execution
     from noetl.model.messages import AnyMessage
     from noetl.wire.answers import Told
     from noetl.wiring import Store

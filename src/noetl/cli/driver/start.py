@@ -19,17 +19,17 @@ from noetl.cli.output.summary import exit_code, print_json_summary, print_result
 from noetl.cli.playbooks.prepare import Prepared, Preparer
 from noetl.cli.runtime.driver_lock import driver_lock
 from noetl.cli.runtime.store import load_plan
-from noetl.engine.evolve import fold
-from noetl.engine.explain import standings
-from noetl.engine.state import Execution
+from noetl.engine.queries.explain import standings
+from noetl.engine.state.evolve import fold
+from noetl.engine.state.execution import Execution
 from noetl.model.messages import AnyMessage, PatchCtx, Start
-from noetl.server.forks import tell_surely
-from noetl.server.starting import new_execution
+from noetl.server.cache.ids import new_execution
+from noetl.server.operations.forks import tell_surely
 from noetl.settings import Settings
 from noetl.wiring import Embedded, embedded
 
 if TYPE_CHECKING:
-    from noetl.worker.children import ChildPool
+    from noetl.worker.processes.children import ChildPool
 
 
 async def start_and_drive(

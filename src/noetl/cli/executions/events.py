@@ -34,7 +34,7 @@ def command(
     """Print the event log of an execution."""
 
     async def job(history: History) -> None:
-        from noetl.engine.view import envelope, types
+        from noetl.engine.queries.view import envelope, types
 
         wanted = types(type) if type else None
         async for event in read_events(history, await resolve_id(history, id), follow):
@@ -45,7 +45,7 @@ def command(
 
 
 def _event_line(event: Event) -> str:
-    from noetl.engine.view import step_of
+    from noetl.engine.queries.view import step_of
 
     item = "" if event.iteration is None else f"[{event.iteration}]"
     place = f"{event.step_run_id or ''}{item}".removesuffix("#1")

@@ -178,9 +178,9 @@ async def _follow(client: Client, execution_id: str, limit_s: float, *, show: bo
 
     from noetl.cli.output.progress import make_progress
     from noetl.cli.output.summary import exit_code, print_json_summary, print_result
-    from noetl.engine.decision import status_of
-    from noetl.engine.evolve import evolve
-    from noetl.engine.state import Execution
+    from noetl.engine.decision.builder import status_of
+    from noetl.engine.state.evolve import evolve
+    from noetl.engine.state.execution import Execution
 
     state, progress = Execution(execution_id), make_progress(quiet=not show)
     try:

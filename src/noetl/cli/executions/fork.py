@@ -19,7 +19,7 @@ from noetl.cli.runtime.target import Server, connect, server_of
 from noetl.model.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from noetl.engine.state import Execution
+    from noetl.engine.state.execution import Execution
     from noetl.wiring import Embedded
 
 
@@ -51,7 +51,7 @@ def command(
     async def job() -> int:
         from noetl.cli.driver.start import drive_and_report
         from noetl.cli.runtime.driver_lock import driver_lock
-        from noetl.server.starting import new_execution
+        from noetl.server.cache.ids import new_execution
         from noetl.wiring import embedded
 
         changes = _parse_patch(patch or [])
@@ -92,7 +92,7 @@ async def _fork_local(
     app: Embedded, source: str, execution_id: str, start: str, changes: dict[str, dict[str, Any]], playbook: str | None
 ) -> Execution:
     from noetl.cli.playbooks.prepare import Preparer
-    from noetl.server.forks import fork_from
+    from noetl.server.operations.forks import fork_from
 
     pinned = ""
     if playbook is not None:

@@ -1,7 +1,7 @@
 """`noetl record`: record the task results of an execution as a cassette for `noetl test`.
 
 Secrets are masked. `--test` also writes a first test file that expects the results of the run. Exit code 2: a file could not be
-written. The format is in `noetl.testing.cases.recording`. Tested in tests/acceptance/executions/test_record_cli.py.
+written. The format is in `noetl.testing.cases.cassettes.recording`. Tested in tests/acceptance/executions/test_record_cli.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from noetl.model.errors import InvalidInput
 
 if TYPE_CHECKING:
     from noetl.ports import History
-    from noetl.testing.cases.recording import Load, Log
+    from noetl.testing.cases.cassettes.recording import Load, Log
 
 
 def command(
@@ -38,8 +38,8 @@ def command(
         raise typer.Exit(2)
 
     async def job(history: History) -> None:
-        from noetl.testing.cases.cassette import first_test, written
-        from noetl.testing.cases.recording import cassette
+        from noetl.testing.cases.cassettes.cassette import first_test, written
+        from noetl.testing.cases.cassettes.recording import cassette
 
         main, *children = await _read_logs(history, await _resolve_root(history, id))
         made = await cassette(main, children, _result_loader(history, store))
@@ -77,8 +77,8 @@ def _write(file: Path, text: str) -> None:
 
 async def _read_logs(history: History, execution_id: str) -> list[Log]:
     """Return the log of an execution, then those of its children."""
-    from noetl.dsl.pin import unpinned
-    from noetl.testing.cases.recording import Log
+    from noetl.dsl.tree.pin import unpinned
+    from noetl.testing.cases.cassettes.recording import Log
 
     events = await history.read(execution_id)
     if not events:
@@ -96,13 +96,13 @@ def _result_loader(history: History, place: str | None) -> Load:
     """Return a function that loads stored results from the store's blobs or from the server."""
     client = getattr(history, "client", None)
     if client is not None:
-        from noetl.testing.cases.cassette import fetched
+        from noetl.testing.cases.cassettes.cassette import fetched
 
         return lambda reference: fetched(reference, client.result)
 
     async def load(reference: Mapping[str, Any]) -> Any:
         from noetl.wiring import SystemClock, open_blobs
-        from noetl.worker.results import StoredResults
+        from noetl.worker.steps.results import StoredResults
 
         store: Any = history
         return await StoredResults(open_blobs(local_settings(place), store), SystemClock()).load(reference)

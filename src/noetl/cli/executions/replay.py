@@ -37,7 +37,7 @@ def command(
     """Show the state of an execution at any event, or diff two."""
 
     def show(after: Mapping[str, Any], before: Mapping[str, Any] | None) -> None:
-        from noetl.engine.view import changed
+        from noetl.engine.queries.view import changed
 
         if before is None:
             non_empty = {key: value for key, value in after.items() if value not in (None, {}, [], "")}
@@ -58,7 +58,7 @@ def command(
         show(*await views(history, await resolve_id(history, id), to, diff))
 
     async def from_archive() -> None:
-        from noetl.engine.view import view
+        from noetl.engine.queries.view import view
         from noetl.wiring import archived
 
         events = archived(archive or Path(), id)

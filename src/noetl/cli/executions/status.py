@@ -25,9 +25,9 @@ def command(id: ExecutionId, json: AsJson = False, store: Place = None) -> None:
         from noetl.cli.output.format import format_duration, format_time, to_json
         from noetl.cli.output.summary import standing_line
         from noetl.cli.runtime.driver_lock import driver_of
-        from noetl.engine.decision import needs_signal, status_of
-        from noetl.engine.explain import standings
-        from noetl.engine.view import summary
+        from noetl.engine.decision.builder import needs_signal, status_of
+        from noetl.engine.queries.explain import standings
+        from noetl.engine.queries.view import summary
 
         state, events = await load_state(history, id)
         driver = driver_of(store, state)

@@ -1,7 +1,7 @@
 """`noetl fmt`: format playbooks in place, keeping comments.
 
 Exit code 0: done; 1: with --check, a file would change; 2: a file cannot be read, written or formatted, or the arguments are
-wrong. The layout is in `noetl.dsl.layout`. Tested in tests/acceptance/language/test_fmt_cli.py.
+wrong. The layout is in `noetl.dsl.formatter`. Tested in tests/acceptance/language/test_fmt_cli.py.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def _summary(seen: int, changed: int, *, check: bool) -> str:
 
 def _format(name: str, data: bytes, problems: list[FileProblem]) -> bytes | None:
     """Return the new content, or None with a problem for each error that prevents formatting."""
-    from noetl.dsl.layout.format import format_text, has_faults
-    from noetl.dsl.parse import parse
+    from noetl.dsl.formatter.format import format_text, has_faults
+    from noetl.dsl.reading.parse import parse
 
     document = parse(data, _display_name(name))
     if not has_faults(document):

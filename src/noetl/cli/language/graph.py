@@ -18,8 +18,8 @@ from noetl.model.errors import InvalidInput
 
 if TYPE_CHECKING:
     from noetl.dsl.draw import Picture
-    from noetl.dsl.nodes import Source
-    from noetl.dsl.parse import Document
+    from noetl.dsl.reading.nodes import Source
+    from noetl.dsl.reading.parse import Document
 
 
 class Format(StrEnum):
@@ -39,8 +39,8 @@ def command(
 ) -> None:
     """Draw the graph of a playbook."""
     from noetl.dsl.draw import picture
-    from noetl.dsl.normalize import normalize
-    from noetl.dsl.parse import parse
+    from noetl.dsl.reading.parse import parse
+    from noetl.dsl.tree.normalize import normalize
 
     try:
         text = load_file(file)
@@ -98,7 +98,7 @@ def _reason(document: Document) -> str:
 
 def _note_problems(document: Document, file: str) -> None:
     """Note on stderr that the playbook has errors: the drawing shows only what could be parsed."""
-    from noetl.dsl.subject import Subject
+    from noetl.dsl.checking.context import Subject
     from noetl.dsl.validate import examine
     from noetl.wiring import language_kinds
 

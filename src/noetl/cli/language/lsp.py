@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 if TYPE_CHECKING:
-    from noetl.testing.cases.read import TestFile
+    from noetl.testing.cases.files.read import TestFile
 
 
 def command(
@@ -85,7 +85,7 @@ def _tests(uri: str, text: str) -> TestFile:
     from pygls.uris import to_fs_path
 
     from noetl.cli.language.test_files import load_tests
-    from noetl.testing.cases.read import read_tests
+    from noetl.testing.cases.files.read import read_tests
 
     path = to_fs_path(uri)
     if not path or not Path(path).is_absolute():

@@ -27,11 +27,11 @@ def command(
     """Print the JSON Schema of playbooks or of test files."""
     import json
 
-    from noetl.dsl.schema import level_schema, schema
+    from noetl.dsl.json_schema import level_schema, schema
     from noetl.wiring import kind_problems, language_kinds
 
     if what is What.tests:
-        from noetl.testing.cases.levels import FILE
+        from noetl.testing.cases.files.levels import FILE
 
         found = level_schema(FILE, "noetl:tests", "NoETL tests")
     else:

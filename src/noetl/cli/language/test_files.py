@@ -10,9 +10,9 @@ from pathlib import Path
 
 from noetl.cli.playbooks.prepare import Prepared, Preparer
 from noetl.model.errors import InvalidInput, InvalidPlaybook
-from noetl.testing.cases.names import Names, name_troubles
-from noetl.testing.cases.read import TestFile, read_tests
-from noetl.testing.cases.trouble import at
+from noetl.testing.cases.files.names import Names, name_troubles
+from noetl.testing.cases.files.problems import at
+from noetl.testing.cases.files.read import TestFile, read_tests
 from noetl.wiring import language_kinds
 
 

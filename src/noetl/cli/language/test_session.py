@@ -21,12 +21,12 @@ from noetl.cli.language.test_files import TestedPlaybook, load_tests
 from noetl.cli.output.test_report import FileResult, Outcome, print_json, print_text, write_junit
 from noetl.cli.runtime.runner import print_error
 from noetl.model.errors import InvalidInput, NoetlError
-from noetl.testing.cases.cassette import read_cassette
-from noetl.testing.cases.coverage import Coverage
-from noetl.testing.cases.matrix import run_saga
-from noetl.testing.cases.playing import Stage
-from noetl.testing.cases.read import SUFFIXES, Given, TestFile
-from noetl.testing.cases.running import run_cases
+from noetl.testing.cases.cassettes.cassette import read_cassette
+from noetl.testing.cases.checks.coverage import Coverage
+from noetl.testing.cases.files.read import SUFFIXES, Given, TestFile
+from noetl.testing.cases.player.player import Stage
+from noetl.testing.cases.runner import run_cases
+from noetl.testing.cases.saga_matrix import run_saga
 from noetl.wiring import language_kinds
 
 _WATCH_POLL_S: Final = 0.3
@@ -156,7 +156,7 @@ def _needs_real_tools(tests: TestFile) -> bool:
 
 def _with_real_tools(stage: Stage) -> Stage:
     from noetl.cli.runtime.store import local_settings
-    from noetl.testing.cases.really import real_tools, really_running
+    from noetl.testing.cases.player.real_tools import real_tools, really_running
 
     settings = local_settings(None)
     return dataclasses.replace(stage, real=real_tools(), equipment=lambda: really_running(settings))

@@ -15,7 +15,7 @@ import typer
 from noetl import __version__
 from noetl.cli.output.snippet import snippet
 from noetl.dsl.diagnostic import SEVERITIES, Diagnostic, Severity
-from noetl.dsl.nodes import Source
+from noetl.dsl.reading.nodes import Source
 from noetl.dsl.rules import BY_CODE
 
 _COLOURS: dict[Severity, str] = {"error": "red", "warning": "yellow", "hint": "cyan"}

@@ -1,6 +1,6 @@
 """Print why an execution is where it is, for `noetl explain ID`: open work, its causes and past decisions.
 
-The analysis is in `noetl.engine.explain`. Tested in tests/acceptance/executions/test_run_commands.py.
+The analysis is in `noetl.engine.queries.explain`. Tested in tests/acceptance/executions/test_run_commands.py.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from msgspec import to_builtins
 from noetl.cli.output.format import format_duration, format_time, to_json
 from noetl.cli.runtime.driver_lock import driver_of
 from noetl.cli.runtime.store import load_plan, load_state, read_history
-from noetl.engine.decision import needs_signal, status_of
-from noetl.engine.explain import Choice, Standing, choices, standings, values
-from noetl.server.attendance import groups
+from noetl.engine.decision.builder import needs_signal, status_of
+from noetl.engine.queries.explain import Choice, Standing, choices, standings, values
+from noetl.server.workers.presence import groups
 from noetl.wiring import SystemClock, open_team
 
 if TYPE_CHECKING:
-    from noetl.engine.state import Execution
+    from noetl.engine.state.execution import Execution
     from noetl.ports import History, WorkerInfo
     from noetl.wiring import Store
 

@@ -18,7 +18,7 @@ from noetl.cli.output.format import format_duration, format_time
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from noetl.engine.state import Execution, Loop, StepRun
+    from noetl.engine.state.execution import Execution, Loop, StepRun
     from noetl.model.events import Event
 
 _LOOP_INTERVAL_MS = 1_000

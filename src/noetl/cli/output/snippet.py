@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from unicodedata import category, east_asian_width
 
-from noetl.dsl.nodes import Position, Source
+from noetl.dsl.reading.nodes import Position, Source
 
 _MAX_WIDTH = 140
 

@@ -13,13 +13,13 @@ import typer
 
 from noetl.cli.output.format import format_duration, format_time, to_json
 from noetl.cli.runtime.runner import EXIT_CODES, WAITING
-from noetl.engine.decision import status_of
-from noetl.engine.view import summary
+from noetl.engine.decision.builder import status_of
+from noetl.engine.queries.view import summary
 from noetl.settings import CREDENTIAL
 
 if TYPE_CHECKING:
-    from noetl.engine.explain import Standing
-    from noetl.engine.state import Execution
+    from noetl.engine.queries.explain import Standing
+    from noetl.engine.state.execution import Execution
 
 _MAX_RESULT: Final = 20_000
 

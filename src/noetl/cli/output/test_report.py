@@ -13,12 +13,12 @@ from typing import Any
 import typer
 
 from noetl.cli.output.snippet import snippet
-from noetl.dsl.nodes import Source
+from noetl.dsl.reading.nodes import Source
 from noetl.model.errors import InvalidInput
-from noetl.testing.cases.coverage import Coverage
-from noetl.testing.cases.matrix import SagaResult
-from noetl.testing.cases.running import CaseResult, Failure
-from noetl.testing.cases.trouble import Trouble
+from noetl.testing.cases.checks.coverage import Coverage
+from noetl.testing.cases.files.problems import Trouble
+from noetl.testing.cases.runner import CaseResult, Failure
+from noetl.testing.cases.saga_matrix import SagaResult
 
 _MARKS = {"passed": ("✓", "green"), "failed": ("✗", "red"), "skipped": ("-", "yellow")}
 _MAX_FAILURES = 10  # of one saga

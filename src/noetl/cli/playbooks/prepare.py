@@ -17,8 +17,8 @@ from msgspec.structs import replace
 
 from noetl.cli.arguments.files import load_file
 from noetl.cli.playbooks.disk_catalog import DiskCatalog, catalog_path
-from noetl.dsl.pin import pinned
-from noetl.dsl.playbook import Playbook, Task, Value
+from noetl.dsl.tree.pin import pinned
+from noetl.dsl.tree.playbook import Playbook, Task, Value
 from noetl.model.errors import InvalidInput, InvalidPlaybook
 
 if TYPE_CHECKING:
@@ -96,9 +96,9 @@ class Preparer(Struct):
 def _check(content: bytes, name: str, catalog: DiskCatalog, quiet: bool) -> Playbook:
     """Return the canonical tree of a playbook; print its errors. Raises InvalidPlaybook."""
     from noetl.cli.output.diagnostics import Report, print_text
-    from noetl.dsl.normalize import normalize
-    from noetl.dsl.parse import parse
-    from noetl.dsl.subject import Subject
+    from noetl.dsl.checking.context import Subject
+    from noetl.dsl.reading.parse import parse
+    from noetl.dsl.tree.normalize import normalize
     from noetl.dsl.validate import examine
     from noetl.wiring import language_kinds
 
@@ -122,7 +122,7 @@ def _check(content: bytes, name: str, catalog: DiskCatalog, quiet: bool) -> Play
 
 def _require_kinds(tree: Playbook, name: str) -> None:
     """Raise InvalidPlaybook if this installation lacks what a playbook requires."""
-    from noetl.dsl.requires import lacking
+    from noetl.dsl.checking.requirements import lacking
     from noetl.wiring import cannot_run
 
     missing = lacking(tree, cannot_run)

@@ -15,10 +15,10 @@ from msgspec import Struct
 
 from noetl.cli.arguments.files import FileProblem, playbook_files, read_file
 from noetl.cli.playbooks.disk_catalog import DiskCatalog
-from noetl.dsl.nodes import Scalar
-from noetl.dsl.normalize import normalize
-from noetl.dsl.parse import parse
-from noetl.dsl.playbook import Playbook, Value
+from noetl.dsl.reading.nodes import Scalar
+from noetl.dsl.reading.parse import parse
+from noetl.dsl.tree.normalize import normalize
+from noetl.dsl.tree.playbook import Playbook, Value
 from noetl.model.errors import InvalidInput, InvalidPlaybook
 
 if TYPE_CHECKING:

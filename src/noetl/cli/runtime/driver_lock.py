@@ -20,7 +20,7 @@ from noetl.model.errors import Conflict, InvalidInput
 from noetl.settings import Settings
 
 if TYPE_CHECKING:
-    from noetl.engine.state import Execution
+    from noetl.engine.state.execution import Execution
 
 _TIMEOUT_S: Final = 2.0  # child processes of a killed driver keep the lock for less than this
 _RETRY_S: Final = 0.02

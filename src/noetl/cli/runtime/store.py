@@ -17,8 +17,8 @@ from noetl.ports import History, Selection
 from noetl.settings import Settings, settings
 
 if TYPE_CHECKING:
-    from noetl.engine.plan import Plan
-    from noetl.engine.state import Execution
+    from noetl.engine.plan.plan import Plan
+    from noetl.engine.state.execution import Execution
     from noetl.model.events import Event
     from noetl.wiring import Store
 
@@ -86,7 +86,7 @@ async def resolve_id(store: History, given: str) -> str:
 
 async def load_state(store: History, given: str) -> tuple[Execution, list[Event]]:
     """Fold the log of an execution; return the state and the events."""
-    from noetl.engine.evolve import fold
+    from noetl.engine.state.evolve import fold
 
     execution_id = await resolve_id(store, given)
     events = await store.read(execution_id)
@@ -95,8 +95,8 @@ async def load_state(store: History, given: str) -> tuple[Execution, list[Event]
 
 async def load_plan(store: History, state: Execution) -> Plan:
     """Return the plan that an execution is pinned to. Raises InvalidInput if it is gone."""
-    from noetl.dsl.pin import unpinned
-    from noetl.engine.plan import plan
+    from noetl.dsl.tree.pin import unpinned
+    from noetl.engine.plan.plan import plan
 
     data = await store.canonical(state.playbook)
     if data is None:
@@ -108,7 +108,7 @@ async def read_events(log: History, execution_id: str, follow: bool) -> AsyncIte
     """Yield the events of an execution; with `follow`, until it has ended."""
     from asyncio import sleep
 
-    from noetl.engine.view import ENDED
+    from noetl.engine.queries.view import ENDED
 
     if follow and hasattr(log, "follow"):
         async for event in log.follow(execution_id):

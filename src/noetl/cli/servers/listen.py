@@ -1,6 +1,6 @@
 """Serve HTTP until a signal arrives, with or without a worker: for `serve` and `up`.
 
-Tested in tests/server/test_serve.py.
+Tested in tests/server/http/test_serve.py.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from noetl.cli.runtime.store import local_settings
 from noetl.model.errors import InvalidInput
 from noetl.ports import WorkerInfo
 from noetl.server.app import app
-from noetl.server.attendance import attending
 from noetl.server.services import Services
+from noetl.server.workers.presence import attending
 from noetl.settings import Settings, server_settings
 from noetl.wiring import serving
 

@@ -1,6 +1,6 @@
 """`noetl serve`: run the server until it is stopped; requests in flight are answered first.
 
-Tested in tests/server/test_serve.py.
+Tested in tests/server/http/test_serve.py.
 """
 
 from __future__ import annotations

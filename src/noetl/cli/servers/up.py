@@ -1,6 +1,6 @@
 """`noetl up`: run a server and a worker in one process, on one store.
 
-Tested in tests/server/test_serve.py.
+Tested in tests/server/http/test_serve.py.
 """
 
 from __future__ import annotations

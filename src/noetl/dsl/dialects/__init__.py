@@ -8,7 +8,7 @@ from __future__ import annotations
 from noetl.dsl.dialects.first import FIRST_FORMS
 from noetl.dsl.dialects.form import LegacyForm
 from noetl.dsl.dialects.second import SECOND_FORMS
-from noetl.dsl.nodes import Entry, MapNode
+from noetl.dsl.reading.nodes import Entry, MapNode
 
 __all__ = ["FIRST_FORMS", "FORMS", "SECOND_FORMS", "LegacyForm", "recognise"]
 

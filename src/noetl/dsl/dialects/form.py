@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from noetl.dsl.nodes import ListNode, MapNode, Node, Scalar
+from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Scalar
 
 _SHAPES: Final[dict[str, type[Node]]] = {"map": MapNode, "list": ListNode, "scalar": Scalar}
 

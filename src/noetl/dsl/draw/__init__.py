@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from noetl.dsl.draw.data import as_data, draw_json
-from noetl.dsl.draw.dot import draw_dot
-from noetl.dsl.draw.mermaid import draw_mermaid
-from noetl.dsl.draw.picture import Link, Picture, Vertex, picture
-from noetl.dsl.draw.svg import draw_svg
-from noetl.dsl.draw.text import draw_text
+from noetl.dsl.draw.model.picture import Link, Picture, Vertex, picture
+from noetl.dsl.draw.render.dot import draw_dot
+from noetl.dsl.draw.render.graph_json import as_data, draw_json
+from noetl.dsl.draw.render.mermaid import draw_mermaid
+from noetl.dsl.draw.render.svg import draw_svg
+from noetl.dsl.draw.render.text import draw_text
 
 __all__ = [
     "Link",

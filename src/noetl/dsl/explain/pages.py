@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from noetl.dsl.explain.words import conditions, field_list, listed, rendering, type_words
+from noetl.dsl.analysis.outcomes import ENVELOPE, ERROR_FIELDS, ERROR_KINDS, GATE_EVENTS, META_FIELDS
+from noetl.dsl.analysis.scopes import BY_ROLE, SCOPES
+from noetl.dsl.analysis.templates import Role
+from noetl.dsl.checking.rule import Rule
+from noetl.dsl.explain.wording import conditions, field_list, listed, rendering, type_words
+from noetl.dsl.grammar.kinds import Kind
 from noetl.dsl.grammar.titles import title
-from noetl.dsl.kinds import Kind
-from noetl.dsl.outcome import ENVELOPE, ERROR_FIELDS, ERROR_KINDS, GATE_EVENTS, META_FIELDS
-from noetl.dsl.rule import Rule
-from noetl.dsl.scopes import BY_ROLE, SCOPES
-from noetl.dsl.sites import Role
-from noetl.dsl.types import Field, Level
+from noetl.dsl.grammar.types import Field, Level
 from noetl.expr import Callee
 
 _MOST_PATHS = 5

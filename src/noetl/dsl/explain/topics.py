@@ -12,15 +12,15 @@ from typing import Literal
 
 from msgspec import Struct
 
+from noetl.dsl.analysis.scopes import SCOPES
+from noetl.dsl.explain.field_paths import Place, fields_below, levels_of, places
 from noetl.dsl.explain.pages import callee_page, field_page, kind_page, level_page, rule_page, scope_page
-from noetl.dsl.explain.places import Place, fields_below, levels_of, places
 from noetl.dsl.grammar import LEVELS
-from noetl.dsl.kinds import Kinds
+from noetl.dsl.grammar.kinds import Kinds
+from noetl.dsl.grammar.types import Choice, Field, leaves
 from noetl.dsl.rules import RULES
-from noetl.dsl.scopes import SCOPES
-from noetl.dsl.types import Choice, Field, leaves
 from noetl.expr import FILTERS, FUNCTIONS, TESTS, Callee
-from noetl.expr.methods import DATETIME, DURATION, LIST, MAP, TEXT
+from noetl.expr.builtins.methods import DATETIME, DURATION, LIST, MAP, TEXT
 
 Category = Literal["kind", "diagnostic", "field", "map", "scope", "filter", "test", "function", "method", "value"]
 CATEGORIES: dict[Category, str] = {

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from noetl.dsl.grammar.forms import workbook_form
-from noetl.dsl.grammar.layered import ANY_MAP, COUNT, FAILURE_POLICY, FAILURE_SETTINGS, LAYERED, TIME
-from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, Number, OneOf, Text
+from noetl.dsl.grammar.layered_settings import ANY_MAP, COUNT, FAILURE_POLICY, FAILURE_SETTINGS, LAYERED, TIME
+from noetl.dsl.grammar.types import Choice, Field, Flag, Level, LevelOf, ListOf, Number, OneOf, Text
 
 API_VERSIONS = ("noetl.io/v1", "noetl.io/v2", "noetl.io/v10")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from noetl.dsl.nodes import ListNode, MapNode, Node
-from noetl.dsl.types import Flag, LevelOf, ListOf, MapOf, OneOf, Text, Type
+from noetl.dsl.grammar.types import Flag, LevelOf, ListOf, MapOf, OneOf, Text, Type
+from noetl.dsl.reading.nodes import ListNode, MapNode, Node
 
 _TASK = LevelOf("task")
 _NAMED = LevelOf("workbook_task")

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from noetl.dsl.grammar.forms import else_form, next_form, tool_form
-from noetl.dsl.grammar.layered import ANY_MAP, COUNT, FAILURE_POLICY, FAILURE_SETTINGS, LAYERED, ON_WHEN_ERROR, TIME
-from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, OneOf, Text, Type
+from noetl.dsl.grammar.layered_settings import (
+    ANY_MAP,
+    COUNT,
+    FAILURE_POLICY,
+    FAILURE_SETTINGS,
+    LAYERED,
+    ON_WHEN_ERROR,
+    TIME,
+)
+from noetl.dsl.grammar.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, OneOf, Text, Type
 
 CONDITION: Type = OneOf((Flag(), Text()))
 _MODES = Choice(("sequential", "parallel"))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from noetl.dsl.grammar.forms import else_form
-from noetl.dsl.grammar.layered import ANY_MAP, BYTES, COUNT, LAYERED, TIME
+from noetl.dsl.grammar.kinds import Kind
+from noetl.dsl.grammar.layered_settings import ANY_MAP, BYTES, COUNT, LAYERED, TIME
 from noetl.dsl.grammar.step import CONDITION, STEP_LEVELS
-from noetl.dsl.kinds import Kind
-from noetl.dsl.types import Choice, Field, Flag, Level, LevelOf, ListOf, Number, OneOf, Text
+from noetl.dsl.grammar.types import Choice, Field, Flag, Level, LevelOf, ListOf, Number, OneOf, Text
 
 ACTIONS = ("continue", "retry", "jump", "break", "fail", "skip")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from noetl.dsl.types import Level
+from noetl.dsl.grammar.types import Level
 
 TITLES: dict[str, str] = {
     "playbook": "a playbook",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from noetl.dsl.rule import Rule
+from noetl.dsl.checking.rule import Rule
 from noetl.dsl.rules import dialects, graph, names, reading, shape, templates, tools
 
 RULES: tuple[Rule, ...] = (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from noetl.server.endpoint import Endpoint, Noun
+from noetl.server.http.endpoint import Endpoint, Noun
 
 NOUNS = (
     "health", "execute", "execute_many", "executions", "steering", "dlq", "events", "results", "vars", "catalog", "playbooks", "credentials", "keychain",

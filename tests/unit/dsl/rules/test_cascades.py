@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.unit.dsl.rules.checked import report
+from tests.unit.dsl.rules.samples import report
 
 PLAYBOOK = """\
 keychain:

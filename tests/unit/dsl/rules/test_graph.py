@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.dsl.rules.checked import Finding, diagnostics, message, report
+from tests.unit.dsl.rules.samples import Finding, diagnostics, message, report
 
 
 def of_the_net(body: str) -> list[Finding]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.dsl.rules.checked import Finding, report
+from tests.unit.dsl.rules.samples import Finding, report
 
 
 def of_the_net(body: str) -> list[Finding]:

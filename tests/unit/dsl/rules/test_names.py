@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from noetl.dsl.finding import obscured
-from noetl.dsl.parse import parse
-from noetl.dsl.subject import Subject
-from tests.unit.dsl.rules.checked import HEAD, KINDS, diagnostics, message, report
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.shape_findings import obscured
+from noetl.dsl.reading.parse import parse
+from tests.unit.dsl.rules.samples import HEAD, KINDS, diagnostics, message, report
 
 
 def test_an_unknown_target_is_underlined_and_the_nearest_step_suggested() -> None:

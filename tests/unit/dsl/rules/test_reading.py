@@ -6,8 +6,8 @@ from typing import get_args
 
 import pytest
 
-from noetl.dsl.problem import ProblemKind
-from tests.unit.dsl.rules.checked import HEAD, checked, codes, marked, with_root, with_step
+from noetl.dsl.reading.problems import ProblemKind
+from tests.unit.dsl.rules.samples import HEAD, checked, codes, marked, with_root, with_step
 
 BODY = "workflow:\n  - step: work\n    tool: { kind: noop }\n"
 DEEP = "[" * 101 + "]" * 101

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.dsl.rules.checked import condition, diagnostics, message, report, task
+from tests.unit.dsl.rules.samples import condition, diagnostics, message, report, task
 
 # Syntax -------------------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.dsl.rules.checked import condition, diagnostics, report, rule, task
+from tests.unit.dsl.rules.samples import condition, diagnostics, report, rule, task
 
 # Order --------------------------------------------------------------------------------------------------------------
 

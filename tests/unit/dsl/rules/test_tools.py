@@ -7,11 +7,11 @@ import ast
 import pytest
 
 from noetl.dsl.diagnostic import Diagnostic
-from noetl.dsl.rules.tools.secret_words import is_placeholder, known_secrets
-from noetl.dsl.rules.tools.snippets import Refusal, place, read
+from noetl.dsl.rules.tools.python_snippets import Refusal, place, read
+from noetl.dsl.rules.tools.secret_patterns import is_placeholder, known_secrets
 from noetl.dsl.secret_names import is_secret_name
 from noetl.dsl.validate import validate
-from tests.unit.dsl.rules.checked import HEAD, KINDS, diagnostics, message, report
+from tests.unit.dsl.rules.samples import HEAD, KINDS, diagnostics, message, report
 
 
 def task(fields: str, root: str = "") -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from noetl.dsl.rule import Rule
+from noetl.dsl.checking.rule import Rule
 from noetl.dsl.rules.dialects import first_dialect, second_dialect
 
 RULES: tuple[Rule, ...] = (first_dialect.RULE, second_dialect.RULE)

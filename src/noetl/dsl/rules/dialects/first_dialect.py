@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from noetl.dsl.rule import Rule, example
+from noetl.dsl.checking.rule import Rule, example
 from noetl.dsl.rules.dialects.forms import dialect_check
 
 GOOD = example("""\

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Check, Found, at
 from noetl.dsl.grammar.titles import where
-from noetl.dsl.rule import Check, Found, at
-from noetl.dsl.subject import Subject
 
 _ORDINALS = {"v1": "first", "v2": "second"}
 

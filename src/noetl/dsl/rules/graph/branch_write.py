@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.analyze import Flow, Write, writes
-from noetl.dsl.playbook import Arc, Step
-from noetl.dsl.rule import Found, Rule, at, example
-from noetl.dsl.subject import Subject
+from noetl.dsl.analysis.flow import Flow, Write, writes
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.tree.playbook import Arc, Step
 
 GOOD = example("""\
 workflow:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.analyze import Flow, events_compared
-from noetl.dsl.finding import hides_routing
-from noetl.dsl.playbook import Arc, Step
-from noetl.dsl.rule import Found, Rule, at, example
-from noetl.dsl.subject import Subject
+from noetl.dsl.analysis.flow import Flow, events_compared
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.shape_findings import hides_routing
+from noetl.dsl.tree.playbook import Arc, Step
 
 GOOD = example("""\
 workload: { express: false }

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from noetl.dsl.analyze import ERROR, OK, Case, Flow
-from noetl.dsl.nodes import MapNode, Node
-from noetl.dsl.playbook import AdmitRule, TaskRule
-from noetl.dsl.rule import Found, Rule, at, example
+from noetl.dsl.analysis.flow import ERROR, OK, Case, Flow
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.reading.nodes import MapNode, Node
 from noetl.dsl.rules.graph.policies import policies
-from noetl.dsl.subject import Subject
+from noetl.dsl.tree.playbook import AdmitRule, TaskRule
 
 GOOD = example("""\
 workflow:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.net import Edge
-from noetl.dsl.playbook import Step
-from noetl.dsl.rule import Found, Rule, at, example
-from noetl.dsl.subject import Subject
+from noetl.dsl.analysis.net import Edge
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.tree.playbook import Step
 
 GOOD = example("""\
 workflow:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.analyze import Missing, writes
-from noetl.dsl.playbook import Step
-from noetl.dsl.references import ASKED, meanings
-from noetl.dsl.rule import Found, Rule, example, inside
-from noetl.dsl.sites import Site
-from noetl.dsl.subject import Subject
+from noetl.dsl.analysis.flow import Missing, writes
+from noetl.dsl.analysis.references import ASKED, meanings
+from noetl.dsl.analysis.templates import Site
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, example, inside
+from noetl.dsl.tree.playbook import Step
 
 GOOD = example("""\
 workflow:

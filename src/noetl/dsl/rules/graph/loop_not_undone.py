@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from noetl.dsl.playbook import Step, Value
-from noetl.dsl.rule import Found, Rule, at, example
-from noetl.dsl.subject import Subject
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.tree.playbook import Step, Value
 
 GOOD = example("""\
 policy: { rollback: on_fail }

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.nodes import Node
-from noetl.dsl.playbook import Task, TaskRule
-from noetl.dsl.subject import Subject
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.reading.nodes import Node
+from noetl.dsl.tree.playbook import Task, TaskRule
 
 _LEVELS = frozenset({"task_policy", "task_rule", "task_then", "task_else"})
 

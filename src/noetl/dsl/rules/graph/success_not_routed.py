@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.nodes import key_at
-from noetl.dsl.playbook import Step
-from noetl.dsl.rule import Found, Rule, at, example
-from noetl.dsl.rules.graph.stranded import only_on_failure, stranded
-from noetl.dsl.subject import Subject
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.reading.nodes import key_at
+from noetl.dsl.rules.graph.stranded_steps import only_on_failure, stranded
+from noetl.dsl.tree.playbook import Step
 
 GOOD = example("""\
 workflow:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.analyze import ERROR, Flow
-from noetl.dsl.nodes import key_at
-from noetl.dsl.playbook import TaskRule
-from noetl.dsl.rule import Found, Rule, at, example
+from noetl.dsl.analysis.flow import ERROR, Flow
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.reading.nodes import key_at
 from noetl.dsl.rules.graph.policies import policies
-from noetl.dsl.subject import Subject
+from noetl.dsl.tree.playbook import TaskRule
 
 GOOD = example("""\
 workflow:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.rule import Found, Rule, at
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, at
 from noetl.dsl.rules.names.unknown_compensation import GOOD
-from noetl.dsl.subject import Subject
 
 
 def check(subject: Subject) -> Iterator[Found]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.playbook import Assign
-from noetl.dsl.rule import Found, Rule, at, example
-from noetl.dsl.scopes import step_writes
-from noetl.dsl.subject import Subject
+from noetl.dsl.analysis.scopes import step_writes
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.tree.playbook import Assign
 
 GOOD = example("""\
 workload: { api: "http://127.0.0.1:8080" }

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetl.dsl.analysis.scopes import task_writes
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, at, example
 from noetl.dsl.diagnostic import did_you_mean
-from noetl.dsl.nodes import MapNode
-from noetl.dsl.rule import Found, Rule, at, example
-from noetl.dsl.scopes import task_writes
-from noetl.dsl.subject import Subject
+from noetl.dsl.reading.nodes import MapNode
 
 GOOD = example("""\
 workload: { parts: [1, 2, 3] }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Check, Found, at
 from noetl.dsl.diagnostic import did_you_mean
-from noetl.dsl.rule import Check, Found, at
-from noetl.dsl.subject import Subject
 
 
 def step_setting_check(setting: str, fix: str) -> Check:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.playbook import Value
-from noetl.dsl.rule import Found, Rule, at
-from noetl.dsl.subject import Subject
-from noetl.dsl.typos import slip_of
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, at
+from noetl.dsl.checking.typos import slip_of
+from noetl.dsl.tree.playbook import Value
 
 GOOD = """\
 apiVersion: noetl.io/v10

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from noetl.dsl.rule import Rule, example
+from noetl.dsl.checking.rule import Rule, example
 from noetl.dsl.rules.names.step_settings import step_setting_check
 
 GOOD = example("""\

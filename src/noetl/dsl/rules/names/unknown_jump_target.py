@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Set
 
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, at, example
 from noetl.dsl.diagnostic import did_you_mean
-from noetl.dsl.nodes import MapNode
-from noetl.dsl.playbook import Task
-from noetl.dsl.rule import Found, Rule, at, example
-from noetl.dsl.subject import Subject
+from noetl.dsl.reading.nodes import MapNode
+from noetl.dsl.tree.playbook import Task
 
 GOOD = example("""\
 workload: { api: "http://127.0.0.1:8080" }

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, at, example
 from noetl.dsl.diagnostic import did_you_mean
-from noetl.dsl.playbook import Value
-from noetl.dsl.rule import Found, Rule, at, example
-from noetl.dsl.subject import Subject
+from noetl.dsl.tree.playbook import Value
 
 GOOD = example("""\
 workload: { api: "http://127.0.0.1:8080" }

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetl.dsl.analysis.references import ASKED
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, example, inside
 from noetl.dsl.diagnostic import did_you_mean
-from noetl.dsl.references import ASKED
-from noetl.dsl.rule import Found, Rule, example, inside
-from noetl.dsl.subject import Subject
 
 GOOD = example("""\
 workflow:

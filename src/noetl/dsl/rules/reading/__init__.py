@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from noetl.dsl.rule import Rule
+from noetl.dsl.checking.rule import Rule
 from noetl.dsl.rules.reading import (
     bad_key,
     duplicate_key,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from noetl.dsl.problem import ProblemKind, ReadProblem
-from noetl.dsl.rule import Check, Found
-from noetl.dsl.subject import Subject
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Check, Found
+from noetl.dsl.reading.problems import ProblemKind, ReadProblem
 
 
 def problem_check(*kinds: ProblemKind, fix: str | Callable[[ReadProblem], str]) -> Check:

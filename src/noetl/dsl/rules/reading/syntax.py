@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from noetl.dsl.problem import ReadProblem
-from noetl.dsl.rule import Rule, example
+from noetl.dsl.checking.rule import Rule, example
+from noetl.dsl.reading.problems import ReadProblem
 from noetl.dsl.rules.reading.problems import problem_check
 
 GOOD = example("""\

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.grammar.words import listed
-from noetl.dsl.nodes import MapNode, Scalar
-from noetl.dsl.playbook import Action
-from noetl.dsl.rule import Found, Rule, at, example
-from noetl.dsl.subject import Subject
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.grammar.wording import listed
+from noetl.dsl.reading.nodes import MapNode, Scalar
+from noetl.dsl.tree.playbook import Action
 
 GOOD = example("""\
 workflow:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, at, example
 from noetl.dsl.grammar.titles import title
-from noetl.dsl.rule import Found, Rule, at, example
-from noetl.dsl.subject import Subject
 
 GOOD = example("""\
 workflow:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.shape import ShapeFinding
 from noetl.dsl.diagnostic import nearest
-from noetl.dsl.grammar.words import shown, takes
-from noetl.dsl.nodes import Scalar
-from noetl.dsl.rule import Found, Rule, at, example
-from noetl.dsl.shape import ShapeFinding
-from noetl.dsl.subject import Subject
-from noetl.dsl.types import Choice, Type
+from noetl.dsl.grammar.types import Choice, Type
+from noetl.dsl.grammar.wording import shown, takes
+from noetl.dsl.reading.nodes import Scalar
 
 GOOD = example("""\
 workload: { cities: [Oslo, Bergen] }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.rule import Found, Rule, at, example
-from noetl.dsl.rules.shape.parts import Writes, writes
-from noetl.dsl.subject import Subject
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.rules.shape.traversal import Writes, writes
 
 GOOD = example("""\
 workflow:

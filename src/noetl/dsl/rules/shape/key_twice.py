@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.nodes import Entry, MapNode, Node
-from noetl.dsl.rule import Found, Rule, at, example
-from noetl.dsl.subject import Subject
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.reading.nodes import Entry, MapNode, Node
 
 GOOD = example("""\
 workflow:

@@ -6,10 +6,10 @@ import json
 import re
 from collections.abc import Iterator
 
-from noetl.dsl.nodes import ListNode, MapNode, Node, Scalar
-from noetl.dsl.rule import Found, Rule, at, example
-from noetl.dsl.shape import is_template
-from noetl.dsl.subject import Subject
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.shape import is_template
+from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Scalar
 
 GOOD = example("""\
 workload: { cities: [Oslo, Bergen] }

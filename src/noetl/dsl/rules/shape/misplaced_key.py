@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.grammar.places import Place
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.shape import ShapeFinding
+from noetl.dsl.grammar.misplaced_keys import Place
 from noetl.dsl.grammar.titles import where
-from noetl.dsl.grammar.words import listed
-from noetl.dsl.rule import Found, Rule, at, example
-from noetl.dsl.shape import ShapeFinding
-from noetl.dsl.subject import Subject
+from noetl.dsl.grammar.wording import listed
 
 GOOD = example("""\
 workflow:

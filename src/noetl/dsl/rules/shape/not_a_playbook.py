@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, at, example
 from noetl.dsl.grammar.document import API_VERSIONS
-from noetl.dsl.grammar.words import shown
-from noetl.dsl.nodes import Scalar
-from noetl.dsl.rule import Found, Rule, at, example
-from noetl.dsl.subject import Subject
+from noetl.dsl.grammar.wording import shown
+from noetl.dsl.reading.nodes import Scalar
 
 GOOD = example("""\
 workflow:

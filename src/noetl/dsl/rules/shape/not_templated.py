@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.grammar.words import takes
-from noetl.dsl.rule import Found, Rule, at, example
-from noetl.dsl.shape import ShapeFinding
-from noetl.dsl.subject import Subject
-from noetl.dsl.types import Text
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.shape import ShapeFinding
+from noetl.dsl.grammar.types import Text
+from noetl.dsl.grammar.wording import takes
 
 GOOD = example("""\
 workload: { fast: true }

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.nodes import ListNode, MapNode, Node, Scalar
-from noetl.dsl.rule import Found, Rule, at, example
-from noetl.dsl.rules.shape.parts import writes
-from noetl.dsl.subject import Subject
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Scalar
+from noetl.dsl.rules.shape.traversal import writes
 
 GOOD = example("""\
 workload:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from noetl.dsl.nodes import Node
-from noetl.dsl.rule import Found, Rule, at, example
-from noetl.dsl.subject import Subject
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.reading.nodes import Node
 
 GOOD = example("""\
 workflow:

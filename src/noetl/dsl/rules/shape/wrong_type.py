@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.grammar.words import shown, stands, takes
-from noetl.dsl.nodes import ListNode, MapNode, Node, Scalar
-from noetl.dsl.rule import Found, Rule, at, example
-from noetl.dsl.scalars import LEGACY_BOOLEANS, resolve
-from noetl.dsl.shape import ShapeFinding, fits
-from noetl.dsl.subject import Subject
-from noetl.dsl.types import Flag, ListOf, Number, Type
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.shape import ShapeFinding, fits
+from noetl.dsl.grammar.types import Flag, ListOf, Number, Type
+from noetl.dsl.grammar.wording import shown, stands, takes
+from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Scalar
+from noetl.dsl.reading.scalars import LEGACY_BOOLEANS, resolve
 
 GOOD = example("""\
 workflow:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from noetl.dsl.rule import Rule
+from noetl.dsl.checking.rule import Rule
 from noetl.dsl.rules.templates import condition_without_braces as _without_braces
 from noetl.dsl.rules.templates import constant_condition as _constant
 from noetl.dsl.rules.templates import impossible_comparison as _impossible

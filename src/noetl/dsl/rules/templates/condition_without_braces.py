@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.nodes import Scalar
-from noetl.dsl.playbook import Value
-from noetl.dsl.rule import Found, Rule, at, example
-from noetl.dsl.subject import Subject
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.reading.nodes import Scalar
+from noetl.dsl.tree.playbook import Value
 from noetl.expr import has_template
 
 GOOD = example("""\

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from noetl.dsl.rule import Found, Rule, example, inside
-from noetl.dsl.scopes import SCOPES
-from noetl.dsl.subject import Subject
+from noetl.dsl.analysis.scopes import SCOPES
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, example, inside
 from noetl.expr import Template
 
 GOOD = example("""\

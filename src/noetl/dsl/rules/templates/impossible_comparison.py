@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from noetl.dsl.analysis.outcomes import ERROR_KINDS, GATE_EVENTS, ROUTING_EVENTS, STATUSES
+from noetl.dsl.analysis.references import Reference
+from noetl.dsl.analysis.templates import Site
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, example, inside
+from noetl.dsl.checking.typos import slip_of
 from noetl.dsl.diagnostic import did_you_mean
-from noetl.dsl.outcome import ERROR_KINDS, GATE_EVENTS, ROUTING_EVENTS, STATUSES
-from noetl.dsl.references import Reference
-from noetl.dsl.rule import Found, Rule, example, inside
-from noetl.dsl.sites import Site
-from noetl.dsl.subject import Subject
-from noetl.dsl.typos import slip_of
 from noetl.expr import dotted
 
 GOOD = example("""\

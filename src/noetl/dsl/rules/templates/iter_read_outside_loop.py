@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.rule import Found, Rule, example
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, example
 from noetl.dsl.rules.templates.reporting import at_element
-from noetl.dsl.subject import Subject
 
 GOOD = example("""\
 workload: { cities: [Oslo, Rome], api: "http://127.0.0.1:8080" }

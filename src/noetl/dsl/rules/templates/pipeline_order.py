@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from noetl.dsl.playbook import Step, Task
+from noetl.dsl.tree.playbook import Step, Task
 
 
 def place_of(step: Step, task: Task) -> int:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetl.dsl.analysis.references import Reference
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Check, Found, inside
 from noetl.dsl.diagnostic import Severity
-from noetl.dsl.references import Reference
-from noetl.dsl.rule import Check, Found, inside
-from noetl.dsl.subject import Subject
 from noetl.expr import Template
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.rule import Found, Rule, example
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, example
 from noetl.dsl.rules.templates.pipeline_order import may_have_run, place_of
 from noetl.dsl.rules.templates.reporting import at_element
-from noetl.dsl.subject import Subject
 
 GOOD = example("""\
 workload: { api: "http://127.0.0.1:8080" }

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from noetl.dsl.rule import Found, Rule, example, inside
-from noetl.dsl.subject import Subject
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, example, inside
 
 GOOD = example("""\
 workload: { mode: full, force: false }

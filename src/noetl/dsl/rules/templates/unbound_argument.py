@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetl.dsl.analysis.references import Reference
+from noetl.dsl.analysis.scopes import input_names
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, example
 from noetl.dsl.diagnostic import nearest
-from noetl.dsl.references import Reference
-from noetl.dsl.rule import Found, Rule, example
 from noetl.dsl.rules.templates.reporting import at_element
-from noetl.dsl.scopes import input_names
-from noetl.dsl.subject import Subject
 
 GOOD = example("""\
 workload: { api: "http://127.0.0.1:8080" }

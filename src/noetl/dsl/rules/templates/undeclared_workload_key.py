@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from noetl.dsl.analysis.references import Reference
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, example
+from noetl.dsl.checking.typos import slip_of
 from noetl.dsl.diagnostic import did_you_mean
-from noetl.dsl.references import Reference
-from noetl.dsl.rule import Found, Rule, example
 from noetl.dsl.rules.templates.reporting import at_element
-from noetl.dsl.subject import Subject
-from noetl.dsl.typos import slip_of
 
 GOOD = example("""\
 workload: { api_url: "http://127.0.0.1:8080" }

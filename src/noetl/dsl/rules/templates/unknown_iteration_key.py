@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetl.dsl.analysis.scopes import iteration_names
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, example
 from noetl.dsl.diagnostic import did_you_mean
-from noetl.dsl.rule import Found, Rule, example
 from noetl.dsl.rules.templates.reporting import at_element
-from noetl.dsl.scopes import iteration_names
-from noetl.dsl.subject import Subject
 
 GOOD = example("""\
 workload: { users: [{ name: Ada }, { name: Max }] }

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetl.dsl.analysis.references import Reference
+from noetl.dsl.analysis.scopes import FINAL_ARGS, ITER_FIELDS, LOOP_NAMES, visible
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, example
 from noetl.dsl.diagnostic import nearest
-from noetl.dsl.references import Reference
-from noetl.dsl.rule import Found, Rule, example
 from noetl.dsl.rules.templates.reporting import at_element
-from noetl.dsl.scopes import FINAL_ARGS, ITER_FIELDS, LOOP_NAMES, visible
-from noetl.dsl.subject import Subject
 from noetl.expr import FUNCTIONS
 
 GOOD = example("""\

@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from noetl.dsl.analysis.outcomes import (
+    ENVELOPE,
+    ERROR_FIELDS,
+    HELPERS,
+    META_FIELDS,
+    has_field,
+    kind_of,
+    step_fields,
+    task_fields,
+)
+from noetl.dsl.analysis.references import Reference
+from noetl.dsl.analysis.templates import Site
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, example
+from noetl.dsl.checking.typos import slip_of
 from noetl.dsl.diagnostic import Severity, did_you_mean
-from noetl.dsl.outcome import ENVELOPE, ERROR_FIELDS, HELPERS, META_FIELDS, has_field, kind_of, step_fields, task_fields
-from noetl.dsl.playbook import Task
-from noetl.dsl.references import Reference
-from noetl.dsl.rule import Found, Rule, example
 from noetl.dsl.rules.templates.reporting import at_element
-from noetl.dsl.sites import Site
-from noetl.dsl.subject import Subject
-from noetl.dsl.typos import slip_of
+from noetl.dsl.tree.playbook import Task
 
 GOOD = example("""\
 workload: { api: "http://127.0.0.1:8080" }

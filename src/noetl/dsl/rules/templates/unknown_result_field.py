@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetl.dsl.analysis.outcomes import LOOP_RESULT, STATS, has_field, step_fields, task_fields
+from noetl.dsl.analysis.references import Reference
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, example
 from noetl.dsl.diagnostic import did_you_mean
-from noetl.dsl.outcome import LOOP_RESULT, STATS, has_field, step_fields, task_fields
-from noetl.dsl.playbook import Step, Task
-from noetl.dsl.references import Reference
-from noetl.dsl.rule import Found, Rule, example
 from noetl.dsl.rules.templates.reporting import at_element
-from noetl.dsl.subject import Subject
+from noetl.dsl.tree.playbook import Step, Task
 
 GOOD = example("""\
 workflow:

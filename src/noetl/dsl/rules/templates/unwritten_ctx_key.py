@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.rule import Found, Rule, example
+from noetl.dsl.analysis.scopes import CTX_FIELDS
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, example
+from noetl.dsl.checking.typos import slip_of
 from noetl.dsl.rules.templates.reporting import at_element
-from noetl.dsl.scopes import CTX_FIELDS
-from noetl.dsl.subject import Subject
-from noetl.dsl.typos import slip_of
 
 GOOD = example("""\
 workflow:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.kinds import Kind
-from noetl.dsl.nodes import MapNode, Node
-from noetl.dsl.rule import Found, Rule, at, example
-from noetl.dsl.shape import ShapeFinding
-from noetl.dsl.subject import Subject
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.shape import ShapeFinding
+from noetl.dsl.grammar.kinds import Kind
+from noetl.dsl.reading.nodes import MapNode, Node
 
 GOOD = example("""\
 workflow:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.nodes import ListNode, MapNode, Node, Scalar
-from noetl.dsl.rule import Found, Rule, at, example
-from noetl.dsl.rules.tools.secret_words import is_placeholder, known_secrets
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Scalar
+from noetl.dsl.rules.tools.secret_patterns import is_placeholder, known_secrets
 from noetl.dsl.secret_names import is_secret_name
-from noetl.dsl.subject import Subject
 
 GOOD = example("""\
 workflow:

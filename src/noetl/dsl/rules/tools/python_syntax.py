@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.locate import locate
-from noetl.dsl.rule import Found, Rule, example
-from noetl.dsl.rules.tools.snippets import Refusal, read
-from noetl.dsl.subject import Subject
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, example
+from noetl.dsl.reading.source_map import locate
+from noetl.dsl.rules.tools.python_snippets import Refusal, read
 
 GOOD = example("""\
 workload: { orders: [3, 4] }

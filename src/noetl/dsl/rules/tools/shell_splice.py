@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from noetl.dsl.rule import Found, Rule, example
-from noetl.dsl.sites import Site
-from noetl.dsl.subject import Subject
+from noetl.dsl.analysis.templates import Site
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, example
 from noetl.expr import Read, dotted
 
 GOOD = example("""\

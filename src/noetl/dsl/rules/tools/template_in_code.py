@@ -6,10 +6,10 @@ import ast
 import re
 from collections.abc import Iterator
 
-from noetl.dsl.locate import locate
-from noetl.dsl.rule import Found, Rule, example
-from noetl.dsl.rules.tools.snippets import place, read
-from noetl.dsl.subject import Subject
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, example
+from noetl.dsl.reading.source_map import locate
+from noetl.dsl.rules.tools.python_snippets import place, read
 
 GOOD = example("""\
 workload: { who: world }

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.shape import is_template
 from noetl.dsl.diagnostic import did_you_mean
-from noetl.dsl.nodes import MapNode, Node, Scalar
-from noetl.dsl.rule import Found, Rule, at, example
-from noetl.dsl.shape import is_template
-from noetl.dsl.subject import Subject
+from noetl.dsl.reading.nodes import MapNode, Node, Scalar
 
 GOOD = example("""\
 workflow:

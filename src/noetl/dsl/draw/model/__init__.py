@@ -1,0 +1,1 @@
+"""What a drawing shows: vertices, links, ranks and captions."""

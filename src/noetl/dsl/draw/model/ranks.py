@@ -1,0 +1,146 @@
+"""Rank the steps of a drawing: levels, back links, reading order and joins.
+
+Works on numbers only. Levels are longest paths over the forward links, so every forward link points down.
+Tested in tests/unit/dsl/draw/test_ranks.py and test_draw_picture.py.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+Pair = tuple[int, int]
+
+
+class Ordered(Struct, frozen=True):
+    """Steps by level and in reading order; `back` holds links that lead back."""
+
+    levels: tuple[tuple[int, ...], ...]
+    level: tuple[int, ...]
+    back: frozenset[int]
+    reading: tuple[int, ...]
+
+
+def in_order(count: int, links: Sequence[Pair], first: int | None = None, last: int | None = None) -> Ordered:
+    """Rank `count` steps.
+
+    A depth-first walk from `first`, then in number order, decides where cycles are cut. `last` is placed below all other
+    steps unless a link leads to it.
+    """
+    out: list[list[int]] = [[] for _ in range(count)]
+    for number, (source, _) in enumerate(links):
+        out[source].append(number)
+    sources = _sources(count, links)
+    roots = [*([] if first is None else [first]), *sources, *range(count)]
+    back = _back_links(count, links, out, roots)
+    reading = _reading(count, links, out, back)
+    level = _levels(count, links, out, back, reading)
+    for number in sources:
+        below = [level[links[link][1]] for link in out[number] if link not in back]
+        if below and number != first:
+            level[number] = min(below) - 1
+    if last is not None and last != first and last in sources and not out[last]:
+        level[last] = max((level[number] for number in range(count) if number != last), default=-1) + 1
+    rows: list[list[int]] = [[] for _ in range(max(level, default=-1) + 1)]
+    for number in reading:
+        rows[level[number]].append(number)
+    return Ordered(tuple(map(tuple, rows)), tuple(level), frozenset(back), tuple(reading))
+
+
+def _sources(count: int, links: Sequence[Pair]) -> list[int]:
+    targets = {target for _, target in links}
+    return [number for number in range(count) if number not in targets]
+
+
+def _back_links(count: int, links: Sequence[Pair], out: list[list[int]], roots: Iterable[int]) -> set[int]:
+    """Find back links by a depth-first walk with an explicit stack."""
+    fresh, open_, closed = 0, 1, 2
+    state = [fresh] * count
+    back: set[int] = set()
+    for root in roots:
+        if state[root] != fresh:
+            continue
+        state[root] = open_
+        stack = [(root, iter(out[root]))]
+        while stack:
+            here, rest = stack[-1]
+            for number in rest:
+                target = links[number][1]
+                if state[target] == open_:
+                    back.add(number)
+                elif state[target] == fresh:
+                    state[target] = open_
+                    stack.append((target, iter(out[target])))
+                    break
+            else:
+                state[here] = closed
+                stack.pop()
+    return back
+
+
+def _reading(count: int, links: Sequence[Pair], out: list[list[int]], back: set[int]) -> list[int]:
+    """Return the topological order that is closest to the file order."""
+    waiting = [0] * count
+    for number, (_, target) in enumerate(links):
+        waiting[target] += number not in back
+    ready = [number for number in range(count) if not waiting[number]]
+    order: list[int] = []
+    while ready:
+        here = heapq.heappop(ready)
+        order.append(here)
+        for number in out[here]:
+            if number not in back:
+                target = links[number][1]
+                waiting[target] -= 1
+                if not waiting[target]:
+                    heapq.heappush(ready, target)
+    return order
+
+
+def _levels(count: int, links: Sequence[Pair], out: list[list[int]], back: set[int], reading: list[int]) -> list[int]:
+    level = [0] * count
+    for here in reading:
+        for number in out[here]:
+            if number not in back:
+                target = links[number][1]
+                level[target] = max(level[target], level[here] + 1)
+    return level
+
+
+def meeting_points(count: int, links: Sequence[Pair], forks: Iterable[int]) -> frozenset[int]:
+    """Return the steps where branches of `forks`, inclusive routers, meet.
+
+    Two links into such a step carry different branches of a fork. Alternatives inside one branch, and everything after a
+    join, carry the same branches.
+    """
+    out: list[list[int]] = [[] for _ in range(count)]
+    for number, (source, _) in enumerate(links):
+        out[source].append(number)
+    branching = [fork for fork in forks if len(out[fork]) > 1]
+    if not branching:
+        return frozenset()
+    ordered = in_order(count, links)
+    return frozenset().union(*(_meet(fork, links, out, ordered.reading, ordered.back) for fork in branching))
+
+
+def _meet(
+    fork: int, links: Sequence[Pair], out: list[list[int]], reading: tuple[int, ...], back: frozenset[int]
+) -> set[int]:
+    """Propagate the branches of one fork, as bit sets, along the forward links."""
+    carried: dict[int, int] = {}
+    meeting: set[int] = set()
+
+    def arrive(target: int, branches: int) -> None:
+        here = carried.get(target, 0)
+        if here and not here & branches:
+            meeting.add(target)
+        carried[target] = here | branches
+
+    for step in reading[reading.index(fork) :]:
+        for place, number in enumerate(out[step]):
+            branches = 1 << place if step == fork else carried.get(step, 0)
+            if branches and number not in back:
+                arrive(links[number][1], branches)
+    return meeting

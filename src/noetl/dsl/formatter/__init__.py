@@ -1,0 +1,8 @@
+"""The formatter: one layout, same meaning and comments.
+
+Tested in tests/unit/dsl/test_format*.py.
+"""
+
+from noetl.dsl.formatter.format import format_text
+
+__all__ = ["format_text"]

@@ -1,8 +1,0 @@
-"""The formatter: one layout, same meaning and comments.
-
-Tested in tests/unit/dsl/test_format*.py.
-"""
-
-from noetl.dsl.layout.format import format_text
-
-__all__ = ["format_text"]

@@ -1,0 +1,1 @@
+"""Read a playbook's text, YAML or JSON, into nodes that know their position."""

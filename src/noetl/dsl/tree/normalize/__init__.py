@@ -1,0 +1,9 @@
+"""Normalize a parsed document of any spelling to the canonical tree.
+
+Never raises: parts of the wrong shape are dropped here and reported by `shape` and the rules.
+Tested in tests/unit/dsl/tree/test_normalize.py.
+"""
+
+from noetl.dsl.tree.normalize.document import normalize
+
+__all__ = ["normalize"]

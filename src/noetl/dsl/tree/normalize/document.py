@@ -1,0 +1,74 @@
+"""Normalize the sections of a document to a `Playbook`."""
+
+from __future__ import annotations
+
+from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Scalar
+from noetl.dsl.reading.parse import Document
+from noetl.dsl.tree.normalize.step import step
+from noetl.dsl.tree.normalize.task import workbook
+from noetl.dsl.tree.normalize.values import first, optional, plain_text, text, value, values
+from noetl.dsl.tree.playbook import Executor, Keychain, Playbook, Step
+
+
+def normalize(document: Document) -> Playbook:
+    """Return the canonical tree of a document without missing and misshapen parts."""
+    root = document.root
+    if not isinstance(root, MapNode):
+        return Playbook("", "", ())
+    metadata = root.get("metadata")
+    names = metadata if isinstance(metadata, MapNode) else None
+    policy = root.get("policy")
+    return Playbook(
+        name=plain_text(names.get("name")) if names else "",
+        path=plain_text(names.get("path")) if names else "",
+        workflow=_workflow(root.get("workflow")),
+        api_version=plain_text(root.get("apiVersion")) or "noetl.io/v10",
+        metadata=values(names, without=("name", "path")),
+        keychain=_keychain(root.get("keychain")),
+        executor=_executor(root.get("executor")),
+        workload=values(root.get("workload")),
+        workbook=workbook(root.get("workbook")),
+        rollback=text(policy.get("rollback")) if isinstance(policy, MapNode) else None,
+        at=root,
+    )
+
+
+def _workflow(node: Node | None) -> tuple[Step, ...]:
+    if not isinstance(node, ListNode):
+        return ()
+    return tuple(filter(None, (step(item) for item in node if isinstance(item, MapNode))))
+
+
+def _executor(node: Node | None) -> Executor:
+    if not isinstance(node, MapNode):
+        return Executor()
+    return Executor(
+        profile=text(first(node, "profile", "kind")) or "auto",
+        spec=values(node.get("spec")),
+        requires=optional(node.get("requires")),
+        at=node,
+    )
+
+
+def _keychain(node: Node | None) -> tuple[Keychain, ...]:
+    if isinstance(node, MapNode):
+        return tuple(_entry(entry.key.text, entry.value) for entry in node)
+    if not isinstance(node, ListNode):
+        return ()
+    entries: list[Keychain] = []
+    for item in node:
+        if isinstance(item, Scalar) and item.value is not None:
+            entries.append(Keychain(item.text, {}, item))
+        elif isinstance(item, MapNode):
+            name = text(item.get("name"))
+            if name is not None:
+                entries.append(Keychain(name, values(item, without=("name",)), item))
+    return tuple(entries)
+
+
+def _entry(name: str, node: Node) -> Keychain:
+    if isinstance(node, MapNode):
+        return Keychain(name, values(node), node)
+    if isinstance(node, Scalar) and node.value is not None:
+        return Keychain(name, {"credential": value(node)}, node)
+    return Keychain(name, {}, node)

@@ -1,0 +1,203 @@
+"""Normalize tasks and their policies in all their forms."""
+
+from __future__ import annotations
+
+from noetl.dsl.grammar import LEVELS
+from noetl.dsl.grammar.forms import is_labelled
+from noetl.dsl.reading.nodes import Entry, ListNode, MapNode, Node, Scalar
+from noetl.dsl.tree.normalize.values import (
+    assigns,
+    canonical_data,
+    first,
+    optional,
+    plain_text,
+    scalar,
+    text,
+    value,
+    values,
+)
+from noetl.dsl.tree.playbook import Action, Task, TaskRule, Value
+
+SPEC_NAMES = frozenset(LEVELS["task_spec"].names())
+_TAKEN = frozenset(LEVELS["task"].names()) - {"idempotent", "priority"}
+_IN_SPEC = ("idempotent", "priority")
+
+
+def tasks(node: Node | None, step_name: str) -> tuple[Task, ...]:
+    """Return the pipeline of a step, in any form."""
+    if isinstance(node, MapNode):
+        if is_labelled(node):
+            return tuple(filter(None, [_labelled(node.entries[0])]))
+        return (_task(node, f"{step_name}_task", None),)
+    if not isinstance(node, ListNode):
+        return ()
+    pipeline: list[Task] = []
+    for index, item in enumerate(node):
+        if not isinstance(item, MapNode):
+            continue
+        if is_labelled(item):
+            pipeline.append(_labelled(item.entries[0]))
+        else:
+            named = scalar(item.get("name"))
+            pipeline.append(_task(item, (text(named) or f"task_{index}") if named else f"task_{index}", named))
+    return tuple(pipeline)
+
+
+def workbook(node: Node | None) -> tuple[Task, ...]:
+    """Return the named tasks of the `workbook`, a list or a map."""
+    if isinstance(node, MapNode):
+        return tuple(_entry_task(entry.key.text, entry.key, entry.value) for entry in node)
+    if not isinstance(node, ListNode):
+        return ()
+    pipeline: list[Task] = []
+    for index, item in enumerate(node):
+        if not isinstance(item, MapNode):
+            continue
+        if "tool" not in item and is_labelled(item):
+            pipeline.append(_labelled(item.entries[0]))
+        else:
+            named = scalar(item.get("name"))
+            pipeline.append(_entry_task(text(named) or f"task_{index}", named, item))
+    return tuple(pipeline)
+
+
+def _entry_task(label: str, label_at: Scalar | None, node: Node) -> Task:
+    if isinstance(node, MapNode):
+        inner = node.get("tool")
+        return _task(inner if isinstance(inner, MapNode) else node, label, label_at)
+    return Task(label, "", {}, at=node, label_at=label_at)
+
+
+def _labelled(entry: Entry) -> Task:
+    return _entry_task(entry.key.text, entry.key, entry.value)
+
+
+def _task(node: MapNode, label: str, label_at: Scalar | None) -> Task:
+    kind = plain_text(node.get("kind"))
+    spec = node.get("spec")
+    policy = spec.get("policy") if isinstance(spec, MapNode) else None
+    rules_node = policy.get("rules") if isinstance(policy, MapNode) else None
+    merged = _promoted(node, spec)
+    fields = {
+        entry.key.text: value(entry.value)
+        for entry in merged
+        if entry.key.text not in _TAKEN and entry.key.text not in _IN_SPEC
+    }
+    name = merged.get("name")
+    if kind == "workbook" and "task" not in fields and name is not None:
+        fields["task"] = value(name)
+    unmatched = text(policy.get("on_unmatched")) if isinstance(policy, MapNode) else None
+    return Task(
+        label=label,
+        kind=kind,
+        fields=fields,
+        input=values(first(merged, "input", "args")),
+        rules=_rules(rules_node),
+        on_unmatched=unmatched or "continue",
+        sets=assigns(merged, envelope=False),
+        spec=_spec(merged, spec),
+        auth=optional(first(merged, "auth", "credential")),
+        timeout_ms=_timeout(merged),
+        desc=plain_text(first(merged, "desc", "description")),
+        at=node,
+        label_at=label_at,
+        rules_at=rules_node,
+    )
+
+
+def _promoted(node: MapNode, spec: Node | None) -> MapNode:
+    """Add the tool fields under `spec` that are missing on the task itself."""
+    if not isinstance(spec, MapNode):
+        return node
+    extra = tuple(entry for entry in spec if entry.key.text not in SPEC_NAMES and entry.key.text not in node)
+    return MapNode(node.start, node.end, (*node.entries, *extra), node.flow) if extra else node
+
+
+def _spec(task: MapNode, spec: Node | None) -> dict[str, Value]:
+    settings: dict[str, Value] = {}
+    if isinstance(spec, MapNode):
+        settings = {e.key.text: value(e.value) for e in spec if e.key.text in SPEC_NAMES and e.key.text != "policy"}
+    for name in _IN_SPEC:
+        node = task.get(name)
+        if node is not None:
+            settings.setdefault(name, value(node))
+    output = task.get("output")
+    if isinstance(output, MapNode):
+        settings["result"] = Value(_with_output(settings.get("result"), output), output)
+    return settings
+
+
+def _with_output(result: Value | None, output: MapNode) -> object:
+    merged = dict(result.data) if result and isinstance(result.data, dict) else {}
+    for key, node in output:
+        data = canonical_data(node)
+        if key.text in ("output_select", "select"):
+            merged["select"] = [_select(item) for item in data] if isinstance(data, list) else data
+        else:
+            merged[key.text] = data
+    return merged
+
+
+def _select(item: object) -> object:
+    if isinstance(item, str):
+        return {"path": item, "as": item.rstrip("]").rsplit(".", 1)[-1].rsplit("[", 1)[-1]}
+    return item
+
+
+def _timeout(node: MapNode) -> Value | None:
+    exact = node.get("timeout_ms")
+    if exact is not None:
+        return value(exact)
+    seconds = first(node, "timeout", "timeout_seconds")
+    if seconds is None:
+        return None
+    data = canonical_data(seconds)
+    if isinstance(data, int | float) and not isinstance(data, bool):
+        return Value(_whole(data * 1000), seconds)
+    if isinstance(data, str) and data.strip().startswith("{{") and data.strip().endswith("}}"):
+        return Value("{{ (" + data.strip()[2:-2].strip() + ") * 1000 }}", seconds)
+    return Value(data, seconds)
+
+
+def _whole(number: float) -> float | int:
+    return int(number) if number % 1 == 0 else number  # infinity stays a float
+
+
+def rule_parts(node: Node) -> tuple[Value | None, Node | None] | None:
+    """Return condition and consequence of a rule; no condition for `else`."""
+    if not isinstance(node, MapNode):
+        return None
+    if "else" in node:
+        body = node.get("else")
+        if isinstance(body, MapNode):
+            return None, body.get("then") if "then" in body else body
+        return None, node.get("then")
+    when = node.get("when")
+    return (value(when, envelope=True) if when is not None else Value(True)), node.get("then")
+
+
+def _rules(node: Node | None) -> tuple[TaskRule, ...] | None:
+    if not isinstance(node, ListNode):
+        return None
+    rules: list[TaskRule] = []
+    for item in node:
+        parts = rule_parts(item)
+        if parts:
+            rules.append(TaskRule(parts[0], _action(parts[1]), item))
+    return tuple(rules)
+
+
+def _action(node: Node | None) -> Action:
+    if not isinstance(node, MapNode):
+        return Action("continue", at=node)
+    return Action(
+        do=plain_text(node.get("do")) or "continue",
+        attempts=optional(node.get("attempts"), envelope=True),
+        delay=optional(node.get("delay"), envelope=True),
+        backoff=optional(node.get("backoff"), envelope=True),
+        max_delay=optional(node.get("max_delay"), envelope=True),
+        jitter=optional(node.get("jitter"), envelope=True),
+        to=text(node.get("to")),
+        sets=assigns(node, envelope=True),
+        at=node,
+    )

@@ -1,0 +1,1 @@
+"""A decision under construction: events, work, timers and messages of one commit."""

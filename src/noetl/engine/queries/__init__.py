@@ -1,0 +1,1 @@
+"""Read-only questions about an execution: explain, views, forks, dry runs, projections."""

@@ -1,0 +1,172 @@
+"""Forks of executions: a copy of the history up to an event that continues.
+
+The events are copied under the new id, so the fork's log is complete without the original. Work that was in flight at
+that event is queued again. Tested in tests/unit/engine/queries/test_execution_fork.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from noetl.engine.decision.builder import Decision, projection
+from noetl.engine.decision.work import item
+from noetl.engine.plan.plan import Plan
+from noetl.engine.routing import loop_results
+from noetl.engine.state.dead_letters import change_of
+from noetl.engine.state.evolve import fold
+from noetl.engine.state.execution import Execution
+from noetl.engine.state.writes import put
+from noetl.model.errors import InvalidInput
+from noetl.model.events import Event
+from noetl.model.ids import event_id, message_digest
+from noetl.model.work import WorkItem
+
+# Last events after which nothing has run yet.
+_UNDECIDED = frozenset({"playbook.execution.requested", "playbook.request.evaluated", "playbook.started"})
+
+
+def place(events: Sequence[Event], wanted: str) -> int:
+    """Return the seq to fork after: a number, or just before a step's last run."""
+    if wanted.isdecimal():
+        seq = int(wanted)
+        if not 1 <= seq <= len(events):
+            raise InvalidInput(f"there is no event {seq}: the log goes from 1 to {len(events)}.")
+        return seq
+    runs = [
+        event.seq
+        for event in events
+        if event.event_type == "step.scheduled" and event.entity_id == wanted and event.payload.get("number")
+    ]
+    if not runs:
+        steps = list(dict.fromkeys(event.entity_id for event in events if event.event_type == "step.scheduled"))
+        raise InvalidInput(
+            f"the step `{wanted}` has not run in this execution; these have: {', '.join(steps) or 'none'}."
+        )
+    seq = runs[-1] - 1
+    while seq > 1 and events[seq - 1].event_type == "policy.admit.evaluated":
+        seq -= 1  # the gate decides again, on the changed values
+    return seq
+
+
+def shared(
+    events: Sequence[Event],
+    upto: int,
+    execution_id: str,
+    *,
+    at: int = 0,
+    playbook: str = "",
+    pool: str = "",
+    workload: Mapping[str, Any] | None = None,
+) -> tuple[Event, ...]:
+    """Copy the history up to an event under a new id.
+
+    A playbook and a workload replace those of the original.
+
+    `at` is when the fork starts: its duration and time-outs count from there.
+    """
+    source = events[0].execution_id if events else ""
+    stem = message_digest(f"fork:{execution_id}")
+    copied: list[Event] = []
+    for event in events:
+        if event.seq > upto:
+            break
+        payload = dict(event.payload)
+        if event.event_type == "playbook.execution.requested":
+            payload |= {"forked_from": {"execution_id": source, "seq": upto}, "pool": pool}
+            payload |= {"begun_at": at} if at else {}
+            payload |= {"playbook": playbook} if playbook else {}
+            payload.pop("parent", None)
+        if event.event_type == "playbook.request.evaluated" and workload:
+            payload["workload"] = dict(payload.get("workload", {}))
+            for key, value in workload.items():
+                put(payload["workload"], key, value)
+        is_execution = event.entity_id == source
+        copied.append(
+            msgspec.structs.replace(
+                event,
+                event_id=f"{stem}.{event.seq - 1}",
+                execution_id=execution_id,
+                entity_id=execution_id if is_execution else event.entity_id,
+                payload=payload,
+            )
+        )
+    return tuple(copied)
+
+
+def fork(plan: Plan, events: Sequence[Event], execution_id: str) -> Decision:
+    """Return the commit that creates a fork: events, work in flight and timers."""
+    state = fold(execution_id, events)
+    _refuse(plan, state, events)
+    moved = _restarted_timers(state, events)
+    fold(execution_id, moved, state)
+    timers = tuple((timer.timer_id, timer.at) for timer in state.timers.values())
+    whole = (*events, *moved)
+    inbox = tuple((execution_id, message) for message in loop_results.unsaid(state))
+    letters = tuple(change for event in whole if (change := change_of(state.path, event)) is not None)
+    work = tuple(_in_flight(plan, state))
+    row = projection(state)
+    return Decision(execution_id, 0, whole, work, timers=timers, inbox=inbox, projection=row, letters=letters)
+
+
+def _restarted_timers(state: Execution, events: Sequence[Event]) -> tuple[Event, ...]:
+    """Restart time-outs from the start of the fork; a `sleep` keeps its end."""
+    moved: list[Event] = []
+    for timer in state.timers.values():
+        run = state.runs.get(timer.run_id or "")
+        since = events[0].timestamp if run is None else run.started_at if timer.cause == "step" else run.scheduled_at
+        if timer.cause == "wake" or since >= state.started_at:
+            continue
+        seq = state.seq + len(moved) + 1
+        moved.append(
+            Event(
+                event_id(f"fork:{state.execution_id}", seq),
+                state.execution_id,
+                seq,
+                "timer.set",
+                state.started_at,
+                entity_type="timer",
+                entity_id=timer.timer_id,
+                step_run_id=timer.run_id,
+                iteration=timer.index,
+                payload={"cause": timer.cause, "at": state.started_at + timer.at - since},
+            )
+        )
+    return tuple(moved)
+
+
+def _refuse(plan: Plan, state: Execution, events: Sequence[Event]) -> None:
+    last = events[-1].event_type if events else ""
+    if not events or last in _UNDECIDED or state.phase == "pending":
+        raise InvalidInput("nothing has run up to that event; start the playbook anew with `noetl run`.")
+    if state.phase != "running":
+        raise InvalidInput(
+            "at that event the execution is ending; fork from an earlier one (`noetl events ID` lists them)."
+        )
+    for run in state.runs.values():
+        if run.phase == "routing":
+            raise InvalidInput(
+                f"at that event the router of `{run.step}` is about to send tokens; fork from a later one."
+            )
+    if state.children:
+        raise InvalidInput(
+            "at that event a child execution is under way; fork from an event before it or after its end."
+        )
+    places = {token.step for token in state.tokens.values()} | {run.step for run in state.runs.values()}
+    missing = sorted(places - set(plan.net.index))
+    if missing:
+        raise InvalidInput(
+            f"the playbook has no step {', '.join(f'`{name}`' for name in missing)}, where the execution stands."
+        )
+
+
+def _in_flight(plan: Plan, state: Execution) -> list[WorkItem]:
+    items: list[WorkItem] = []
+    for run in state.runs.values():
+        if run.loop is not None:
+            items += [item(plan, state, run, chunk) for chunk in run.loop.pieces]
+        elif run.phase in ("scheduled", "started") and plan.is_work(run.step):
+            items.append(item(plan, state, run))
+    return items + [item(plan, state, run) for run in state.replays.values() if run.phase != "suspended"]

@@ -1,0 +1,341 @@
+"""Explains why an execution waits: for what, since when, and what would move it.
+
+Reads a state and its events. The command prints it. Tested in tests/unit/engine/queries/test_explain.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from noetl.engine.plan.plan import Plan
+from noetl.engine.queries.deadlines import Deadline, Underway, deadlines, under_way
+from noetl.engine.routing.join import Meeting, meetings
+from noetl.engine.state.dead_letters import letter_id
+from noetl.engine.state.execution import Execution, StepRun, Suspended, Token
+from noetl.engine.state.lineage import left_alone
+from noetl.model.events import Event
+from noetl.model.letters import PENDING
+
+
+class Standing(Struct, frozen=True):
+    """Something that has not ended, and what it waits for; times in epoch ms."""
+
+    what: str  # token, run, item, child, message
+    name: str
+    step: str
+    waits_for: str
+    moved_by: str
+    since: int
+    until: int | None = None
+    read: Mapping[str, Any] | None = None  # the values that the last decision on it read
+    deadlines: tuple[Deadline, ...] = ()  # every time-out that applies, earliest first
+
+
+class Choice(Struct, frozen=True):
+    """A past decision, with its reasons."""
+
+    seq: int
+    at: int
+    step: str
+    decided: str
+    because: tuple[str, ...] = ()
+
+
+Pools = Sequence[Mapping[str, Any]]
+
+
+def standings(
+    plan: Plan, state: Execution, events: Sequence[Event], pools: Pools | None = None, now: int = 0
+) -> tuple[Standing, ...]:
+    """Return everything in the execution that has not ended, oldest first.
+
+    `pools` are groups of workers, if known: {pool, tags, workers, idle_since}; `idle_since` is when the last worker of an
+    empty group was seen.
+    """
+    times = {event.seq: event.timestamp for event in events}
+    workers = {
+        str(event.step_run_id): str(event.payload.get("worker", ""))
+        for event in events
+        if event.event_type == "step.started"
+    }
+    lacks = (
+        {run.run_id: unroutable(plan, state, run, pools, now) for run in state.runs.values()}
+        if pools is not None
+        else {}
+    )
+    broken = {
+        token: str(event.payload["errors"][-1])
+        for event in events
+        if event.event_type == "policy.admit.evaluated" and event.payload.get("errors")
+        for token in event.payload.get("tokens", ())
+    }
+    waiting = [*_tokens(plan, state, times, broken), *_runs(state, times, workers, lacks)]
+    waiting += [*_children(state, events), *_messages(state, events)]
+    underway = under_way(events)
+    timed = (_timed(plan, state, standing, underway) for standing in waiting)
+    return tuple(sorted(timed, key=lambda standing: standing.since))
+
+
+def _timed(plan: Plan, state: Execution, standing: Standing, underway: Underway) -> Standing:
+    name, _, index = standing.name.removesuffix("]").partition("[")
+    run = state.runs.get(name)
+    under = deadlines(plan, state, run, underway, int(index) if standing.what == "item" else None)
+    until = _earlier(standing.until, under[0].at if under else None)
+    return replace(standing, deadlines=under, until=until)
+
+
+def choices(events: Sequence[Event]) -> tuple[Choice, ...]:
+    """Return what gates and routers decided, and on which values."""
+    readers = {
+        "next.evaluated": _routed,
+        "policy.admit.evaluated": _admitted,
+        "policy.task.evaluated": _judged,
+        "execution.repaired": _repaired,
+        "message.poisoned": _poisoned,
+    }
+    made = (readers[event.event_type](event) for event in events if event.event_type in readers)
+    return tuple(choice for choice in made if choice is not None)
+
+
+def values(read: Mapping[str, Any] | None) -> str:
+    """Format the values that a condition read on one line."""
+    return ", ".join(f"{path} = {_short(value)}" for path, value in (read or {}).items())
+
+
+def _tokens(plan: Plan, state: Execution, times: Mapping[int, int], broken: Mapping[str, str]) -> Iterator[Standing]:
+    for token in state.tokens.values():
+        if token.parked:
+            yield _parked(plan, state, token, times, broken.get(token.token_id))
+    for meeting in meetings(plan, state):
+        yield from _joining(plan, state, meeting, times)
+
+
+def _parked(plan: Plan, state: Execution, token: Token, times: Mapping[int, int], broken: str | None) -> Standing:
+    rules = plan.step(token.step).admit or ()
+    wanted = [str(rule.when.data) for rule in rules if rule.allow and rule.when is not None]
+    waits = f"the gate of `{token.step}` to open" + (f": {' or '.join(wanted)}" if wanted else "")
+    waits += f"; a condition of it cannot be evaluated: {broken}" if broken else ""
+    moved = "a change of `ctx` that the gate reads, the end of a step, or a signal"
+    if any("signal" in text for text in wanted):
+        moved = f"a signal: `noetl signal {state.execution_id} NAME`"
+    since = times.get(token.parked, state.started_at)
+    return Standing("token", token.token_id, token.step, waits, moved, since, _end(state), token.gate)
+
+
+def _joining(plan: Plan, state: Execution, meeting: Meeting, times: Mapping[int, int]) -> Iterator[Standing]:
+    missing = sorted(_describe(state, carrier) for carrier in meeting.missing)
+    if missing:
+        waits = f"its siblings at the join of `{meeting.step}`: {', '.join(missing)} can still arrive"
+        if meeting.needed:
+            waits += f" ({meeting.arrived} of {meeting.needed} are there)"
+        moved = "their arrival, or their end"
+    elif state.paused:
+        waits, moved = "the execution to be unpaused", f"`noetl unpause {state.execution_id}`"
+    else:
+        bound = plan.setting("max_parallel")
+        most = "no more" if bound is None else f"{bound}"  # the bound is the server's, and unknown here
+        waits, moved = f"room: `max_parallel` allows {most} step-runs at once", "a step-run that ends"
+    for token in meeting.tokens:
+        since = times.get(token.seq, state.started_at)
+        yield Standing("token", token.token_id, meeting.step, waits, moved, since, _end(state))
+
+
+def _describe(state: Execution, carrier: str) -> str:
+    token = state.tokens.get(carrier)
+    return f"the token at `{token.step}`" if token is not None else f"`{carrier}`"
+
+
+def unroutable(plan: Plan, state: Execution, run: StepRun, pools: Pools, now: int) -> str | None:
+    """Return why no worker can take a run's work; None if one can."""
+    name, tags = state.pool or run.pool, set(plan.steps[run.step].requires)
+    groups = [group for group in pools if str(group.get("pool", "")) == name]
+    if any(group.get("workers") and tags <= set(group.get("tags") or ()) for group in groups):
+        return None
+    prefix = f"pool {name or '(default)'}: "
+    others = sum(int(group.get("workers") or 0) for group in groups)
+    if others:
+        return prefix + f"none of its {others} workers has the tags {', '.join(sorted(tags))}"
+    seen = [int(group["idle_since"]) for group in groups if group.get("idle_since")]
+    with_tags = f" with the tags {', '.join(sorted(tags))}" if tags else ""
+    return prefix + f"no worker{with_tags}" + (f" for {_span(now - max(seen))}" if seen else "")
+
+
+def _span(ms: int) -> str:
+    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000)):
+        if ms >= size:
+            return f"{ms // size} {unit}"
+    return f"{max(0, ms) // 1000} s"
+
+
+def _runs(
+    state: Execution, times: Mapping[int, int], workers: Mapping[str, str], lacks: Mapping[str, str | None]
+) -> Iterator[Standing]:
+    for run in state.runs.values():
+        until = _end(state, run)
+        if run.loop is not None:
+            yield from _loop(state, run, times, until, lacks.get(run.run_id))
+        elif run.suspended is not None:
+            waits, moved = _held(state, run.suspended)
+            since = times.get(run.suspended.seq, run.scheduled_at)
+            yield Standing("run", run.run_id, run.step, waits, moved, since, _earlier(run.suspended.until, until))
+        elif run.phase == "started":
+            who = f" {workers[run.run_id]}" if workers.get(run.run_id) else ""
+            waits = f"its work to end on worker{who}"
+            moved = "the worker's report, or the expiry of its lease if the worker died"
+            yield Standing("run", run.run_id, run.step, waits, moved, run.scheduled_at, until)
+        elif state.paused:
+            waits, moved = "the execution to be unpaused", f"`noetl unpause {state.execution_id}`"
+            yield Standing("run", run.run_id, run.step, waits, moved, run.scheduled_at, until)
+        else:
+            waits, moved = "a worker", "a worker that claims it" + _driver(state)
+            if lacks.get(run.run_id):
+                waits, moved = f"a worker; {lacks[run.run_id]}", "starting such a worker" + _driver(state)
+            yield Standing("run", run.run_id, run.step, waits, moved, run.scheduled_at, until)
+
+
+def _children(state: Execution, events: Sequence[Event]) -> Iterator[Standing]:
+    """Yield children that outlived their run and must compensate first."""
+    alone = left_alone(state)
+    since = {str(event.step_run_id): event.timestamp for event in events if alone and event.payload.get("undo")}
+    for child in alone:
+        owner = state.children[child][0]
+        waits, moved = "this child to roll back", f"the child's end: `noetl explain {child}`"
+        yield Standing("child", child, owner.rpartition("#")[0], waits, moved, since.get(owner, state.at), _end(state))
+
+
+def _loop(
+    state: Execution, run: StepRun, times: Mapping[int, int], until: int | None, lack: str | None
+) -> Iterator[Standing]:
+    loop = run.loop
+    if loop is None:
+        return
+    under_way = sum(len(piece.pending) for piece in loop.pieces.values())
+    total = "?" if loop.cursor else str(loop.total)
+    waits = f"its items: {loop.ended} of {total} have ended, {under_way} are in flight"
+    if loop.suspended:
+        waits += f", {len(loop.suspended)} wait"
+    if loop.failed:
+        waits += f", {loop.failed} failed"
+    if lack and any(not piece.epoch for piece in loop.pieces.values()):
+        waits += f"; {lack}"
+    moved = "a worker's report" + _driver(state)
+    yield Standing("run", run.run_id, run.step, waits, moved, run.scheduled_at, until)
+    for index, held in loop.suspended.items():
+        what, moved = _held(state, held)
+        since = times.get(held.seq, run.scheduled_at)
+        name = f"{run.run_id}[{index}]"
+        yield Standing("item", name, run.step, what, moved, since, _earlier(held.until, until))
+
+
+def _held(state: Execution, held: Suspended) -> tuple[str, str]:
+    if held.signal is not None:
+        return f"the signal `{held.signal}`", f"`noetl signal {state.execution_id} {held.signal} [JSON]`"
+    if held.child_id is not None:
+        return f"its child execution {held.child_id}", f"the child's end: `noetl explain {held.child_id}`"
+    if held.cause == "delay":
+        return "the next attempt of a task that failed", "the time"
+    return "the end of a `sleep`", "the time"
+
+
+def _messages(state: Execution, events: Sequence[Event]) -> Iterator[Standing]:
+    latest = {_letter(event): event for event in events if event.event_type == "message.poisoned"}
+    for name, event in latest.items() if state.phase != "ended" else ():
+        if state.letters.get(name) == PENDING:
+            waits = f"an operator: {event.payload['error']['message']}"
+            moved = f"`noetl dlq replay {name}` when the cause is fixed; `noetl dlq show {name}` shows details"
+            since = int(event.payload["letter"]["first_seen"])
+            yield Standing("message", str(event.payload["of"]), event.entity_id, waits, moved, since, _end(state))
+
+
+def _driver(state: Execution) -> str:
+    return f"; `noetl resume {state.execution_id}` if no process drives it" if state.pool.startswith("local:") else ""
+
+
+def _end(state: Execution, run: StepRun | None = None) -> int | None:
+    ends = [
+        timer.at
+        for timer in state.timers.values()
+        if timer.cause == "execution" or (run is not None and timer.run_id == run.run_id and timer.cause != "wake")
+    ]
+    return min(ends, default=None)
+
+
+def _earlier(one: int | None, other: int | None) -> int | None:
+    known = [at for at in (one, other) if at is not None]
+    return min(known, default=None)
+
+
+def _routed(event: Event) -> Choice:
+    payload = event.payload
+    arcs = payload.get("arcs", ())
+    taken = [arc["step"] for arc in arcs if arc.get("matched") and arc["arc"] in payload.get("taken", ())]
+    decided = f"after {payload.get('event', 'its end')}: " + (
+        " and ".join(taken) if taken else "no arc, the branch ends"
+    )
+    if payload.get("action"):
+        decided += f" (`on_step_fail: {payload['action']}`)"
+    return Choice(event.seq, event.timestamp, event.entity_id, decided, tuple(map(_arc, arcs)))
+
+
+def _arc(arc: Mapping[str, Any]) -> str:
+    matched = bool(arc.get("matched"))
+    if "when" in arc:
+        why = f"{arc['when']} {'holds' if matched else 'does not hold'}"
+    else:
+        why = "no condition, so taken on success" if matched else "no condition, so not taken on failure"
+    line = f"→ {arc['step']}: {why}"
+    if arc.get("by"):
+        line = f"→ {arc['step']}: by `{arc['by']}`"
+    read = values(arc.get("read"))
+    line += f" ({read})" if read else ""
+    return line + (f"; {arc['error']}" if arc.get("error") else "")
+
+
+def _admitted(event: Event) -> Choice:
+    payload = event.payload
+    decided = "the gate admits" if payload.get("allow") else "the gate denies"
+    rule = payload.get("rule")
+    reason = "no rule matches" if rule is None else f"rule {rule + 1} matches"
+    read = values(payload.get("read"))
+    because = f"{reason} ({read})" if read else reason
+    errors = tuple(f"a condition cannot be evaluated: {error}" for error in payload.get("errors", ()))
+    return Choice(event.seq, event.timestamp, event.entity_id, decided, (because, *errors))
+
+
+def _judged(event: Event) -> Choice | None:
+    """Return the problems of a task's policy; its decisions are in the log."""
+    problems = event.payload.get("problems", ())
+    if not problems:
+        return None
+    step = str(event.step_run_id or event.entity_id).partition("#")[0]
+    decided = f"the policy of task {event.entity_id} says {event.payload.get('do')}"
+    return Choice(
+        event.seq,
+        event.timestamp,
+        step,
+        decided,
+        tuple(f"a condition cannot be evaluated: {problem}" for problem in problems),
+    )
+
+
+def _repaired(event: Event) -> Choice:
+    lost = tuple(f"{what}: {', '.join(map(str, names))}" for what, names in event.payload.items())
+    return Choice(event.seq, event.timestamp, "", "rows that were missing beside the log were restored", lost)
+
+
+def _poisoned(event: Event) -> Choice:
+    reason = f"{event.payload['error']['message']} (`noetl dlq show {_letter(event)}`)"
+    return Choice(event.seq, event.timestamp, event.entity_id, "the server could not decide a message", (reason,))
+
+
+def _letter(event: Event) -> str:
+    return letter_id(event.execution_id, str(event.payload["of"]), None)
+
+
+def _short(value: Any) -> str:
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= 80 else text[:77] + "…"

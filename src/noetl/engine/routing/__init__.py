@@ -1,0 +1,1 @@
+"""How tokens move: start, admission, joins, arcs, loops, compensation."""

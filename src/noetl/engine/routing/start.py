@@ -1,0 +1,149 @@
+"""Starts executions: workload, payload, validation, and the entry token.
+
+An invalid payload is refused before anything is written (`check`); that of a child fails the child. Tested in
+tests/unit/engine/routing/test_start.py and test_ending.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from noetl.engine.decision.builder import DecisionBuilder
+from noetl.engine.decision.scope import Scope, functions, number, render
+from noetl.engine.plan.plan import Plan
+from noetl.engine.routing.route import failure, send_token
+from noetl.engine.routing.saga import close
+from noetl.engine.state.execution import Execution
+from noetl.engine.state.writes import merge, plain
+from noetl.expr import TemplateError, first_undefined
+from noetl.model.errors import InvalidPayload
+from noetl.model.messages import Start
+
+_PROBLEMS_SHOWN = 5
+
+
+def check(plan: Plan, execution_id: str, message: Start, at: int) -> dict[str, Any]:
+    """Return the workload of a new execution. Raises InvalidPayload."""
+    if plan.lacks is not None:
+        raise InvalidPayload(plan.lacks)
+    if plan.fixed_workload is not None:
+        return merge(plan.fixed_workload, message.payload)
+    state = Execution(execution_id)
+    scope = Scope(state, {})
+    calls = functions(state, at)
+    workload: dict[str, Any] = {}
+    for key, value in plan.playbook.workload.items():
+        try:
+            rendered = render(value.data, scope, calls)
+            missing = first_undefined(rendered)
+            if missing is not None:
+                missing.fail()
+        except TemplateError as error:
+            if key in message.payload:
+                continue  # the payload replaces it
+            raise InvalidPayload(f"`workload.{key}` cannot be evaluated: {error.message}") from None
+        workload[key] = plain(rendered)
+    workload = merge(workload, message.payload)
+    check_schema(plan, workload)
+    return workload
+
+
+def misfit(
+    plan: Plan, execution_id: str, like: Start, payloads: Sequence[Mapping[str, Any]], at: int
+) -> tuple[int, InvalidPayload] | None:
+    """Return the index and error of the first invalid payload; None if all fit.
+
+    Raises InvalidPayload if no execution can start. Without a schema, a payload only replaces values: if the workload is
+    valid without one, every payload is.
+    """
+    if plan.lacks is not None:
+        raise InvalidPayload(plan.lacks)
+    if plan.playbook.executor.setting("workload_schema") is None:
+        try:
+            check(plan, execution_id, like, at)
+            return None
+        except InvalidPayload:
+            pass  # some payloads may replace what cannot be evaluated
+    for index, payload in enumerate(payloads):
+        try:
+            check(plan, execution_id, replace(like, payload=payload), at)
+        except InvalidPayload as problem:
+            return index, problem
+    return None
+
+
+def check_schema(plan: Plan, workload: Mapping[str, Any]) -> None:
+    """Validate a workload against the playbook's schema. Raises InvalidPayload."""
+    schema = plan.playbook.executor.setting("workload_schema")
+    if not isinstance(schema, dict | bool):
+        return
+    errors = sorted(_validator(msgspec.json.encode(schema)).iter_errors(workload), key=lambda error: error.json_path)
+    if errors:
+        lines = [
+            f"{error.json_path.replace('$', 'workload', 1)}: {error.message}" for error in errors[:_PROBLEMS_SHOWN]
+        ]
+        more = f" (and {len(errors) - _PROBLEMS_SHOWN} more)" if len(errors) > _PROBLEMS_SHOWN else ""
+        raise InvalidPayload("the payload does not fit `executor.spec.workload_schema`: " + "; ".join(lines) + more)
+
+
+@lru_cache(maxsize=64)
+def _validator(text: bytes) -> Any:
+    """Return the cached validator of a schema. Raises InvalidPayload."""
+    from jsonschema import Draft202012Validator  # slow to import, and most playbooks have no schema
+    from jsonschema.exceptions import SchemaError
+
+    schema = msgspec.json.decode(text)
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        raise InvalidPayload(f"`executor.spec.workload_schema` is no JSON Schema: {error.message}") from None
+    return Draft202012Validator(schema)
+
+
+def _request(message: Start) -> dict[str, Any]:
+    """Return the request as its event records it; defaults are left out."""
+    request: dict[str, Any] = {"path": message.path, "playbook": message.playbook, "payload": message.payload}
+    if message.parent is not None:
+        request["parent"] = message.parent
+    if message.iter is not None:
+        request["iter"] = message.iter
+    if message.tags:
+        request["tags"] = list(message.tags)
+    if message.pool:
+        request["pool"] = message.pool
+    if message.priority:
+        request["priority"] = message.priority
+    if message.trace:
+        request["trace"] = message.trace
+    return request
+
+
+def start(d: DecisionBuilder, message: Start) -> None:
+    """Begin an execution; a repeated start changes nothing."""
+    state = d.state
+    if state.phase != "pending":
+        return
+    d.emit("playbook.execution.requested", state.execution_id, _request(message))
+    try:
+        workload = check(d.plan, state.execution_id, message, d.at)
+    except InvalidPayload as problem:
+        refused = failure("schema", str(problem), "INVALID_PAYLOAD")
+        d.emit("playbook.request.evaluated", state.execution_id, {"workload": {}, "error": refused}, status="refused")
+        payload = {"cause": "refused", "outcome": "failed", "error": refused}
+        d.emit("execution.cancelled", state.execution_id, payload)
+        while close(d):
+            pass
+        return
+    d.emit("playbook.request.evaluated", state.execution_id, {"workload": workload}, status="accepted")
+    d.emit("playbook.started", state.execution_id)
+    d.emit("workflow.started", "workflow", {"entry": d.plan.entry})
+    allowed = d.plan.setting("timeout_s")
+    seconds = number(allowed, Scope(state, {}), d.calls) if allowed is not None else None
+    if seconds is not None:
+        d.set_timer("execution", "execution", d.at + round(seconds * 1000))
+    send_token(d, d.plan.entry, {}, {})

@@ -1,0 +1,118 @@
+"""Suspensions: a waiting pipeline holds no worker, and resumes as the same run.
+
+Early signals are kept; each satisfies one `wait`, oldest first. Tested in tests/unit/engine/routing/test_suspend.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any
+
+from noetl.engine.decision.builder import DecisionBuilder
+from noetl.engine.decision.needs_load import Resolved
+from noetl.engine.plan.plan import Plan
+from noetl.engine.routing import loop_results, loops
+from noetl.engine.state.execution import Execution, StepRun, Suspended
+from noetl.model.ids import ExecutionId, snowflake
+from noetl.model.messages import Cancel, Start, Suspension
+
+
+def suspend(d: DecisionBuilder, run: StepRun, request: Suspension, chunk: str | None = None) -> None:
+    """Suspend a pipeline until its timer, signal or child."""
+    index = request.index if run.loop is not None else None
+    payload: dict[str, Any] = {"cause": request.cause, "pipeline": request.pipeline}
+    payload |= {"chunk": chunk} if chunk is not None else {}
+    payload |= {"until": request.until} if request.until is not None else {}
+    payload |= {"signal": request.signal} if request.signal is not None else {}
+    child_id = child_execution(d.state, d.at) if request.child is not None else None
+    payload |= {"child": request.child, "child_id": child_id} if child_id else {}
+    d.emit("step.suspended", run.step, payload, run=run, iteration=index)
+    if request.until is not None:
+        d.set_timer(timer_id(run, index), "wake", request.until, run, index)
+    if child_id is not None and request.child is not None:
+        _send_start(d, run, index, child_id, request.child)
+    if request.signal is not None and d.state.signals.get(request.signal):
+        deliver(d, request.signal)
+
+
+def timer_id(run: StepRun, index: int | None) -> str:
+    return f"wake:{run.run_id}" if index is None else f"wake:{run.run_id}:{index}"
+
+
+def child_execution(state: Execution, at: int) -> ExecutionId:
+    """Return the id of the next child, hashed so that parents do not collide."""
+    number = state.numbers.get("child", 0) + 1
+    digest = int.from_bytes(blake2b(f"{state.execution_id}:{number}".encode(), digest_size=4).digest(), "big")
+    return snowflake(at + number, digest, digest >> 10)
+
+
+def _send_start(
+    d: DecisionBuilder, run: StepRun, index: int | None, child_id: ExecutionId, child: Mapping[str, Any]
+) -> None:
+    d.emit("child.started", child_id, {"path": child.get("path"), "child_id": child_id}, run=run, iteration=index)
+    d.send(child_id, start_of_child(d.plan, d.state, run, index, child, d.message_id(), d.resolved))
+
+
+def start_of_child(
+    plan: Plan,
+    state: Execution,
+    run: StepRun,
+    index: int | None,
+    child: Mapping[str, Any],
+    message_id: str,
+    resolved: Resolved | None = None,
+) -> Start:
+    """Return the message that starts a child of a run, or of one item of its loop."""
+    parent = {"execution_id": state.execution_id, "run_id": run.run_id}
+    parent |= {"return_step": child["return_step"]} if child.get("return_step") else {}
+    parent |= {"version": child["version"]} if child.get("version") is not None else {}
+    iteration = state.iter
+    if index is not None and run.loop is not None:
+        loop = plan.step(run.step).loop
+        iteration = {
+            (loop.iterator if loop else "item"): loop_results.item(run.loop, index, resolved),
+            "index": index,
+            "total": None if run.loop.cursor else run.loop.total,
+            "first": index == 0,
+            "last": None if run.loop.cursor else index == run.loop.total - 1,
+            "parent": state.iter,
+        }
+    payload = child.get("payload") or {}
+    path = str(child.get("path", ""))
+    return Start(message_id, path, str(child.get("playbook", "")), payload, parent, iteration, pool=state.pool)
+
+
+def deliver(d: DecisionBuilder, name: str) -> None:
+    """Deliver kept signals to the pipelines that wait for them, oldest wait first."""
+    while d.state.signals.get(name):
+        waiting = [one for one in _suspended(d.state) if one[2].signal == name]
+        if not waiting:
+            return
+        run, index, _ = min(waiting, key=lambda one: one[2].seq)
+        wake(d, run, index, {"by": "signal", "name": name, "data": d.state.signals[name][0]}, signal=name)
+
+
+def wake(d: DecisionBuilder, run: StepRun, index: int | None, by: Mapping[str, Any], signal: str | None = None) -> None:
+    """Schedule a suspended pipeline again, as the same run, with what woke it."""
+    held = run.suspended if index is None else run.loop.suspended.get(index) if run.loop is not None else None
+    if held is None:
+        return
+    more: dict[str, Any] = {"resume": {"pipeline": held.pipeline, "wake": by}, "timer": timer_id(run, index)}
+    more |= {"signal": signal} if signal is not None else {}
+    if held.child_id is not None and by.get("by") != "child":  # a time-out: the child is no longer needed
+        d.send(held.child_id, Cancel(d.message_id(), f"its parent {d.state.execution_id} waits no longer"))
+    if index is None:
+        d.emit("step.scheduled", run.step, more, run=run)
+    else:
+        loops.issue(d, run, index, 1, 1, **more)
+
+
+def _suspended(state: Execution) -> list[tuple[StepRun, int | None, Suspended]]:
+    suspensions: list[tuple[StepRun, int | None, Suspended]] = []
+    for run in (*state.runs.values(), *state.replays.values()):
+        if run.suspended is not None:
+            suspensions.append((run, None, run.suspended))
+        if run.loop is not None:
+            suspensions += [(run, index, held) for index, held in run.loop.suspended.items()]
+    return suspensions

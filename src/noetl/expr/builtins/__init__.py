@@ -1,0 +1,1 @@
+"""Filters, tests, functions and methods that templates may call."""

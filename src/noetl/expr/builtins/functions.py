@@ -1,0 +1,108 @@
+"""Functions that templates may call.
+
+Pure functions are implemented here. `now`, `gen_uuid`, `done`, `ok` and `fail` depend on the moment and the execution:
+the caller passes them as `functions={'now': …}`, and they are declared here so that templates can be checked without
+them. Tested in tests/unit/expr/builtins/test_functions.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any, Final
+
+from noetl.expr.builtins.registry import Callee
+from noetl.expr.errors import EvaluationError
+from noetl.expr.runtime.budget import Context
+from noetl.expr.runtime.iteration import number
+from noetl.expr.runtime.undefined import Undefined
+
+
+def range_(context: Context, start: int, stop: int | None = None, step: int = 1) -> list[int]:
+    """Integers from `start` (or 0) up to `stop`, exclusive."""
+    first, end = (0, number("stop", start)) if stop is None else (number("start", start), number("stop", stop))
+    if not number("step", step):
+        raise EvaluationError("`step` must not be zero")
+    numbers = range(first, end, step)
+    try:
+        count = len(numbers)
+    except OverflowError:
+        count = abs(end - first) // abs(step)
+    context.budget.items(count)
+    return list(numbers)
+
+
+def dict_(context: Context, mapping: Any = None, **items: Any) -> dict[Any, Any]:
+    """Map of named values, merged over another map if given."""
+    if isinstance(mapping, Undefined):
+        mapping.fail()
+    if mapping is not None and not isinstance(mapping, Mapping):
+        raise EvaluationError("`dict` takes a map and named arguments")
+    made = {**(mapping or {}), **items}
+    context.budget.items(len(made))
+    return made
+
+
+def namespace(context: Context, mapping: Any = None, **items: Any) -> dict[Any, Any]:
+    """Variable with fields that `for` can set: `{% set ns = namespace(sum_items=0) %}`."""
+    return dict_(context, mapping, **items)
+
+
+def duration(
+    _context: Context, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0, weeks: float = 0
+) -> timedelta:
+    """Duration to add to a date or subtract from it."""
+    try:
+        return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds, weeks=weeks)
+    except (TypeError, OverflowError, ValueError) as error:
+        raise EvaluationError(f"not a duration: {error}") from None
+
+
+def _supplied(name: str, implementation: Callable[..., Any]) -> Callee:
+    return Callee(name, "function", implementation, pure=False)
+
+
+def call_supplied(context: Context, name: str, *arguments: Any) -> Any:
+    """Call a function that the caller passed in."""
+    function = (context.functions or {}).get(name)
+    if not callable(function):
+        raise EvaluationError(f"`{name}()` is not available here", None, "use it where steps run, not in descriptions")
+    return function(*arguments)
+
+
+def now(context: Context) -> Any:
+    """Time of the event being decided; on a worker, the start of the attempt."""
+    return call_supplied(context, "now")
+
+
+def gen_uuid(context: Context) -> Any:
+    """Id that is unique to this place and call, and stable when work is repeated."""
+    return call_supplied(context, "gen_uuid")
+
+
+def done(context: Context, step: str) -> Any:
+    """Whether the step has finished, successfully or not."""
+    return call_supplied(context, "done", step)
+
+
+def ok(context: Context, step: str) -> Any:
+    """Whether the step has succeeded."""
+    return call_supplied(context, "ok", step)
+
+
+def fail(context: Context, step: str) -> Any:
+    """Whether the step has failed."""
+    return call_supplied(context, "fail", step)
+
+
+FUNCTIONS: Final[Mapping[str, Callee]] = {
+    "dict": Callee("dict", "function", dict_),
+    "done": _supplied("done", done),
+    "fail": _supplied("fail", fail),
+    "gen_uuid": _supplied("gen_uuid", gen_uuid),
+    "namespace": Callee("namespace", "function", namespace),
+    "now": _supplied("now", now),
+    "ok": _supplied("ok", ok),
+    "range": Callee("range", "function", range_),
+    "timedelta": Callee("timedelta", "function", duration),
+}

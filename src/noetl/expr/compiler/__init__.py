@@ -1,0 +1,1 @@
+"""NoETL's tree to closures."""

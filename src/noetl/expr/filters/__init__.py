@@ -1,1 +1,0 @@
-"""The filters, one file per topic; `noetl.expr.tables` puts them together."""

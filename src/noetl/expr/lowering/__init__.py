@@ -1,0 +1,1 @@
+"""Jinja2's tree to NoETL's tree, with reads and problems."""

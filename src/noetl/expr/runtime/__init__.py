@@ -1,0 +1,1 @@
+"""What evaluations use: budget, lookup, operators, undefined values."""

@@ -1,0 +1,162 @@
+"""Evaluation budget: operations and bytes, counted and not timed.
+
+Counting keeps evaluation deterministic. An *operation* is one step of a loop, one item seen by a filter, one node of a template. A *byte* is a character or an
+item's slot in a new value. Costs are drawn before they are paid: a repetition, a padding or a join first computes the
+size of its result. Several evaluations may share a budget. Tested in tests/unit/expr/runtime/test_budget.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from noetl.expr.errors import BudgetExceeded, EvaluationError
+from noetl.expr.runtime.undefined import Undefined, first_undefined
+
+OPERATIONS: Final = 1_000_000
+BYTES: Final = 10_000_000
+OPERATIONS_PER_MS: Final = 10_000
+INTEGER_BITS: Final = 65_536
+SLOT: Final = 8  # bytes per item of a list or map, besides the item itself
+DEPTH: Final = 100  # nesting of lists and maps in a value: the depth every JSON library accepts
+_LISTS: Final = (list, tuple)
+_FIX: Final = "simplify the template, or do the work in a `python` task"
+
+
+class Weight(NamedTuple):
+    """Result of weighing a value."""
+
+    size: int
+    depth: int
+    tuples: bool  # contains tuples, which exist only during an evaluation
+
+
+class Budget:
+    """Remaining operations and bytes."""
+
+    __slots__ = ("bytes_left", "bytes_limit", "operations_left", "operations_limit")
+
+    def __init__(self, operations: int = OPERATIONS, bytes: int = BYTES) -> None:
+        self.operations_limit = self.operations_left = operations
+        self.bytes_limit = self.bytes_left = bytes
+
+    @classmethod
+    def for_milliseconds(cls, milliseconds: float) -> Budget:
+        """Convert a time limit to a budget at a fixed rate, equal on every machine."""
+        return cls(max(1, int(milliseconds * OPERATIONS_PER_MS)))
+
+    @property
+    def operations_used(self) -> int:
+        """Operations drawn so far, at most the limit."""
+        return self.operations_limit - max(self.operations_left, 0)
+
+    @property
+    def bytes_used(self) -> int:
+        """Bytes drawn so far, at most the limit."""
+        return self.bytes_limit - max(self.bytes_left, 0)
+
+    def spend(self, operations: int) -> None:
+        """Draw operations before doing them."""
+        self.operations_left -= operations
+        if self.operations_left < 0:
+            message = f"this needs more than the {self.operations_limit:,} operations that one evaluation may use"
+            raise BudgetExceeded(message, None, _FIX)
+
+    def produce(self, size: int) -> None:
+        """Draw bytes before making them."""
+        self.bytes_left -= size
+        if self.bytes_left < 0:
+            message = f"this makes more than the {self.bytes_limit:,} bytes that one evaluation may make"
+            raise BudgetExceeded(message, None, _FIX)
+
+    def items(self, count: int) -> None:
+        """Draw for a new list of `count` items."""
+        self.spend(count)
+        self.produce(count * SLOT)
+
+    def weigh(self, value: Any) -> Weight:
+        """Draw the whole size of `value` as it would be serialized.
+
+        A list that holds the same list twice counts twice: what is small in memory can be huge on the wire.
+        """
+        tuples = False
+        level, depth, sum_items = [value], 0, 0
+        while level:
+            depth += 1
+            if depth > DEPTH:
+                raise EvaluationError(f"the value is nested more than {DEPTH} levels deep")
+            size = 0
+            below: list[Any] = []
+            for item in level:
+                kind = type(item)
+                if kind is str:
+                    size += len(item) + 2
+                elif kind is int or kind is float or item is None:
+                    size += 4
+                elif isinstance(item, dict):
+                    size += SLOT * len(item) + 2
+                    below.extend(item.keys())
+                    below.extend(item.values())
+                elif isinstance(item, _LISTS):
+                    size += SLOT * len(item) + 2
+                    tuples = tuples or isinstance(item, tuple)
+                    below.extend(item)
+                else:
+                    size += 4
+                if size > self.bytes_left:
+                    break
+            self.spend(len(level) // SLOT + 1)
+            self.produce(size)
+            level, sum_items = below, sum_items + size
+        return Weight(sum_items, depth, tuples)
+
+
+def check_bits(bits: int) -> None:
+    """Refuse an integer before it is computed."""
+    if bits > INTEGER_BITS:
+        raise BudgetExceeded(f"the number would exceed {INTEGER_BITS:,} bits", None, "use smaller numbers")
+
+
+class Context:
+    """One evaluation: its data, budget and local variables."""
+
+    __slots__ = ("budget", "functions", "locals", "scope", "strict", "trace")
+
+    def __init__(
+        self,
+        scope: Any,
+        budget: Budget,
+        functions: Any = None,
+        strict: bool = False,
+        locals: list[Any] | None = None,
+        trace: dict[str, Any] | None = None,
+    ) -> None:
+        self.scope = scope
+        self.budget = budget
+        self.functions = functions
+        self.strict = strict
+        self.locals: list[Any] = [] if locals is None else locals
+        self.trace = trace
+
+    def spend(self, operations: int) -> None:
+        self.budget.spend(operations)
+
+    def produce(self, size: int) -> None:
+        self.budget.produce(size)
+
+    def text(self, value: Any) -> str:
+        """Return `value` as text. Free for strings; draws the size of anything else."""
+        if isinstance(value, str):
+            return value
+        if isinstance(value, Undefined):
+            if self.strict and not value.is_choice:
+                value.fail()
+            return ""
+        if isinstance(value, (*_LISTS, dict)):
+            self.budget.weigh(value)
+            missing = first_undefined(value) if self.strict else None
+            if missing is not None:
+                missing.fail()
+        try:
+            return str(value)
+        except ValueError:
+            raise EvaluationError("the number has too many digits to be written as text") from None

@@ -1,0 +1,1 @@
+"""SQL templates: values by lexical place, statements split."""

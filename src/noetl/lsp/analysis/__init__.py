@@ -1,0 +1,1 @@
+"""A playbook as the editor's features see it."""

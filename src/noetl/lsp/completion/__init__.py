@@ -1,0 +1,1 @@
+"""Completion, one module per kind of place."""

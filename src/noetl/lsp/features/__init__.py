@@ -1,0 +1,1 @@
+"""One module per editor feature other than completion."""

@@ -1,0 +1,1 @@
+"""What the language knows at a place: grammar, names, descriptions."""

@@ -1,0 +1,1 @@
+"""API nouns for operators."""

@@ -1,0 +1,53 @@
+"""API tokens: create, list, revoke. A secret is shown once and never stored.
+
+Tested in tests/server/auth/test_gate.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from noetl.ports import Token
+from noetl.server.auth.tokens import made
+from noetl.server.http.endpoint import Call, Noun
+from noetl.server.problems import not_found
+from noetl.wire.answers import Removed, TokenMade, TokenRow, TokenRows
+from noetl.wire.requests import TokenAsked
+
+noun = Noun("tokens", "API tokens.")
+
+
+@noun.route(
+    "POST",
+    "/api/tokens",
+    "admin",
+    status=201,
+    act="token.create",
+    example={"role": "operator", "name": "nightly", "expires_s": 86400},
+    problems=(422,),
+)
+async def create(call: Call, body: TokenAsked) -> TokenMade:
+    """Create a token; its secret is shown once."""
+    now = call.services.clock.now()
+    token, secret = made(body.role, body.name, body.expires_s, body.pool, call.actor.name, now)
+    await call.services.team.add_token(token, call.act(token.token_id, role=token.role, name=token.name))
+    return TokenMade(**_shown(token), secret=secret)
+
+
+@noun.route("GET", "/api/tokens", "admin")
+async def listed(call: Call) -> TokenRows:
+    """List tokens without their secrets."""
+    return TokenRows(tokens=[TokenRow(**_shown(token)) for token in await call.services.team.tokens()])
+
+
+@noun.route("DELETE", "/api/tokens/{token_id}", "admin", act="token.revoke", problems=(404,))
+async def revoke(call: Call, token_id: str) -> Removed:
+    """Revoke a token; all servers refuse it within a second."""
+    if not await call.services.team.revoke(token_id, call.services.clock.now(), call.act(token_id)):
+        raise not_found(f"No token {token_id}.", "GET /api/tokens lists the tokens.")
+    call.services.gate.forget()
+    return Removed(removed=1)
+
+
+def _shown(token: Token) -> dict[str, Any]:
+    return {name: getattr(token, name) for name in TokenRow.__struct_fields__}

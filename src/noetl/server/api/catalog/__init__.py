@@ -1,0 +1,1 @@
+"""API nouns about playbooks."""

@@ -1,0 +1,175 @@
+"""The catalog: playbooks by path and version.
+
+Tested in tests/server/api/test_catalog.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import unified_diff
+from typing import Any
+
+import msgspec
+
+from noetl.engine.queries.view import changed
+from noetl.server.http.endpoint import Call, Noun
+from noetl.server.http.playbook_check import checked
+from noetl.server.problems import Refusal, not_found
+from noetl.wire.answers import (
+    CatalogEntry,
+    CatalogPage,
+    CatalogVersion,
+    Difference,
+    Registered,
+    Removed,
+    UiSchema,
+    Versions,
+)
+from noetl.wire.requests import CatalogQuery, DiffQuery, PlaybookQuery, Registration
+
+_HELLO = """\
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: {name: hello, path: examples/hello}
+workflow:
+  - step: hello
+    tool: {kind: noop, result: hello}
+"""
+_MOST_LINES = 20_000  # longer texts are compared as trees only
+noun = Noun("catalog", "Playbooks by path and version.")
+
+
+@noun.route(
+    "POST",
+    "/api/catalog",
+    "editor",
+    status=201,
+    act="playbook.register",
+    example={"content": _HELLO},
+    problems=(409, 413, 422),
+)
+async def register(call: Call, body: Registration) -> Registered:
+    """Validate a playbook and register it; the same text twice is one version."""
+    made = await checked(call.services, body.content)
+    if body.path is not None and body.path != made.path:
+        raise Refusal(
+            409,
+            "conflict",
+            f"`path` differs from the playbook's `metadata.path: {made.path}`.",
+            where="$.path",
+            fix="Omit `path`, or make both the same.",
+        )
+    act, now, version = call.act(made.path, playbook=made.playbook), call.services.clock.now(), 0
+    if not body.check_only:
+        version = await call.services.store.register(made.path, made.content, made.canonical, made.playbook, now, act)
+    return Registered(path=made.path, version=version, playbook=made.playbook, diagnostics=made.diagnostics)
+
+
+@noun.route("GET", "/api/catalog", "viewer")
+async def listed(call: Call, query: CatalogQuery) -> CatalogPage:
+    """List the paths of the catalog with their latest versions."""
+    rows = await call.services.store.entries(query.search, query.cursor, query.limit)
+    entries = [msgspec.convert(dict(row), CatalogEntry, strict=False) for row in rows]
+    return CatalogPage(playbooks=entries, next=entries[-1].path if len(entries) == query.limit else None)
+
+
+@noun.route("GET", "/api/catalog/playbook", "viewer", problems=(404,))
+async def one(call: Call, query: PlaybookQuery) -> CatalogVersion:
+    """Return a version of a playbook with its text."""
+    return _version(await _found(call, query.path, query.version))
+
+
+@noun.route("GET", "/api/catalog/versions", "viewer", problems=(404,))
+async def versions(call: Call, query: PlaybookQuery) -> Versions:
+    """List the versions of a path, the newest first."""
+    rows = await call.services.store.versions(query.path)
+    if not rows:
+        raise _missing(query.path, None)
+    return Versions(path=query.path, versions=[CatalogVersion(**row) for row in rows])
+
+
+@noun.route("GET", "/api/catalog/diff", "viewer", problems=(404,))
+async def diff(call: Call, query: DiffQuery) -> Difference:
+    """Return the changes between two versions; by default the latest and the one before."""
+    new = await _found(call, query.path, query.version)
+    since = query.since or max(1, int(new["version"]) - 1)
+    old = await _found(call, query.path, since)
+    before, after = (_text(row).splitlines(keepends=True) for row in (old, new))
+    text = "The texts are too long to be compared.\n"
+    if max(len(before), len(after)) <= _MOST_LINES:
+        names = (f"{query.path}@{since}", f"{query.path}@{new['version']}")
+        text = "".join(unified_diff(before, after, *names))
+    trees = [msgspec.json.decode(await _canonical(call, row)) for row in (old, new)]
+    return Difference(
+        path=query.path, since=since, version=int(new["version"]), text=text, changes=list(changed(*trees))
+    )
+
+
+@noun.route("GET", "/api/catalog/ui_schema", "viewer", problems=(404,))
+async def ui_schema(call: Call, query: PlaybookQuery) -> UiSchema:
+    """Return the JSON Schema and the defaults for a form that starts a playbook."""
+    row = await _found(call, query.path, query.version)
+    playbook = (await call.services.control.plan(str(row["playbook"]))).playbook
+    defaults = {name: value.data for name, value in playbook.workload.items()}
+    given = playbook.executor.setting("workload_schema")
+    schema = dict(given) if isinstance(given, Mapping) else {"type": "object"}
+    known = schema.get("properties")
+    properties = dict(known) if isinstance(known, Mapping) else {}
+    for name, value in defaults.items():
+        properties.setdefault(name, {**_shape(value), "default": value, "title": name})
+    schema["properties"] = properties
+    return UiSchema(path=query.path, version=int(row["version"]), schema=schema, defaults=defaults)
+
+
+@noun.route("DELETE", "/api/catalog", "editor", act="playbook.delete", problems=(404,))
+async def remove(call: Call, query: PlaybookQuery) -> Removed:
+    """Remove a version, or all versions of a path; running executions continue."""
+    act = call.act(query.path, version=query.version)
+    removed = await call.services.store.unregister(query.path, query.version, act)
+    if not removed:
+        raise _missing(query.path, query.version)
+    return Removed(removed=removed)
+
+
+async def _found(call: Call, path: str, version: int | None) -> Mapping[str, Any]:
+    found = await call.services.store.find(path, version)
+    if found is None:
+        raise _missing(path, version)
+    return found
+
+
+async def _canonical(call: Call, row: Mapping[str, Any]) -> bytes:
+    return await call.services.store.canonical(str(row["playbook"])) or b"{}"
+
+
+def _missing(path: str, version: int | None) -> Refusal:
+    which = f"`{path}`" if version is None else f"version {version} of `{path}`"
+    return not_found(f"The catalog has no {which}.", "GET /api/catalog lists the playbooks.")
+
+
+def _text(row: Mapping[str, Any]) -> str:
+    return bytes(row["content"]).decode("utf-8", "replace")
+
+
+def _version(row: Mapping[str, Any]) -> CatalogVersion:
+    return CatalogVersion(
+        path=str(row["path"]),
+        version=int(row["version"]),
+        playbook=str(row["playbook"]),
+        registered_at=int(row["registered_at"]),
+        content=_text(row),
+    )
+
+
+def _shape(value: Any) -> dict[str, Any]:
+    kinds: tuple[tuple[type, str], ...] = (
+        (bool, "boolean"),
+        (int, "integer"),
+        (float, "number"),
+        (list, "array"),
+        (dict, "object"),
+    )
+    found = next((name for kind, name in kinds if isinstance(value, kind)), None)
+    if found is None and isinstance(value, str) and "{{" not in value:
+        found = "string"
+    return {} if found is None else {"type": found}

@@ -1,0 +1,174 @@
+"""Start many executions of one playbook by one request: one for each payload.
+
+The request is validated before anything starts, and all starts are submitted together, so few transactions write them. A
+request that is repeated with the same `Idempotency-Key` returns the same executions: every place in the list has a key of
+its own, and a digest of the request is stored with them, so other payloads under the same key start nothing. Tested in
+tests/server/api/test_execute_many.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from os import urandom
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from noetl.model.errors import Conflict
+from noetl.model.messages import Start
+from noetl.ports import AuditEntry
+from noetl.ports.work import Answer
+from noetl.server.cache.ids import KEY_MS, is_started_by, key_name, new_execution
+from noetl.server.feeds.reader import known_id
+from noetl.server.http.endpoint import Call, Noun
+from noetl.server.http.start_request import NAMED, found, key_of, meant, told
+from noetl.server.problems import Refusal, problem_of
+from noetl.wire.answers import Started, StartedMany
+from noetl.wire.requests import ExecuteMany
+
+_EXAMPLE = {"path": "examples/hello", "payloads": [{"name": "Ada"}, {"name": "Grace"}], "tags": ["nightly"]}
+_TRIES = 20
+_AGAIN_S = 0.05
+noun = Noun("execute_many", "Start many executions at once.")
+
+
+class _Places(Struct, frozen=True):
+    """Execution ids and message ids, in the order of the payloads."""
+
+    ids: list[str]
+    messages: list[str]
+    older: frozenset[int] = frozenset()  # places reserved by an earlier request with the same key, started or not
+
+
+@noun.route(
+    "POST",
+    "/api/execute/many",
+    "operator",
+    status=201,
+    act="execution.start",
+    example=_EXAMPLE,
+    problems=(404, 409, 422, 429, 503),
+)
+async def execute_many(call: Call, body: ExecuteMany) -> StartedMany:
+    """Start an execution for each payload, all or none; with `wait_ms`, wait for their ends."""
+    key = key_of(call)
+    path, playbook = await meant(call, body)
+    parent = {"execution_id": known_id(body.parent)} if body.parent is not None else None
+    like = Start("", path, playbook, {}, parent, tags=body.tags, priority=body.priority, trace=body.trace or "")
+    wrong = await call.services.control.misfit(like, body.payloads)
+    if wrong is not None:
+        raise Refusal(422, "invalid-payload", str(wrong[1]), where=f"$.payloads[{wrong[0]}]")
+    places = await _places(call, key, path, body.payloads)
+    if not body.wait_ms:
+        return _counted(await _begun(call, like, body.payloads, places))
+    with call.services.control.endings.of(*places.ids) as waiting:
+        begun = await _begun(call, like, body.payloads, places)
+        ends = await waiting.within(body.wait_ms / 1000, may_be_over=bool(places.older))
+        return _counted([await told(call, one, ends) for one in begun])
+
+
+async def _places(call: Call, key: str, path: str, payloads: Sequence[Mapping[str, Any]]) -> _Places:
+    """Assign an execution id to each place; with a key, the id that its first request got."""
+    now = call.services.clock.now()
+    ids = [str(new_execution(now)) for _ in payloads]
+    if not key:
+        name = urandom(16).hex()
+        return _Places(ids, [f"{name}.{place}" for place in range(len(ids))])
+    names = [key_name(call.actor.name, f"{key}\0{place}") for place in range(len(ids))]
+    whole = msgspec.json.encode([path, payloads], order="sorted")
+    asked = f"-{int.from_bytes(sha256(whole).digest()[:7]) + 1}"  # no execution has such an id
+    about = key_name(call.actor.name, f"{key}\0payloads")
+    # The digest is stored first and alone: a request with other payloads then reserves no place.
+    if await call.services.team.keep_key(about, asked, now, now - KEY_MS) != asked:
+        raise Refusal(
+            409,
+            "key-reused",
+            "This key has started executions with another path, or other payloads.",
+            where="header Idempotency-Key",
+            fix="Use another key for another request.",
+        )
+    kept = await call.services.team.keep_keys(dict(zip(names, ids, strict=True)), now, now - KEY_MS)
+    older = frozenset(place for place, given in enumerate(ids) if kept[place] != given)
+    return _Places(kept, [f"{NAMED}{name}" for name in names], older)
+
+
+async def _begun(call: Call, like: Start, payloads: Sequence[Mapping[str, Any]], places: _Places) -> list[Started]:
+    """Start the executions that have not started before; return all in order."""
+    begun: dict[int, Started] = {}
+    for place in sorted(places.older):
+        repeated = await found(call, places.ids[place])
+        if repeated is not None:
+            await _own(call, places.ids[place], places.messages[place])
+            begun[place] = repeated
+    now, actor, action = call.services.clock.now(), call.actor.name, call.action
+    path, playbook = like.path, like.playbook
+    about = {"path": path, "playbook": playbook}
+    new = {
+        place: (
+            execution_id,
+            replace(like, message_id=places.messages[place], payload=payloads[place]),
+            AuditEntry(now, actor, action, execution_id, about),
+        )
+        for place, execution_id in enumerate(places.ids)
+        if place not in begun
+    }
+    call.is_noted = True  # each start has its own audit entry
+    for place, row in (await _submitted(call, new, len(payloads))).items():
+        begun[place] = Started(
+            execution_id=places.ids[place], status=str(row.get("status")), path=path, playbook=playbook
+        )
+    return [begun[place] for place in range(len(payloads))]
+
+
+async def _submitted(
+    call: Call, left: dict[int, tuple[str, Start, AuditEntry]], count: int
+) -> dict[int, Mapping[str, Any]]:
+    """Submit starts together and return the rows of the executions; retry on conflicts with other servers."""
+    rows: dict[int, Mapping[str, Any]] = {}
+    for _ in range(_TRIES):
+        if not left:
+            return rows
+        answers = await call.services.control.sequencer.submit_all(list(left.values()))
+        given = zip(left, answers, strict=True)
+        rows |= {place: answer.row for place, answer in given if isinstance(answer, Answer)}
+        troubles = [answer for answer in answers if isinstance(answer, Exception)]
+        for trouble in troubles:
+            if not isinstance(trouble, Conflict):
+                raise _halfway(trouble, count - len(left) + len(answers) - len(troubles), count)
+        left = {place: left[place] for place in left if place not in rows}
+        if left:
+            await asyncio.sleep(_AGAIN_S)
+    if not left:
+        return rows
+    trouble = Conflict(f"Execution {next(iter(left.values()))[0]} is being changed by another server. Try again.")
+    raise _halfway(trouble, count - len(left), count)
+
+
+def _halfway(trouble: Exception, begun: int, count: int) -> Exception:
+    """Return the error of a list that was started in part."""
+    if not begun:
+        return trouble
+    problem, _ = problem_of(trouble)
+    return Refusal(
+        problem.status,
+        problem.type.rpartition("#")[2],
+        f"{begun} of {count} executions have started, then an error occurred: {problem.detail}",
+        fix="Send the request again with the same Idempotency-Key; without one, list which have started.",
+        retry_after_s=problem.retry_after_s,
+    )
+
+
+async def _own(call: Call, execution_id: str, message_id: str) -> None:
+    """Check that the execution of a key was started by this message. Raises Conflict."""
+    first = await call.services.store.read(execution_id, 0, 1)
+    if first and not is_started_by(first[0], message_id):
+        raise Conflict(f"The id reserved for this key, {execution_id}, belongs to another execution. Use another key.")
+
+
+def _counted(begun: list[Started]) -> StartedMany:
+    return StartedMany(executions=begun, counts=dict(Counter([one.status for one in begun])))

@@ -1,0 +1,134 @@
+"""Executions: list, details, state at any event, and the explanation of the current state.
+
+Read-only, apart from deletion; `steering` changes executions. Tested in tests/server/api/test_executions.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import to_builtins
+from starlette.responses import Response
+
+from noetl.engine.decision.builder import projection, status_of
+from noetl.engine.queries.explain import choices, standings
+from noetl.engine.queries.view import changed
+from noetl.ports import Selection
+from noetl.ports.replay import views
+from noetl.server.feeds.reader import known_id
+from noetl.server.http.endpoint import Call, Noun
+from noetl.server.http.sse import followed, listed_live
+from noetl.server.problems import Refusal
+from noetl.server.workers.presence import groups
+from noetl.wire.answers import Execution, ExecutionRow, Executions, Explained, State, Told
+from noetl.wire.requests import ExecutionsQuery, FeedQuery, FollowQuery, StateQuery
+
+_ENVELOPE = ("seq", "event", "status", "checksum")
+noun = Noun("executions", "Running and ended executions.")
+
+
+@noun.route("GET", "/api/executions", "viewer", problems=(400, 404))
+async def listed(call: Call, query: ExecutionsQuery) -> Executions:
+    """List executions, the newest first."""
+    before = known_id(query.cursor) if query.cursor is not None else None
+    found = await call.services.store.executions(
+        Selection(
+            status=query.status,
+            path=query.path,
+            text=query.search,
+            tag=query.tag,
+            parent=query.parent,
+            since=query.since,
+            until=query.until,
+            before=before,
+            limit=query.limit,
+        )
+    )
+    rows = [row_of(row) for row in found]
+    return Executions(executions=rows, next=rows[-1].execution_id if len(rows) == query.limit else None)
+
+
+def row_of(row: Mapping[str, Any]) -> ExecutionRow:
+    """Return the row of an execution in lists."""
+    return ExecutionRow(**_row(row))
+
+
+def _row(row: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {name: row[name] for name in ExecutionRow.__struct_fields__ if name in row}
+    return {**kept, "tags": list(row.get("tags") or ())}
+
+
+@noun.route("GET", "/api/executions/stream", "viewer", gives="text/event-stream", problems=(400, 503))
+async def stream(call: Call, query: FeedQuery) -> Response:
+    """Follow all executions as server-sent events; `Last-Event-ID` resumes a stream."""
+    return await listed_live(call, query)
+
+
+@noun.route("GET", "/api/executions/{execution_id}", "viewer", problems=(404,))
+async def detail(call: Call, execution_id: str) -> Execution:
+    """Return an execution in detail."""
+    state = await call.services.reader.state(execution_id)
+    ended = state.phase == "ended"
+    row = {**projection(state), "execution_id": execution_id, "last_seq": state.seq}  # consistent with the rest
+    return Execution(
+        **{
+            **_row(row),
+            "error": state.error,
+            "result": state.result if ended else None,
+            "ctx": state.ctx,
+            "workload": state.workload,
+            "steps": state.counts,
+            "failures": state.failures,
+            "children": list(state.children),
+            "compensated": state.compensated,
+            "paused": state.paused,
+            "duration_ms": (state.ended_at if ended else call.services.clock.now()) - state.started_at,
+        }
+    )
+
+
+@noun.route("GET", "/api/executions/{execution_id}/state", "viewer", problems=(400, 404))
+async def state_at(call: Call, execution_id: str, query: StateQuery) -> State:
+    """Return the state after any event, or the changes between two events."""
+    await call.services.reader.row(execution_id)
+    after, before = await views(call.services.store, execution_id, query.seq, query.diff)
+    changes = None if before is None else list(changed(before, after))
+    rest = {} if changes is not None else {name: value for name, value in after.items() if name not in _ENVELOPE}
+    return State(**{name: after[name] for name in _ENVELOPE}, state=rest, changes=changes)
+
+
+@noun.route("GET", "/api/executions/{execution_id}/explain", "viewer", problems=(404,))
+async def explain(call: Call, execution_id: str) -> Explained:
+    """Explain the current state: what is running, what it waits for, and which choices led there."""
+    services = call.services
+    state = await services.reader.state(execution_id)
+    events = await services.store.read(execution_id)
+    plan = await services.control.plan(state.playbook)
+    now, pools = services.clock.now(), None
+    if not state.pool.startswith("local:"):  # `noetl run` has its own worker
+        pools = groups(await services.team.workers(), now)
+    standing = standings(plan, state, events, pools, now) if state.phase != "ended" else ()
+    return Explained(
+        execution_id=execution_id,
+        status=status_of(state),
+        error=state.error,
+        standing=[to_builtins(one) for one in standing],
+        choices=[to_builtins(one) for one in choices(events)],
+    )
+
+
+@noun.route("GET", "/api/executions/{execution_id}/events/stream", "viewer", gives="text/event-stream", problems=(404,))
+async def follow(call: Call, execution_id: str, query: FollowQuery) -> Response:
+    """Follow one execution as server-sent events until it has ended; `Last-Event-ID` resumes a stream."""
+    return await followed(call, execution_id, query)
+
+
+@noun.route("DELETE", "/api/executions/{execution_id}", "admin", act="execution.delete", problems=(404, 409))
+async def remove(call: Call, execution_id: str) -> Told:
+    """Delete an ended execution and its log."""
+    row = await call.services.reader.row(execution_id)
+    if not await call.services.store.remove(execution_id, call.act(execution_id)):
+        raise Refusal(409, "conflict", f"Execution {execution_id} has not ended.", fix="Cancel it first.")
+    call.services.reader.forget(execution_id)
+    return Told(execution_id=execution_id, status="deleted", last_seq=row["last_seq"])

@@ -1,0 +1,198 @@
+"""Control an execution: cancel, pause, resume, signal, patch, complete, fork, retry.
+
+Each is one message, or a new execution with a copy of the history. Tested in tests/server/api/test_executions.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+from noetl.engine.queries.view import ENDED
+from noetl.engine.routing.saga import refused
+from noetl.model.messages import AnyMessage, Cancel, Complete, PatchCtx, Pause, Resume, Signal
+from noetl.server.cache.ids import new_execution
+from noetl.server.feeds.reader import known_id
+from noetl.server.http.endpoint import Call, Noun
+from noetl.server.operations.forks import fork_from, tell_surely
+from noetl.server.problems import Refusal
+from noetl.wire.answers import Forked, Told
+from noetl.wire.requests import Cancellation, CtxPatch, Forced, Fork, Retry, SignalSent
+
+_PLACE = "/api/executions/{execution_id}"
+noun = Noun("steering", "Control executions.")
+
+
+async def _tell(call: Call, execution_id: str, message: AnyMessage, **detail: Any) -> Told:
+    row = await call.services.reader.row(execution_id)
+    waits = isinstance(message, Signal) and bool((await call.services.reader.state(execution_id)).replays)
+    if row.get("status") in ENDED and not waits:  # a replayed dead letter may wait for a signal
+        raise Refusal(
+            409,
+            "ended",
+            f"Execution {execution_id} has ended with status {row['status']}.",
+            fix="Fork it, or retry it from the step that failed.",
+        )
+    act = call.act(execution_id, **detail)
+    row = dict(await tell_surely(call.services.control, execution_id, message, act))
+    return Told(execution_id=execution_id, status=str(row["status"]), last_seq=row["last_seq"])
+
+
+@noun.route(
+    "POST",
+    _PLACE + "/cancel",
+    "operator",
+    act="execution.cancel",
+    example={"reason": "wrong date", "compensate": True},
+    problems=(404, 409, 503),
+)
+async def cancel(call: Call, execution_id: str, body: Cancellation) -> Told:
+    """Cancel an execution with its children, or one step-run.
+
+    An execution that is compensating is not cancelled (409), unless `abandon` is set.
+    """
+    if not body.cascade:
+        raise Refusal(
+            422, "invalid-input", "Children are always cancelled with their parent.", where="$.cascade", fix="Omit it."
+        )
+    reason = body.reason or f"it was cancelled by {call.actor.name}"
+    if body.compensate and body.run is not None:
+        text = "A single step-run is cancelled without compensation: its router decides what follows."
+        raise Refusal(422, "invalid-input", text, where="$.compensate", fix="Omit `run` or `compensate`.")
+    if body.abandon and (body.compensate or body.run is not None):
+        text = "`abandon` stops the compensation of a whole execution."
+        raise Refusal(422, "invalid-input", text, where="$.abandon", fix="Omit `run` and `compensate`.")
+    if body.run is None and not body.abandon:
+        state = await call.services.reader.state(execution_id)
+        why = refused(await call.services.control.plan(state.playbook), state) if state.phase == "closing" else None
+        if why is not None:
+            raise Refusal(409, "undoing", why, fix="Wait for its end, or send `abandon: true` to stop compensating.")
+    message = Cancel(
+        uuid4().hex, reason, body.run, by=call.actor.name, compensate=body.compensate, abandon=body.abandon
+    )
+    detail = {name: True for name in ("compensate", "abandon") if getattr(body, name)}
+    return await _tell(call, execution_id, message, reason=body.reason, run=body.run, **detail)
+
+
+@noun.route("POST", _PLACE + "/pause", "operator", act="execution.pause", problems=(404, 409, 503))
+async def pause(call: Call, execution_id: str) -> Told:
+    """Pause an execution: running steps finish, no new ones start."""
+    return await _tell(call, execution_id, Pause(uuid4().hex))
+
+
+@noun.route("POST", _PLACE + "/resume", "operator", act="execution.resume", problems=(404, 409, 503))
+async def resume(call: Call, execution_id: str) -> Told:
+    """Resume a paused execution."""
+    return await _tell(call, execution_id, Resume(uuid4().hex))
+
+
+@noun.route(
+    "POST",
+    _PLACE + "/signal",
+    "operator",
+    act="execution.signal",
+    example={"name": "approved", "data": {"by": "Ada"}},
+    problems=(404, 409, 503),
+)
+async def signal(call: Call, execution_id: str, body: SignalSent) -> Told:
+    """Send a signal to an execution; idempotent with an `Idempotency-Key`."""
+    key = call.header(b"idempotency-key")
+    name = f"signal:{call.actor.name}:{key[:200]}" if key else uuid4().hex
+    return await _tell(call, execution_id, Signal(name, body.name, body.data), name=body.name)
+
+
+@noun.route(
+    "PATCH",
+    _PLACE + "/ctx",
+    "editor",
+    act="execution.patch",
+    example={"writes": {"limit": 10}},
+    problems=(404, 409, 503),
+)
+async def patch(call: Call, execution_id: str, body: CtxPatch) -> Told:
+    """Change values in `ctx`."""
+    message = PatchCtx(uuid4().hex, body.writes, call.actor.name)
+    return await _tell(call, execution_id, message, keys=sorted(body.writes))
+
+
+@noun.route(
+    "POST",
+    "/api/admin/executions/{execution_id}/steps/{step}/force-complete",
+    "admin",
+    act="step.force-complete",
+    example={"result": {"rows": []}, "reason": "done by hand"},
+    problems=(404, 409, 503),
+)
+async def complete(call: Call, execution_id: str, step: str, body: Forced) -> Told:
+    """Complete a step without its work: its runs end, and tokens parked at it continue."""
+    state = await call.services.reader.state(execution_id)
+    waiting = [run.step for run in state.runs.values() if run.phase != "routing"]
+    waiting += [token.step for token in state.tokens.values()]
+    if step not in waiting and state.phase != "ended":
+        active = ", ".join(dict.fromkeys(waiting)) or "none"
+        detail = f"Step `{step}` has no active run. Active steps: {active}."
+        raise Refusal(409, "not-waiting", detail, fix="Name an active step.")
+    message = Complete(uuid4().hex, step, body.result, call.actor.name)
+    return await _tell(call, execution_id, message, step=step, reason=body.reason)
+
+
+@noun.route(
+    "POST",
+    _PLACE + "/fork",
+    "operator",
+    status=201,
+    act="execution.fork",
+    example={"start": "load", "ctx": {"limit": 10}},
+    problems=(400, 404),
+)
+async def fork(call: Call, execution_id: str, body: Fork) -> Forked:
+    """Start a new execution with a copy of this one's history up to a step or an event."""
+    return await _fork(call, execution_id, body.start, body.ctx, body.workload, body.playbook or "")
+
+
+@noun.route(
+    "POST",
+    _PLACE + "/retry",
+    "operator",
+    status=201,
+    act="execution.retry",
+    example={"latest": True},
+    problems=(400, 404, 409),
+)
+async def retry(call: Call, execution_id: str, body: Retry) -> Forked:
+    """Continue from the failed step in a new execution; steps that ended before are not repeated."""
+    services = call.services
+    state = await services.reader.state(execution_id)
+    step = body.step or next((str(failure["step"]) for failure in state.failures), None)
+    if step is None:
+        raise Refusal(409, "nothing-failed", f"No step of execution {execution_id} has failed.", fix="Fork it instead.")
+    playbook = ""
+    if body.latest:
+        latest = await services.store.content_hash(state.path)
+        if latest is None:
+            detail = f"`{state.path}` is no longer in the catalog."
+            raise Refusal(409, "conflict", detail, where="$.latest", fix="Register it, or omit `latest`.")
+        playbook = latest
+    return await _fork(call, execution_id, step, body.ctx, {}, playbook)
+
+
+async def _fork(
+    call: Call, source: str, start: str, ctx: dict[str, Any], workload: dict[str, Any], playbook: str
+) -> Forked:
+    services = call.services
+    await services.reader.row(known_id(source))
+    made_id = new_execution(services.clock.now())
+    made = await fork_from(
+        services.store,
+        services.control,
+        source,
+        made_id,
+        start,
+        ctx=ctx,
+        workload=workload,
+        at=services.clock.now(),
+        playbook=playbook,
+        act=call.act(made_id, source=source, start=start),
+    )
+    row = await services.reader.row(made_id)
+    return Forked(execution_id=made_id, source=source, seq=made.seq, status=str(row["status"]))

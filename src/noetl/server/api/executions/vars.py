@@ -1,0 +1,47 @@
+"""The values of `ctx`, which playbooks also call `vars`. Tested in tests/server/api/test_executions.py."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from noetl.model.messages import PatchCtx
+from noetl.server.http.endpoint import Call, Noun
+from noetl.server.operations.forks import tell_surely
+from noetl.server.problems import not_found
+from noetl.wire.answers import Told, Variable, Vars
+from noetl.wire.requests import CtxPatch
+
+noun = Noun("vars", "The values of an execution's `ctx`.")
+
+
+@noun.route("GET", "/api/vars/{execution_id}", "viewer", problems=(404,))
+async def every(call: Call, execution_id: str) -> Vars:
+    """Return the values of an execution."""
+    state = await call.services.reader.state(execution_id)
+    return Vars(execution_id=execution_id, vars=state.ctx)
+
+
+@noun.route("GET", "/api/vars/{execution_id}/{name}", "viewer", problems=(404,))
+async def one(call: Call, execution_id: str, name: str) -> Variable:
+    """Return one value of an execution."""
+    state = await call.services.reader.state(execution_id)
+    if name not in state.ctx:
+        raise not_found(f"Execution {execution_id} has no value `{name}`.", "GET /api/vars/{execution_id} lists them.")
+    return Variable(execution_id=execution_id, name=name, value=state.ctx[name])
+
+
+@noun.route(
+    "POST",
+    "/api/vars/{execution_id}",
+    "editor",
+    act="execution.patch",
+    example={"writes": {"limit": 10}},
+    problems=(404, 503),
+)
+async def put(call: Call, execution_id: str, body: CtxPatch) -> Told:
+    """Set values of an execution."""
+    await call.services.reader.row(execution_id)
+    act = call.act(execution_id, keys=sorted(body.writes))
+    message = PatchCtx(uuid4().hex, body.writes, call.actor.name)
+    row = await tell_surely(call.services.control, execution_id, message, act)
+    return Told(execution_id=execution_id, status=str(row["status"]), last_seq=row["last_seq"])

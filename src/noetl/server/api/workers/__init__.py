@@ -1,0 +1,1 @@
+"""API nouns that workers use."""

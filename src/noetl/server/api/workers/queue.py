@@ -1,0 +1,169 @@
+"""The older form of the worker protocol: lease, heartbeat and events, with the meaning of the current one.
+
+A worker names its work by the id in the lease; the server knows the lease. Ranges of loop items can only be reported by
+the current protocol. Tested in tests/server/api/test_seed_paths.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+
+from noetl.model.messages import Ending
+from noetl.model.messages import Report as Done
+from noetl.model.work import Lease
+from noetl.server.api.workers.worker import hand_of
+from noetl.server.http.endpoint import Call, Noun
+from noetl.server.http.worker_socket import admitted, worker_name
+from noetl.server.problems import Refusal
+from noetl.server.workers.connection import WorkerConnection
+from noetl.wire.older import EventSent, EventTaken, Job, Leased, SeedHeartbeat, SeedLease
+from noetl.wire.session import Claim, Hello, Leases, Report, Stop
+
+_STARTED, _DONE, _FAILED = "action_started", "action_completed", "action_error"
+_TAKEN = (_STARTED, _DONE, _FAILED)
+_EVENT = {
+    "execution_id": "7123",
+    "event_type": _DONE,
+    "node_id": "7123:fetch#1",
+    "status": "COMPLETED",
+    "result": {"n": 1},
+}
+noun = Noun("queue", "The older form of the worker protocol.")
+
+
+@noun.route("POST", "/queue/lease", "worker", example={"worker_id": "host:17", "lease_seconds": 60}, problems=(403,))
+async def lease(call: Call, body: SeedLease) -> Leased:
+    """Lease available work without waiting."""
+    registry = call.services.registry
+    hello = Hello(body.worker_id, (body.pool,), acks=False)
+    name = admitted(call.actor, hello)
+    hand = registry.known(name)
+    if hand is None or hand.hello.pools != hello.pools:
+        hand, _ = await registry.hello(name, hello)
+    await registry.heartbeat(hand, ())
+    claim = Claim(uuid4().hex, body.limit)
+    leases = await registry.claim(hand, claim)
+    await registry.keep(hand, [(one.work.work_id, one.epoch) for one in leases], body.lease_seconds)
+    return Leased(id=claim.id, leases=leases, job=await _job(call, leases[0]) if leases else None)
+
+
+async def _job(call: Call, lease: Lease) -> Job:
+    work = lease.work
+    tree = msgspec.json.decode(await call.services.control.playbook(work.playbook))
+    step: dict[str, Any] = next((one for one in tree.get("workflow", ()) if one.get("step") == work.step), {})
+    return Job(
+        id=work.work_id,
+        execution_id=work.execution_id,
+        node_id=work.work_id,
+        node_name=work.step,
+        action=msgspec.json.encode(step).decode(),
+        context=work.scopes,
+        status="leased",
+        priority=work.priority,
+        attempts=lease.attempt,
+        epoch=lease.epoch,
+        lease_until=lease.until,
+        worker_id=lease.worker,
+    )
+
+
+@noun.route(
+    "POST",
+    "/api/queue/{work_id}/heartbeat",
+    "worker",
+    example={"worker_id": "host:17", "extend_seconds": 60},
+    problems=(409,),
+)
+async def heartbeat(call: Call, work_id: str, body: SeedHeartbeat) -> Stop:
+    """Renew one lease; the answer names the work if the lease is lost."""
+    registry, hand = call.services.registry, hand_of(call, body.worker_id)
+    known = registry.holder(work_id)
+    epoch = body.epoch if body.epoch is not None else known[1] if known is not None and known[0] is hand else 0
+    lost = await registry.heartbeat(hand, [(work_id, epoch)])
+    await registry.keep(hand, [] if lost else [(work_id, epoch)], body.extend_seconds)
+    return Stop(tuple(lost), "", hand.draining)
+
+
+@noun.route("POST", "/events", "worker", example=_EVENT, problems=(404, 409, 422, 503))
+async def events(call: Call, body: EventSent) -> EventTaken:
+    """Report an event of leased work."""
+    registry = call.services.registry
+    if body.event_type is None:
+        if body.report is None or body.execution_id is None:
+            detail = "The body is neither an event nor a report."
+            raise Refusal(422, "invalid-input", detail, where="$.event_type", fix="Send `event_type` or `report`.")
+        frame = Report(body.id, str(body.execution_id), body.report, body.want, body.worker)
+        return _taken(await registry.report(hand_of(call, body.worker), frame))
+    if body.node_id is None:
+        detail = "The event does not name its work."
+        raise Refusal(422, "invalid-input", detail, where="$.node_id", fix="Send the `id` of the lease.")
+    hand, epoch = _holder(call, body, body.node_id)
+    if body.event_type == _STARTED:
+        lost = await registry.heartbeat(hand, [(body.node_id, epoch)])
+        if lost:
+            raise _not_held(body.node_id)
+    execution_id, _, run_id = body.node_id.partition(":")
+    if ":" in run_id:
+        raise Refusal(
+            422,
+            "invalid-input",
+            "A range of loop items must be reported in frames of the current protocol.",
+            where="$.node_id",
+            fix="See /docs.",
+        )
+    done = Done(_message_id(body, epoch), run_id, epoch, ending=_ending(body))
+    return _taken(await registry.report(hand, Report(body.id or uuid4().hex, execution_id, done)))
+
+
+def _taken(answer: Leases) -> EventTaken:
+    return EventTaken(id=answer.id, status=answer.status, leases=list(answer.leases))
+
+
+def _holder(call: Call, body: EventSent, node_id: str) -> tuple[WorkerConnection, int]:
+    """Return the worker of an event and the epoch of its lease. Raises Refusal if this token's workers do not hold it."""
+    known = call.services.registry.holder(node_id)
+    if body.worker_id is not None:
+        hand = hand_of(call, body.worker_id)
+        if body.epoch is not None:
+            return hand, body.epoch
+        if known is None or known[0] is not hand:
+            raise _not_held(node_id)
+        return known
+    if known is None or known[0].name != worker_name(call.actor, known[0].hello.worker):
+        raise _not_held(node_id)
+    return known
+
+
+def _not_held(node_id: str) -> Refusal:
+    return Refusal(
+        409,
+        "not-held",
+        f"This worker does not hold the work {node_id}.",
+        where="$.node_id",
+        fix="Lease work, then report on it.",
+    )
+
+
+def _message_id(body: EventSent, epoch: int) -> str:
+    return f"event:{body.event_id}" if body.event_id is not None else f"{body.node_id}@{epoch}.{body.event_type}"
+
+
+def _ending(body: EventSent) -> Ending | None:
+    """Return how the work ended; None for an event of its start."""
+    if body.event_type == _STARTED:
+        return None
+    if body.event_type == _DONE:
+        return Ending("ok", body.result)
+    if body.event_type != _FAILED:
+        raise Refusal(
+            422,
+            "invalid-input",
+            f"Workers cannot send `{body.event_type}`: the server decides what follows.",
+            where="$.event_type",
+            fix=f"Send one of {', '.join(_TAKEN)}.",
+        )
+    given = body.error if isinstance(body.error, dict) else {"message": str(body.error or "the action failed")}
+    return Ending("error", None, {"kind": "unknown", "code": "", "retryable": False, **given})

@@ -1,0 +1,138 @@
+"""The worker protocol over HTTP: the frames of a session as requests. Tested in tests/server/api/test_worker.py."""
+
+from __future__ import annotations
+
+from noetl.server.api.catalog.credentials import vault_of
+from noetl.server.http.endpoint import Call, Noun
+from noetl.server.http.worker_socket import admitted, welcome, worker_name
+from noetl.server.problems import Refusal, not_found
+from noetl.server.workers.connection import WorkerConnection
+from noetl.wire.session import (
+    Ack,
+    Claim,
+    CredentialAsked,
+    CredentialGiven,
+    Heartbeat,
+    Held,
+    Hello,
+    Leases,
+    Release,
+    Report,
+    Stop,
+    Welcome,
+)
+
+_HELD = ["7123:fetch#1", 42]
+_REPORT = {"type": "Report", "message_id": "7123:fetch#1@42.1", "run_id": "fetch#1", "epoch": 42}
+noun = Noun("worker", "The worker protocol: claim, report, heartbeat.")
+
+
+def hand_of(call: Call, given: str) -> WorkerConnection:
+    """Return the calling worker. Raises Refusal."""
+    return call.services.registry.hand(worker_name(call.actor, given))
+
+
+async def holder(call: Call, given: str, held: Held) -> WorkerConnection:
+    """Return the calling worker if it holds the lease. Raises Refusal."""
+    hand = hand_of(call, given)
+    if not await call.services.registry.holds(hand, held):
+        detail = f"The worker {given} does not hold {held[0]} with epoch {held[1]}."
+        raise Refusal(403, "not-held", detail, fix="Stop this work; its lease is lost.")
+    return hand
+
+
+@noun.route(
+    "POST",
+    "/api/worker/hello",
+    "worker",
+    act="worker.hello",
+    example={"type": "hello", "worker": "host:17", "pools": ["gpu"], "tags": ["gpu"], "capacity": 4, "acks": False},
+    problems=(403,),
+)
+async def hello(call: Call, body: Hello) -> Welcome:
+    """Register a worker; required first, and again after an `unknown-worker` error."""
+    name = admitted(call.actor, body)
+    hand, stop = await call.services.registry.hello(name, body, act=call.act(name, pools=body.pools))
+    return welcome(call.services, hand, stop)
+
+
+@noun.route(
+    "POST",
+    "/api/worker/claim",
+    "worker",
+    example={"type": "claim", "id": "c-1", "worker": "host:17", "most": 4, "wait_s": 10},
+    problems=(409, 503),
+)
+async def claim(call: Call, body: Claim) -> Leases:
+    """Lease work; idempotent by `id`."""
+    hand = hand_of(call, body.worker)
+    return Leases(body.id, tuple(await call.services.registry.claim(hand, body)))
+
+
+@noun.route(
+    "POST",
+    "/api/worker/report",
+    "worker",
+    example={"type": "report", "id": "r-1", "worker": "host:17", "execution_id": "7123", "report": _REPORT, "want": 1},
+    problems=(404, 409, 503),
+)
+async def report(call: Call, body: Report) -> Leases:
+    """Report on a lease and receive new work with the answer; idempotent by `id`."""
+    return await call.services.registry.report(hand_of(call, body.worker), body)
+
+
+@noun.route(
+    "POST",
+    "/api/worker/heartbeat",
+    "worker",
+    example={"type": "heartbeat", "worker": "host:17", "held": [_HELD]},
+    problems=(409,),
+)
+async def heartbeat(call: Call, body: Heartbeat) -> Stop:
+    """Renew leases; the answer names the work of lost ones."""
+    hand = hand_of(call, body.worker)
+    lost = await call.services.registry.heartbeat(hand, body.held)
+    return Stop(tuple(lost), body.id, hand.draining)
+
+
+@noun.route(
+    "POST", "/api/worker/ack", "worker", example={"type": "ack", "worker": "host:17", "held": [_HELD]}, problems=(409,)
+)
+async def ack(call: Call, body: Ack) -> Stop:
+    """Acknowledge leases."""
+    call.services.registry.ack(hand_of(call, body.worker), body.held)
+    return Stop()
+
+
+@noun.route(
+    "POST",
+    "/api/worker/release",
+    "worker",
+    example={"type": "release", "worker": "host:17", "held": [_HELD]},
+    problems=(409,),
+)
+async def release(call: Call, body: Release) -> Stop:
+    """Return leases whose work was not started."""
+    await call.services.registry.release(hand_of(call, body.worker), body.held)
+    return Stop()
+
+
+@noun.route(
+    "POST",
+    "/api/worker/credential",
+    "worker",
+    act="credential.use",
+    example={"name": "pg_main", "worker": "host:17", "work": _HELD},
+    problems=(403, 404, 409, 503),
+)
+async def credential(call: Call, body: CredentialAsked) -> CredentialGiven:
+    """Return a decrypted credential for a task; authorised by a lease."""
+    await holder(call, body.worker, body.work)
+    row = await call.services.team.sealed_credential(body.name)
+    if row is None:
+        raise not_found(f"No credential `{body.name}`.", "Store it with PUT /api/credentials/{name}.")
+    data = vault_of(call).open(body.name, bytes(row["sealed"]))
+    await call.services.team.audit(
+        [call.act(body.name, work=body.work[0], worker=body.worker)]
+    )  # before it is returned
+    return CredentialGiven(body.name, str(row["kind"]), data)

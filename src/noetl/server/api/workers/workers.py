@@ -1,0 +1,97 @@
+"""Workers and pools: list, register, drain and remove workers; list pools with their queues.
+
+Tested in tests/server/api/test_worker.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from noetl.ports import WorkerInfo
+from noetl.server.http.endpoint import Call, Noun
+from noetl.server.http.worker_socket import worker_name
+from noetl.server.problems import not_found
+from noetl.wire.answers import PoolRow, PoolRows, WorkerRow, WorkerRows, WorkerStatus
+from noetl.wire.requests import WorkerRegistered, WorkerSeen
+
+noun = Noun("workers", "Workers and pools.")
+
+
+@noun.route("GET", "/api/workers", "viewer")
+async def listed(call: Call) -> WorkerRows:
+    """List the known workers."""
+    return WorkerRows(workers=[_row(one) for one in await call.services.team.workers()])
+
+
+@noun.route(
+    "POST",
+    "/api/workers",
+    "worker",
+    status=201,
+    act="worker.register",
+    example={"worker_id": "host:17", "pool": "gpu", "tags": ["gpu"], "capacity": 4},
+)
+async def register(call: Call, body: WorkerRegistered) -> WorkerStatus:
+    """Register a worker that has no session."""
+    now, name = call.services.clock.now(), worker_name(call.actor, body.worker_id)
+    info = WorkerInfo(
+        name, body.pool, body.tags, body.capacity, 0, "ready", body.host, body.version, registered_at=now, seen_at=now
+    )
+    await call.services.team.enlist(info, call.act(name, pool=body.pool))
+    return WorkerStatus(worker_id=name, status="ready")
+
+
+@noun.route("POST", "/api/workers/{worker_id}/heartbeat", "worker", problems=(404,))
+async def heartbeat(call: Call, worker_id: str, body: WorkerSeen) -> WorkerStatus:
+    """Record a heartbeat and return the worker's status, which may be `draining`."""
+    name = worker_name(call.actor, worker_id)
+    status = await call.services.team.seen(name, call.services.clock.now(), body.active)
+    if status is None:
+        raise not_found(f"No worker {name}.", "Register it with POST /api/workers.")
+    return WorkerStatus(worker_id=name, status=status)
+
+
+@noun.route("POST", "/api/workers/{worker_id}/drain", "operator", act="worker.drain", problems=(404,))
+async def drain(call: Call, worker_id: str) -> WorkerStatus:
+    """Drain a worker: it finishes its work and takes no more."""
+    if not await call.services.team.set_status(worker_id, "draining", call.act(worker_id)):
+        raise not_found(f"No worker {worker_id}.", "GET /api/workers lists the workers.")
+    call.services.registry.drain(worker_id)
+    return WorkerStatus(worker_id=worker_id, status="draining")
+
+
+@noun.route("DELETE", "/api/workers/{worker_id}", "admin", act="worker.remove")
+async def remove(call: Call, worker_id: str) -> WorkerStatus:
+    """Remove a worker from the list; its leases expire."""
+    await call.services.team.discharge(worker_id, call.act(worker_id))
+    return WorkerStatus(worker_id=worker_id, status="gone")
+
+
+@noun.route("GET", "/api/pools", "viewer")
+async def pools(call: Call) -> PoolRows:
+    """List the pools with their workers and queues."""
+    rows: dict[str, dict[str, Any]] = {}
+
+    def row(pool: str) -> dict[str, Any]:
+        empty = {"pool": pool, "workers": 0, "capacity": 0, "queued": 0, "leased": 0, "dead": 0, "oldest": None}
+        return rows.setdefault(pool, empty)
+
+    for worker in await call.services.team.workers():
+        if worker.status == "ready":
+            for pool in worker.pool.split(","):
+                found = row(pool)
+                found["workers"] += 1
+                found["capacity"] += worker.capacity
+    for depth in await call.services.team.depths():
+        found = row(str(depth["pool"]))
+        for name in ("queued", "leased", "dead"):
+            found[name] += int(depth[name])
+        times = [at for at in (found["oldest"], depth.get("oldest")) if at is not None]
+        found["oldest"] = min(times, default=None)
+    return PoolRows(pools=[PoolRow(**rows[name]) for name in sorted(rows)])
+
+
+def _row(worker: WorkerInfo) -> WorkerRow:
+    return WorkerRow(
+        **{**{name: getattr(worker, name) for name in worker.__struct_fields__}, "tags": list(worker.tags)}
+    )

@@ -1,0 +1,1 @@
+"""API tokens, roles, and the sealed credential store."""

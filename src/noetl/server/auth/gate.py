@@ -1,0 +1,164 @@
+"""Authentication and authorisation: API tokens and roles.
+
+A token's secret is random and long; only its SHA-256 is stored. Without authentication every caller is `local`, an admin,
+and the server listens on loopback only. The role of a route is declared with the route. Tested in tests/server/auth/test_gate.py
+and test_matrix.py.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+from collections import OrderedDict
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Literal
+
+from noetl.model.errors import InvalidInput
+from noetl.ports import Clock, Token, Tokens
+from noetl.server.problems import Refusal
+
+Role = Literal["open", "member", "viewer", "operator", "editor", "admin", "worker"]
+ROLES: tuple[str, ...] = ("viewer", "operator", "editor", "admin", "worker")  # of tokens
+_MAY = {  # role of a route → roles that may use it
+    "member": frozenset(ROLES),  # any token, also a worker's
+    "viewer": frozenset({"viewer", "operator", "editor", "admin"}),
+    "operator": frozenset({"operator", "editor", "admin"}),
+    "editor": frozenset({"editor", "admin"}),
+    "admin": frozenset({"admin"}),
+    "worker": frozenset({"worker", "admin"}),
+}
+_PREFIX = "noetl_"
+_KNOWN_MS = 1_000  # a token is cached for this long; a revoked one stops working within it
+_MOST_KNOWN = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """The caller of a request."""
+
+    name: str  # in the audit trail
+    role: str
+    token_id: str | None = None
+    pool: str | None = None  # a worker's token may be bound to one
+
+
+LOCAL = Actor("local", "admin")
+NOBODY = Actor("nobody", "open")
+
+
+def may(actor: Actor, role: Role) -> bool:
+    """Return whether an actor may use a route with this role."""
+    return role == "open" or actor.role in _MAY[role]
+
+
+def new_secret() -> tuple[str, str]:
+    """Create the id and the secret of a token."""
+    token_id = secrets.token_hex(4)
+    return token_id, f"{_PREFIX}{token_id}_{secrets.token_urlsafe(32)}"
+
+
+def digest(secret: str) -> str:
+    """Return the hash of a secret, as it is stored."""
+    return sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+class Gate:
+    """Authenticate requests by their `Authorization` header."""
+
+    def __init__(self, tokens: Tokens, clock: Clock, *, required: bool) -> None:
+        self._tokens = tokens
+        self._clock = clock
+        self.required = required
+        self.everybody = None if required else LOCAL  # the actor of every request, without authentication
+        self._known: OrderedDict[str, tuple[int, Token | None]] = OrderedDict()
+
+    async def who(self, header: str | None) -> Actor:
+        """Return the actor of a request; NOBODY without a token. Raises Refusal for an invalid token."""
+        if self.everybody is not None:
+            return self.everybody
+        if not header:
+            return NOBODY
+        scheme, _, secret = header.partition(" ")
+        if scheme.lower() != "bearer" or not secret.strip():
+            raise unauthorised("The Authorization header is not of the form `Bearer TOKEN`.")
+        return await self.holder(secret.strip())
+
+    async def holder(self, secret: str) -> Actor:
+        """Return the actor of a token's secret. Raises Refusal."""
+        now = self._clock.now()
+        token = await self._look_up(digest(secret), now)
+        if token is None:
+            raise unauthorised("The token is not known.")
+        if token.revoked_at is not None:
+            raise unauthorised("The token was revoked.")
+        if token.expires_at is not None and token.expires_at <= now:
+            raise unauthorised("The token has expired.")
+        return Actor(token.name or token.token_id, token.role, token.token_id, token.pool)
+
+    async def _look_up(self, token_digest: str, now: int) -> Token | None:
+        cached = self._known.get(token_digest)
+        if cached is not None and now - cached[0] < _KNOWN_MS:
+            return cached[1]
+        token = await self._tokens.token(token_digest)
+        self._known[token_digest] = (now, token)
+        self._known.move_to_end(token_digest)
+        if len(self._known) > _MOST_KNOWN:
+            self._known.popitem(last=False)
+        return token
+
+    def forget(self) -> None:
+        """Clear the cache of tokens, after one was revoked."""
+        self._known.clear()
+
+
+def unauthorised(detail: str) -> Refusal:
+    return Refusal(
+        401,
+        "unauthorised",
+        detail,
+        where="header Authorization",
+        fix="Send `Authorization: Bearer TOKEN`; `noetl token create --role ROLE` creates one.",
+        headers={"WWW-Authenticate": 'Bearer realm="noetl"'},
+    )
+
+
+def forbidden(actor: Actor, role: Role) -> Refusal:
+    needs = "worker" if role == "worker" else f"{role} or more"
+    return Refusal(
+        403,
+        "forbidden",
+        f"{actor.name} has the role {actor.role}; this route requires {needs}.",
+        fix="Use a token with that role.",
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def needs_token(mode: str, host: str, *, has_tokens: bool) -> bool:
+    """Return whether a server requires tokens: `auto` does unless it listens on loopback. Raises InvalidInput.
+
+    A server that other machines can reach always requires tokens.
+    """
+    if mode not in ("auto", "none", "token"):
+        raise InvalidInput(f"Unknown value of `--auth`: {mode}. Use auto, none or token.")
+    required = mode == "token" or (mode == "auto" and not is_loopback(host))
+    if not required and not is_loopback(host):
+        raise InvalidInput(
+            f"Refusing to listen on {host} without authentication. "
+            "Remove `--auth none` and create a token (`noetl token create --role admin`), or bind to 127.0.0.1."
+        )
+    if required and not has_tokens:
+        raise InvalidInput(
+            f"The server on {host} requires tokens, and none exists. Create one first: "
+            "`noetl token create --role admin --name me`. Its secret is shown once."
+        )
+    return required

@@ -1,0 +1,106 @@
+"""Encrypt credentials before they are stored, and decrypt them for a worker: AES-256-GCM.
+
+A sealed credential is bound to its name, so it cannot be swapped for another. The first of several keys encrypts, all of
+them decrypt, so keys can be rotated. Tested in tests/server/auth/test_vault.py.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from noetl.model.errors import InvalidInput
+from noetl.ports import Credentials
+
+Resolve = Callable[[str], Awaitable[Mapping[str, Any]]]
+_KEY_BYTES = 32
+_NONCE_BYTES = 12
+_MARK_BYTES = 4  # names the key: the start of its hash
+
+
+class Vault:
+    """Encrypt and decrypt credentials with the keys of this server."""
+
+    def __init__(self, keys: Sequence[bytes]) -> None:
+        if not keys or any(len(key) != _KEY_BYTES for key in keys):
+            raise InvalidInput(f"A key for credentials must have {_KEY_BYTES} bytes.")
+        self._keys = {_mark(key): key for key in keys}
+        self._first = keys[0]
+
+    def seal(self, name: str, data: Mapping[str, Any]) -> bytes:
+        """Encrypt the data of a credential."""
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        nonce = secrets.token_bytes(_NONCE_BYTES)
+        sealed = AESGCM(self._first).encrypt(nonce, msgspec.json.encode(data), name.encode())
+        return _mark(self._first) + nonce + sealed
+
+    def open(self, name: str, sealed: bytes) -> dict[str, Any]:
+        """Decrypt the data of a credential. Raises InvalidInput if no key fits or the data was changed."""
+        from cryptography.exceptions import InvalidTag
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        mark, nonce, rest = (
+            sealed[:_MARK_BYTES],
+            sealed[_MARK_BYTES:][:_NONCE_BYTES],
+            sealed[_MARK_BYTES:][_NONCE_BYTES:],
+        )
+        key = self._keys.get(bytes(mark))
+        if key is None:
+            raise InvalidInput(
+                f"The credential `{name}` was sealed with a key that this server does not have. "
+                "Add that key to NOETL_ENCRYPTION_KEY, or store the credential again."
+            )
+        try:
+            data: dict[str, Any] = msgspec.json.decode(AESGCM(key).decrypt(nonce, rest, name.encode()))
+        except (InvalidTag, msgspec.DecodeError):
+            raise InvalidInput(f"The credential `{name}` was changed in the store. Store it again.") from None
+        return data
+
+
+def keys_of(text: str) -> list[bytes]:
+    """Parse keys of a setting: URL-safe base64 of 32 bytes, separated by commas, the newest first."""
+    keys = []
+    for part in text.split(","):
+        try:
+            key = urlsafe_b64decode(part.strip() + "=" * (-len(part.strip()) % 4))
+        except (Error, ValueError):
+            key = b""
+        if len(key) != _KEY_BYTES:
+            raise InvalidInput("A key for credentials must be 32 bytes in URL-safe base64. See `noetl serve --help`.")
+        keys.append(key)
+    return keys
+
+
+def vault_beside(path: Path) -> Vault:
+    """Return a vault whose key is in a file only this user can read; create the file if it is missing."""
+    with suppress(FileExistsError), open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(urlsafe_b64encode(secrets.token_bytes(_KEY_BYTES)).decode())
+    return Vault(keys_of(path.read_text(encoding="ascii")))
+
+
+def stored_credentials(first: Resolve, team: Credentials, vault: Vault | None) -> Resolve:
+    """Return a resolver of credentials inside a server: `first` wins over the store. It raises KeyError."""
+
+    async def resolve(name: str) -> Mapping[str, Any]:
+        with suppress(KeyError):
+            return await first(name)
+        row = await team.sealed_credential(name)
+        if row is None or vault is None:
+            raise KeyError(name)
+        return vault.open(name, bytes(row["sealed"]))
+
+    return resolve
+
+
+def _mark(key: bytes) -> bytes:
+    return sha256(b"noetl-key:" + key).digest()[:_MARK_BYTES]

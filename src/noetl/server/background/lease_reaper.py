@@ -1,0 +1,45 @@
+"""Reap expired leases: their work is queued again, and their execution gets a message.
+
+Tested in tests/unit/server/background/test_lease_reaper.py.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from noetl.model.errors import NoetlError
+from noetl.ports import Clock, WorkQueue
+from noetl.server.sequencer.sequencer import Sequencer
+
+_log = logging.getLogger(__name__)
+
+
+class Leases:
+    """Check for expired leases periodically."""
+
+    def __init__(
+        self, queue: WorkQueue, sequencer: Sequencer, clock: Clock, *, max_attempts: int = 6, every_s: float = 1.0
+    ) -> None:
+        self._queue = queue
+        self._sequencer = sequencer
+        self._clock = clock
+        self._max_attempts = max_attempts
+        self._every_s = every_s
+
+    async def expire(self) -> int:
+        """Reap leases that have expired, or that no worker received; return the number of expired ones."""
+        await self._sequencer.outstanding.settle()
+        expired = await self._queue.expired(self._clock.now(), self._max_attempts)
+        if expired:
+            await self._sequencer.gather()
+            self._sequencer.look()
+        return len(expired)
+
+    async def run(self) -> None:
+        """Reap periodically until cancelled."""
+        while True:
+            try:
+                await self.expire()
+            except NoetlError as error:
+                _log.warning("Expired leases are reaped later: %s", error)
+            await self._clock.sleep(self._every_s)

@@ -1,0 +1,1 @@
+"""In-memory caches: execution states, compiled plans, catalog lookups and stored results."""

@@ -1,0 +1,52 @@
+"""Coalesces concurrent catalog lookups.
+
+A caller never gets a result read before its own request, so a version that was just registered is found at any server.
+Tested in tests/unit/server/cache/test_catalog_lookup.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from noetl.ports import Catalog
+
+_Name = tuple[str, int | None]
+
+
+class CatalogLookup:
+    """Catalog lookups that are under way."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._looking: set[_Name] = set()
+        self._asked: dict[_Name, asyncio.Future[str | None]] = {}  # callers that came after the lookup under way began
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def content_hash(self, path: str, version: int | None = None) -> str | None:
+        """Return the content hash of a version, the newest of its path where none is named."""
+        name = (path, version)
+        if name in self._looking:
+            answer = self._asked.get(name)
+            if answer is None:
+                answer = self._asked[name] = asyncio.get_running_loop().create_future()
+            return await asyncio.shield(answer)
+        self._looking.add(name)
+        try:
+            return await self._catalog.content_hash(path, version)
+        finally:
+            if name in self._asked:
+                task = asyncio.create_task(self._look(name), name="noetl-lookup")
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+            else:
+                self._looking.discard(name)
+
+    async def _look(self, name: _Name) -> None:
+        """Look up once for all callers that came meanwhile, until there are none."""
+        while (answer := self._asked.pop(name, None)) is not None:
+            try:
+                answer.set_result(await self._catalog.content_hash(*name))
+            except Exception as error:  # noqa: BLE001  the caller gets it
+                answer.set_exception(error)
+                answer.exception()  # so that it counts as retrieved
+        self._looking.discard(name)

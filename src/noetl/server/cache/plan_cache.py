@@ -1,0 +1,77 @@
+"""Cache of the plans of playbooks: read from the catalog and compiled once per content hash.
+
+Tested in tests/unit/server/cache/test_plan_cache.py.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+from noetl.dsl.checking.requirements import CannotRun, lacking
+from noetl.dsl.tree.pin import unpinned
+from noetl.engine.plan.plan import Plan, plan
+from noetl.model.errors import InvalidInput
+from noetl.model.letters import NO_LETTERS
+from noetl.model.messages import Start
+from noetl.ports import Catalog
+
+
+class PlanCache:
+    """PlanCache by content hash; the least recently used is evicted first."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        defaults: Mapping[str, Any] | None = None,
+        most: int = 128,
+        cannot_run: CannotRun | None = None,
+    ) -> None:
+        self._catalog = catalog
+        self._cannot_run = cannot_run
+        self._defaults = defaults or {}
+        self._most = most
+        self._plans: OrderedDict[str, Plan] = OrderedDict()
+
+    @property
+    def keeps_letters(self) -> bool:
+        """Return whether dead letters are kept."""
+        return NO_LETTERS not in self._defaults
+
+    def at_hand(self, playbook: str) -> Plan | None:
+        """Return a cached plan."""
+        return self._plans.get(playbook)
+
+    async def get(self, playbook: str) -> Plan:
+        """Return the plan of a pinned playbook."""
+        found = self._plans.get(playbook)
+        if found is None:
+            data = await self._catalog.canonical(playbook)
+            if data is None:
+                raise InvalidInput(f"there is no playbook with the content hash {playbook or '(none)'} in this store")
+            tree = unpinned(data)
+            lacks = lacking(tree, self._cannot_run)
+            found = self._plans[playbook] = plan(tree, playbook, self._defaults, lacks)
+            if len(self._plans) > self._most:
+                self._plans.popitem(last=False)
+        self._plans.move_to_end(playbook)
+        return found
+
+    async def named(self, start: Start) -> str:
+        """Return the content hash that a start means: the one it names, or that of its path and version."""
+        if start.playbook:
+            return start.playbook
+        version = (start.parent or {}).get("version")
+        found = await self._catalog.content_hash(start.path, _number(version))
+        if found is None:
+            wanted = f"`{start.path}`" if version is None else f"version {version} of `{start.path}`"
+            raise InvalidInput(f"the catalog has no playbook {wanted}; register it, or check `path` and `version`")
+        return found
+
+
+def _number(version: Any) -> int | None:
+    try:
+        return None if version is None or version == "latest" else int(version)
+    except (TypeError, ValueError):
+        return 0  # no version is called so

@@ -1,0 +1,52 @@
+"""Loads the stored results that a decision needs, up to a size, and stores long lists.
+
+A result that cannot be had is handed to the decision as an exception, which says why; a store that is away is tried again
+by the sequencer. Tested in tests/unit/server/sequencer/test_needs.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from noetl.blobs import manifests
+from noetl.engine.decision.needs_load import Needs
+from noetl.model.errors import BadReference, StoreUnavailable
+from noetl.ports import Blobs, Clock
+
+LOAD_MAX_BYTES: Final = 64 * 1024 * 1024
+
+
+class ResultLoader:
+    """Large results as the control plane reads and writes them; without a blob store lists stay where they are."""
+
+    def __init__(self, blobs: Blobs | None, clock: Clock, most: int = LOAD_MAX_BYTES) -> None:
+        self._blobs = blobs
+        self._clock = clock
+        self._most = most
+
+    async def bring(self, needs: Needs) -> dict[str, Any]:
+        """Return what is needed, by address. Raises StoreUnavailable where a retry is worth it."""
+        found: dict[str, Any] = {}
+        for reference in needs.loads:
+            found[str(reference["ref"])] = await self._load(reference)
+        for ref, listed in needs.puts.items():
+            found[ref] = None if self._blobs is None else await self._put(self._blobs, ref, listed, self._clock.now())
+        return found
+
+    async def _load(self, reference: Any) -> Any:
+        if self._blobs is None:
+            return BadReference(f"this control plane cannot read stored results, and {reference['ref']} is one")
+        try:
+            manifests.refuse_larger(reference, self._most)
+            return await manifests.value(self._blobs, reference, self._clock.now())
+        except BadReference as error:
+            if isinstance(error.__cause__, StoreUnavailable | OSError):
+                raise StoreUnavailable(str(error)) from error
+            return error
+
+    @staticmethod
+    async def _put(blobs: Blobs, ref: str, listed: Any, now: int) -> dict[str, Any]:
+        try:
+            return await manifests.put_list(blobs, ref, listed, now)
+        except OSError as error:
+            raise StoreUnavailable(f"the list {ref} cannot be stored now: {error}") from error

@@ -1,0 +1,133 @@
+"""Cache of the states of executions; a miss loads the last snapshot and the events after it.
+
+A state here is the fold of what is committed, or was dropped. Decides nothing. Tested in tests/unit/server/cache/test_state_cache.py.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+
+import msgspec
+from msgspec import Struct
+
+from noetl.engine.state.evolve import fold
+from noetl.engine.state.execution import STATE_VERSION, Execution, dump, load
+from noetl.model.errors import Foreign, StoreUnavailable
+from noetl.model.events import SCHEMA_VERSION
+from noetl.ports import EventLog
+
+_log = logging.getLogger(__name__)
+_BYTES_PER_EVENT = 200  # a snapshot is worth the events whose bytes are about its own
+_PAGE = 5_000
+
+
+class Known(Struct):
+    """A state in memory, and when its next snapshot is due."""
+
+    state: Execution
+    snapshot_at: int
+
+
+class StateCache:
+    """StateCache by execution: ended ones are evicted first, then the least recently used; a few ended ones may stay."""
+
+    def __init__(self, log: EventLog, most: int = 2_048, every: int = 500, few: int = 512) -> None:
+        self._log = log
+        self._most = most
+        self._few = min(few, most)
+        self.every = every  # events, at least, is a snapshot worth
+        self._known: OrderedDict[str, Known] = OrderedDict()
+
+    async def get(self, execution_id: str, *, new: bool = False) -> Execution:
+        """Return the state of an execution; one that never was is pending, with seq 0.
+
+        One that is probably `new` is not looked for: the commit is refused if it was there after all.
+        """
+        state = self.known(execution_id)
+        if state is None and new:
+            return self.new(execution_id)
+        return self._keep(execution_id, *await self._load(execution_id)) if state is None else state
+
+    def new(self, execution_id: str) -> Execution:
+        """Return the state of an execution that is probably new."""
+        return self._keep(execution_id, Execution(execution_id), self.every)
+
+    def known(self, execution_id: str) -> Execution | None:
+        """Return a cached state."""
+        known = self._known.get(execution_id)
+        if known is None:
+            return None
+        self._known.move_to_end(execution_id)
+        return known.state
+
+    def _keep(self, execution_id: str, state: Execution, snapshot_at: int) -> Execution:
+        self._known[execution_id] = Known(state, snapshot_at)
+        while len(self._known) > self._few:
+            first = next(iter(self._known.values()))
+            if first.state.phase != "ended" and len(self._known) <= self._most:
+                break
+            self._known.popitem(last=False)
+        return state
+
+    def over(self, execution_id: str) -> None:
+        """Make a state the next to be evicted: its execution has ended."""
+        if execution_id in self._known:
+            self._known.move_to_end(execution_id, last=False)
+
+    def at_hand(self, execution_id: str) -> Execution | None:
+        """Return a state that is in memory, unless a snapshot of it is to be saved."""
+        known = self._known.get(execution_id)
+        if known is None or known.state.seq >= known.snapshot_at:
+            return None
+        self._known.move_to_end(execution_id)
+        return known.state
+
+    def drop(self, execution_id: str) -> None:
+        """Drop a state that may not be what is committed."""
+        self._known.pop(execution_id, None)
+
+    def is_due(self, execution_id: str, seq: int) -> bool:
+        """Return whether a snapshot of a state that was just committed up to `seq` is to be saved: enough was added to it.
+
+        A state that is further has decisions in it whose commit may have been refused: it is never saved.
+        """
+        known = self._known.get(execution_id)
+        return known is not None and known.state.seq == seq >= known.snapshot_at
+
+    async def committed(self, execution_id: str, seq: int) -> None:
+        """Save a snapshot of a state that was just committed up to `seq`, where one is due."""
+        known = self._known.get(execution_id)
+        if known is None or not self.is_due(execution_id, seq):
+            return
+        try:
+            data = dump(known.state)
+        except (OverflowError, TypeError):  # a value that snapshots cannot hold: the log has it anyway
+            known.snapshot_at = known.state.seq + 100 * self.every
+            return
+        known.snapshot_at = known.state.seq + max(self.every, len(data) // _BYTES_PER_EVENT)
+        try:
+            await self._log.save_snapshot(execution_id, known.state.seq, STATE_VERSION, data)
+        except StoreUnavailable as error:  # a snapshot only saves time
+            _log.warning("no snapshot of execution %s: %s", execution_id, error)
+
+    async def _load(self, execution_id: str) -> tuple[Execution, int]:
+        state, size = Execution(execution_id), 0
+        saved = await self._log.snapshot(execution_id, STATE_VERSION)
+        if saved is not None:
+            try:
+                state, size = load(saved[1]), len(saved[1])
+            except (msgspec.DecodeError, msgspec.ValidationError):  # not ours after all: the log tells everything
+                state, size = Execution(execution_id), 0
+        start = state.seq
+        while events := await self._log.read(execution_id, state.seq, _PAGE):
+            newest = max(event.version for event in events)
+            if newest > SCHEMA_VERSION:
+                raise Foreign(
+                    f"execution {execution_id} holds events of version {newest}; this NoETL knows {SCHEMA_VERSION}. "
+                    "Use the newer one."
+                )
+            fold(execution_id, events, state)
+            if len(events) < _PAGE:
+                break
+        return state, start + max(self.every, size // _BYTES_PER_EVENT)

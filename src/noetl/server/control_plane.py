@@ -1,0 +1,302 @@
+"""The control plane in this process: the sequencer, its timers and leases, and a watch on what others commit.
+
+    async with LocalControl(store, clock) as control:
+        await control.submit(execution_id, Start(…))
+
+Speaks the `ControlPlane` port, as the HTTP one does. Tested in tests/unit/server/test_control_plane.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol
+from uuid import uuid4
+
+from noetl.doorbells.poll import Poll
+from noetl.dsl.checking.requirements import CannotRun
+from noetl.engine.plan.plan import Plan
+from noetl.engine.routing.start import check, misfit
+from noetl.model.errors import InvalidInput, InvalidPayload, NoetlError
+from noetl.model.events import Event
+from noetl.model.messages import AnyMessage, Report, Start
+from noetl.model.work import Lease
+from noetl.ports import Act, Blobs, Catalog, Clock, Commit, Doorbell, EventLog, Upkeep, WorkQueue
+from noetl.ports.work import Answer, Deliver, Reply, Stop
+from noetl.server.background.lease_reaper import Leases
+from noetl.server.background.timers import Timers
+from noetl.server.cache.ids import new_execution
+from noetl.server.cache.plan_cache import PlanCache
+from noetl.server.cache.result_loader import LOAD_MAX_BYTES, ResultLoader
+from noetl.server.cache.state_cache import StateCache
+from noetl.server.feeds.completion import Endings
+from noetl.server.feeds.followers import Followers
+from noetl.server.sequencer.inbox import Entry, Subscription, Takes
+from noetl.server.sequencer.sequencer import Sequencer, resolve
+
+if TYPE_CHECKING:
+    from noetl.server.background.reconciler import Liveness
+
+_log = logging.getLogger(__name__)
+_LOOK_AGAIN_S = 0.05
+_CHECKED_AT_ONCE = 50  # payloads, before whatever else is ready has its turn
+_ANYTHING: Takes = (("",), ())  # by a worker that has not said what it takes
+
+
+class Store(EventLog, WorkQueue, Catalog, Protocol):
+    """A store that is all three."""
+
+
+class LocalControl:
+    """The control plane over a store, in process."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        defaults: Mapping[str, Any] | None = None,
+        lease_s: float = 30.0,
+        max_attempts: int = 6,
+        look_s: float = 0.05,
+        snapshot_every: int = 500,
+        most_unanswered: int = 4_096,
+        patience_s: float | None = None,
+        blobs: Blobs | None = None,
+        load_max_bytes: int = LOAD_MAX_BYTES,
+        doorbell: Doorbell | None = None,
+        cannot_run: CannotRun | None = None,
+        upkeep: Upkeep | None = None,
+        liveness_s: float = 10.0,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._lease_ms = round(lease_s * 1000)
+        self._doorbell: Doorbell = doorbell or Poll(clock)
+        self._look_s = look_s
+        self.defaults = defaults or {}
+        self._plans = PlanCache(store, self.defaults, cannot_run=cannot_run)
+        self.sequencer = Sequencer(
+            store,
+            store,
+            self._plans,
+            clock,
+            states=StateCache(store, every=snapshot_every),
+            stored=ResultLoader(blobs, clock, load_max_bytes),
+            lease_ms=self._lease_ms,
+            most_unanswered=most_unanswered,
+            patience_s=patience_s,
+        )
+        listeners = self.sequencer.hooks
+        self.followers = Followers(store, clock, listeners)
+        self.endings = Endings(store, listeners)
+        if doorbell is not None:
+            listeners.on_change.append(doorbell.ring)
+        self.timers = Timers(store, self.sequencer, clock)
+        self.leases = Leases(
+            store, self.sequencer, clock, max_attempts=max_attempts, every_s=min(1.0, max(lease_s / 10, 0.01))
+        )
+        self._upkeep = upkeep
+        self._liveness_s = liveness_s
+        self._takes: dict[str, Takes] = {}  # by worker
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> LocalControl:
+        parts = [self.sequencer.run, self.timers.run, self.leases.run, self._watch]
+        parts += [self._keep_alive] if self._upkeep is not None and self._liveness_s > 0 else []
+        self._tasks = [asyncio.create_task(part(), name=f"noetl-{part.__qualname__}") for part in parts]
+        for task in self._tasks:
+            task.add_done_callback(_tell_of_end)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._doorbell.close()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of its parts run; one that has ended before the others did so by a mistake."""
+        return not any(task.done() for task in self._tasks)
+
+    async def submit(self, execution_id: str, message: AnyMessage, act: Act = None) -> Mapping[str, Any]:
+        """Decide a message; a start whose payload does not fit is refused before anything is written."""
+        if isinstance(message, Start) and "run_id" not in (message.parent or {}):
+            plan = await self._plans.get(await self._plans.named(message))
+            check(plan, execution_id, message, self._clock.now())
+        return (await self.sequencer.submit(execution_id, message, act=act)).row
+
+    async def misfit(self, like: Start, payloads: Sequence[Mapping[str, Any]]) -> tuple[int, InvalidPayload] | None:
+        """Return the first of many payloads that does not fit its schema, and why; None where all fit."""
+        plan, now = await self._plans.get(like.playbook), self._clock.now()
+        for first in range(0, len(payloads), _CHECKED_AT_ONCE):
+            found = misfit(plan, str(new_execution(now)), like, payloads[first : first + _CHECKED_AT_ONCE], now)
+            if found is not None:
+                return first + found[0], found[1]
+            await asyncio.sleep(0)  # a schema takes its time
+        return None
+
+    async def claim(
+        self, worker: str, pools: Sequence[str], most: int, wait_s: float, tags: Sequence[str] = ()
+    ) -> list[Lease]:
+        """Lease up to `most` pieces of work of these pools, and wait for the first that long."""
+        self.sequencer.require_running()
+        self.takes(worker, pools, tags)
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[list[Lease]] = loop.create_future()
+
+        def deliver(leases: list[Lease]) -> None:
+            claim.close()
+            if answer.done():  # the caller is gone
+                self.sequencer.outstanding.give_back(leases)
+            else:
+                answer.set_result(leases)
+
+        sequencer = self.sequencer
+        claim = Subscription(
+            worker, self._takes[worker], most, deliver, sequencer.request, sequencer.withdraw, waits=wait_s > 0
+        )
+        timer = loop.call_later(wait_s, deliver, []) if wait_s > 0 else None
+        try:
+            sequencer.request(claim)
+            return await answer
+        except BaseException:
+            if not answer.cancel() and not answer.cancelled():
+                sequencer.outstanding.give_back(answer.result())
+            raise
+        finally:
+            claim.close()
+            if timer is not None:
+                timer.cancel()
+
+    def subscribe(
+        self, worker: str, pools: Sequence[str], capacity: int, deliver: Deliver, stop: Stop
+    ) -> LocalSubscription:
+        """Deliver work of these pools whenever there is some, in the commit that creates it where that is here."""
+        self.takes(worker, pools, ())
+        return LocalSubscription(self.sequencer, worker, self._takes[worker], capacity, deliver, stop)
+
+    def report(self, execution_id: str, report: Report, want: int, reply: Reply) -> None:
+        """Apply a report, with new work in the same commit; `reply` is called when it is durable."""
+        self.sequencer.offer(self._entry(execution_id, report, want, reply))
+
+    def _entry(self, execution_id: str, report: Report, want: int, reply: Reply) -> Entry:
+        return Entry(execution_id, report, reply, None, self._takes.get(report.worker, _ANYTHING), want)
+
+    async def report_wait(self, execution_id: str, report: Report, want: int = 0) -> Answer:
+        """Apply a report and return its answer; if the caller is cancelled, the new work returns to the queue."""
+        future: asyncio.Future[Answer | Exception] = asyncio.get_running_loop().create_future()
+        entry = self._entry(execution_id, report, want, partial(resolve, future))
+        try:
+            self.sequencer.offer(entry)
+            answer = await future
+        except BaseException:
+            self.sequencer.outstanding.take_back(report.message_id, entry.abandon())
+            raise
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def plan(self, playbook: str) -> Plan:
+        """Return the plan of a pinned playbook."""
+        return await self._plans.get(playbook)
+
+    def plan_at_hand(self, playbook: str) -> Plan | None:
+        """Return a cached plan."""
+        return self._plans.at_hand(playbook)
+
+    def takes(self, worker: str, pools: Sequence[str], tags: Sequence[str]) -> None:
+        """Note what a worker takes with its reports, before it claims anything."""
+        self._takes[worker] = (tuple(pools), tuple(tags))
+
+    def forget(self, worker: str) -> None:
+        """Forget a worker that is gone."""
+        self._takes.pop(worker, None)
+
+    async def heartbeat(self, worker: str, held: Sequence[tuple[str, int]]) -> list[str]:
+        """Renew leases; returns the work that must stop."""
+        return await self._store.extend(worker, held, self._clock.now() + self._lease_ms)
+
+    async def playbook(self, playbook: str) -> bytes:
+        """Return a pinned tree by its content hash."""
+        data = await self._store.canonical(playbook)
+        if data is None:
+            raise InvalidInput(f"there is no playbook with the content hash {playbook} in this store")
+        return data
+
+    def follow(self, execution_id: str, after: int = 0) -> AsyncIterator[Event]:
+        """Yield the events of an execution as they come, until it has ended."""
+        return self.followers.follow(execution_id, after)
+
+    async def take_over(self, execution_id: str) -> int:
+        """Take back every lease of an execution whose driver is known to be dead; returns their number."""
+        count = await self._store.expire(execution_id, self._clock.now())
+        if count:
+            await self.leases.expire()
+        return count
+
+    def liveness(self, upkeep: Upkeep) -> Liveness:
+        """Return the reconciler, which mends executions that stand still."""
+        from noetl.server.background.reconciler import Liveness  # a run that is over in a moment never needs it
+
+        parts = (self._store, upkeep, self._plans, self.sequencer, self._clock)
+        return Liveness(*parts, holder=uuid4().hex, every_s=self._liveness_s)
+
+    async def _keep_alive(self) -> None:
+        await self._clock.sleep(self._liveness_s)
+        if self._upkeep is not None:
+            await self.liveness(self._upkeep).run()
+
+    async def _watch(self) -> None:
+        """Notice what other processes commit to the same store."""
+        version, left = -1, frozenset[str]()
+        while True:
+            try:
+                now = await self._store.version()
+                if version not in (-1, now) or left:
+                    # Messages are taken when they are seen twice: their own process is mostly quicker.
+                    left = await self.sequencer.gather(left)
+                if now != version:  # also at first: what came before that look may have been missed
+                    version = now
+                    self.sequencer.look()
+                    self.followers.tell_all()
+                    self.endings.doubt_all()
+            except NoetlError as error:
+                _log.warning("the store cannot be watched: %s", error)
+            # A message that was seen once is looked at again soon, whatever rings.
+            await self._doorbell.heard(min(self._look_s, _LOOK_AGAIN_S) if left else self._look_s)
+
+
+class LocalSubscription(Subscription):
+    """A worker of this process: it is delivered work, and stopped when a commit takes work away."""
+
+    __slots__ = ("_on_drop", "_stop")
+
+    def __init__(
+        self, sequencer: Sequencer, worker: str, takes: Takes, capacity: int, deliver: Deliver, stop: Stop
+    ) -> None:
+        super().__init__(worker, takes, capacity, deliver, sequencer.request, sequencer.withdraw)
+        self._stop = stop
+        self._on_drop = sequencer.hooks.on_drop
+        self._on_drop.append(self._dropped)
+        sequencer.request(self)
+
+    def _dropped(self, commit: Commit) -> None:
+        self._stop(commit.dropped)
+
+    def close(self) -> None:
+        super().close()
+        if self._dropped in self._on_drop:
+            self._on_drop.remove(self._dropped)
+
+
+def _tell_of_end(task: asyncio.Task[None]) -> None:
+    """Log a background task that crashed: without it nothing goes on as it should."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _log.critical("%s has ended and must be started again", task.get_name(), exc_info=error)

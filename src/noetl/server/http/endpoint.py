@@ -1,0 +1,212 @@
+"""Endpoints: each route declares its role, body, answer and audit action, and is run in one place.
+
+Authorisation, limits, decoding and errors are handled here, so no route can forget them; the OpenAPI document is generated
+from the same declarations. A change writes its own audit entry, in its transaction; for a call that has written none, the
+entry is added here. Tested in tests/server/api/test_matrix.py and test_audit.py.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, TypeVar, get_origin, get_type_hints
+
+import msgspec
+from starlette.datastructures import QueryParams
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from noetl.ports import AuditEntry
+from noetl.server.auth.gate import NOBODY, Actor, Role, forbidden, may, unauthorised
+from noetl.server.http.limits import MOST_BYTES, body_of, decoded
+from noetl.server.problems import Refusal, answer, invalid
+from noetl.server.services import Services
+
+Handler = Callable[..., Awaitable[Any]]
+Made = TypeVar("Made", bound=Handler)
+JSON = "application/json"
+_encode = msgspec.json.Encoder().encode
+
+
+class Call(msgspec.Struct, eq=False):
+    """One request to a route."""
+
+    scope: Scope
+    receive: Receive
+    services: Services
+    headers: Mapping[bytes, bytes]
+    parameters: Mapping[str, str]  # of the path
+    actor: Actor = NOBODY
+    action: str = ""  # its name in the audit trail
+    is_noted: bool = False  # an audit entry exists, or nothing changes
+
+    def header(self, name: bytes) -> str:
+        """Return a header by its lower-case name, or an empty text."""
+        return self.headers.get(name, b"").decode("latin-1")
+
+    def act(self, entity: str, **detail: Any) -> AuditEntry:
+        """Return the audit entry of this call, to be committed together with the change."""
+        self.is_noted = True
+        return AuditEntry(self.services.clock.now(), self.actor.name, self.action, entity, detail)
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A route: its role, what it takes and what it returns."""
+
+    method: str
+    path: str
+    role: Role
+    noun: str
+    run: Handler
+    summary: str
+    status: int = 200
+    act: str = ""  # its name in the audit trail; required of routes that change something, except those of workers
+    takes: str = JSON  # the media type of the body; the route itself reads any other
+    gives: str = JSON
+    most: int = MOST_BYTES
+    example: Any = None  # of the body
+    problems: tuple[int, ...] = ()
+
+    @cached_property
+    def _hints(self) -> Mapping[str, Any]:
+        return get_type_hints(self.run, include_extras=True)
+
+    @cached_property
+    def body(self) -> Any:
+        """Type of the body, or None."""
+        return self._hints.get("body")
+
+    @cached_property
+    def query(self) -> Any:
+        return self._hints.get("query")
+
+    @cached_property
+    def gives_type(self) -> Any:
+        hint = self._hints.get("return")
+        return None if hint is None or hint is Response else hint
+
+    @cached_property
+    def places(self) -> tuple[str, ...]:
+        """Names of the parameters in the path."""
+        names = list(inspect.signature(self.run).parameters)[1:]
+        return tuple(name for name in names if name not in ("body", "query"))
+
+    @cached_property
+    def _decoder(self) -> msgspec.json.Decoder[Any]:
+        return msgspec.json.Decoder(self.body)
+
+    @property
+    def name(self) -> str:
+        return f"{self.method} {self.path}"
+
+    def app(self, services: Services) -> ASGIApp:
+        """Return the ASGI application that serves this route."""
+        headers = [one for one in Response(media_type=self.gives).raw_headers if one[0] != b"content-length"]
+
+        async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+            call = Call(scope, receive, services, headers_of(scope), scope["path_params"])
+            result = await self.answer(call)
+            if isinstance(result, Response):
+                await result(scope, receive, send)
+                return
+            length = (b"content-length", b"%d" % len(result))
+            await send({"type": "http.response.start", "status": self.status, "headers": [length, *headers]})
+            await send({"type": "http.response.body", "body": result})
+
+        return serve
+
+    async def answer(self, call: Call) -> Response | bytes:
+        """Run the route. Returns a response, or the body of one with this route's status and media type."""
+        try:
+            services = call.services
+            gate = services.gate
+            actor = call.actor = gate.everybody or await gate.who(call.header(b"authorization"))
+            call.action = self.act
+            if not may(actor, self.role):
+                raise unauthorised("This route requires a token.") if actor is NOBODY else forbidden(actor, self.role)
+            if self.method != "GET" and services.control.sequencer.unanswered >= services.bounds.most_unanswered:
+                raise _overloaded()
+            arguments: dict[str, Any] = {name: call.parameters[name] for name in self.places} if self.places else {}
+            if self.query is not None:
+                arguments["query"] = _parse_query(call.scope["query_string"], self.query)
+            if self.body is not None:
+                arguments["body"] = self._decode(call, await body_of(call.headers, call.receive, self.most))
+            result = await self.run(call, **arguments)
+            if self.act and not call.is_noted:
+                await services.team.audit([call.act(next((str(arguments[name]) for name in self.places), ""))])
+            return result if isinstance(result, Response) else _encode(result)
+        except ClientDisconnect:
+            return Response(status_code=499)
+        except Exception as error:  # noqa: BLE001  every error has an answer; unexpected ones are logged there
+            return answer(error, call.scope["path"])
+
+    def _decode(self, call: Call, body: bytes) -> Any:
+        kind = call.header(b"content-type")
+        if kind not in ("", JSON):
+            kind = kind.partition(";")[0].strip().lower()
+            if kind not in ("", JSON) and not kind.endswith("+json"):
+                raise Refusal(
+                    415, "media-type", f"The body is {kind}.", where="header Content-Type", fix=f"Send {JSON}."
+                )
+        return decoded(body or b"{}", self._decoder)
+
+
+def headers_of(scope: Scope) -> dict[bytes, bytes]:
+    """Return the headers of a request by lower-case name; of repeated ones, the first."""
+    return dict(reversed(scope["headers"]))
+
+
+def _overloaded() -> Refusal:
+    detail = "Too many messages are waiting for a commit."
+    return Refusal(429, "overloaded", detail, fix="Try again soon.", retry_after_s=1.0)
+
+
+@cache
+def _fields(kind: Any) -> Mapping[str, bool]:
+    """Return the parameters of a query, and whether each may be repeated."""
+    return {field.encode_name: get_origin(field.type) is tuple for field in msgspec.structs.fields(kind)}
+
+
+def _parse_query(text: bytes, kind: Any) -> Any:
+    fields = _fields(kind)
+    values: dict[str, Any] = {}
+    params = QueryParams(text)
+    for name in params:
+        found = params.getlist(name)
+        is_repeatable = fields.get(name, False)
+        if len(found) > 1 and not is_repeatable:
+            raise Refusal(
+                400,
+                "invalid-input",
+                f"The parameter `{name}` is given more than once.",
+                where=f"query {name}",
+                fix="Send it once.",
+            )
+        values[name] = found if is_repeatable else found[0]
+    try:
+        return msgspec.convert(values, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise invalid(error, "The query") from None
+
+
+class Noun:
+    """The routes of one noun of the API."""
+
+    def __init__(self, name: str, about: str) -> None:
+        self.name = name
+        self.about = about
+        self.endpoints: list[Endpoint] = []
+
+    def route(self, method: str, path: str, role: Role, **more: Any) -> Callable[[Made], Made]:
+        """Declare a route; the first line of the function's docstring is its summary."""
+
+        def declare(run: Made) -> Made:
+            summary = (run.__doc__ or "").strip().splitlines()[0]
+            self.endpoints.append(Endpoint(method, path, role, self.name, run, summary, **more))
+            return run
+
+        return declare

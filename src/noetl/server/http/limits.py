@@ -1,0 +1,119 @@
+"""Limits of a request body: bytes, number of values, nesting depth. A body that is too large is never held whole.
+
+A body within the byte limit can still hold millions of empty lists, so its commas are counted before it is decoded. Tested
+in tests/server/http/test_limits.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from tempfile import SpooledTemporaryFile
+from typing import Any, BinaryIO, TypeVar, cast
+
+import msgspec
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive
+
+from noetl.model.refs import MOST_BYTES as MOST_RESULT_BYTES
+from noetl.server.problems import Refusal, invalid
+
+Result = TypeVar("Result")
+MOST_BYTES = 8 * 1024 * 1024
+MOST_BLOB_BYTES = MOST_RESULT_BYTES + 1024 * 1024  # compression may make a result a little longer
+_IN_MEMORY = 1024 * 1024  # a longer body is spooled to a file
+MOST_VALUES = 400_000
+MOST_DEPTH = 64
+_NESTED = (dict, list)
+_SURELY_FLAT = MOST_DEPTH  # a body with fewer brackets cannot be too deep
+
+
+async def body_of(headers: Mapping[bytes, bytes], receive: Receive, most: int = MOST_BYTES) -> bytes:
+    """Read a body into memory. Raises Refusal as soon as it is known to be too large."""
+    parts: list[bytes] = []
+    await _read(headers, receive, most, parts.append)
+    return b"".join(parts)
+
+
+@asynccontextmanager
+async def spooled(headers: Mapping[bytes, bytes], receive: Receive, most: int) -> AsyncIterator[BinaryIO]:
+    """Read a body into a temporary file; a small one stays in memory."""
+    with SpooledTemporaryFile(_IN_MEMORY) as file:
+        await _read(headers, receive, most, file.write)
+        yield cast("BinaryIO", file)
+
+
+async def _read(headers: Mapping[bytes, bytes], receive: Receive, most: int, write: Callable[[bytes], object]) -> None:
+    """Read a body part by part, up to a limit. Raises ClientDisconnect when the client closes the connection."""
+    declared = headers.get(b"content-length")
+    if declared and (not declared.isdigit() or int(declared) > most):
+        raise _too_large(most)
+    size, is_more = 0, True
+    while is_more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        part = message.get("body", b"")
+        size += len(part)
+        if size > most:
+            raise _too_large(most)
+        write(part)
+        is_more = message.get("more_body", False)
+
+
+def decoded(body: bytes | str, decoder: msgspec.json.Decoder[Result], what: str = "The body") -> Result:
+    """Decode JSON of bounded size and depth. Raises Refusal."""
+    raw = body.encode() if isinstance(body, str) else body
+    if raw.count(b",") > MOST_VALUES:
+        detail = f"{what} holds more than {MOST_VALUES:,} values."
+        raise Refusal(413, "too-many-values", detail, fix="Send it in several requests.")
+    if raw.count(b"[") + raw.count(b"{") > _SURELY_FLAT:
+        _refuse_depth(raw, what)
+    try:
+        return decoder.decode(raw)
+    except RecursionError:
+        raise _too_deep(what) from None
+    except (msgspec.ValidationError, msgspec.DecodeError) as error:
+        raise invalid(error, what) from None
+    except UnicodeDecodeError:
+        raise Refusal(400, "malformed", f"{what} is not UTF-8.", fix="Encode it as UTF-8.") from None
+
+
+def _refuse_depth(raw: bytes, what: str) -> None:
+    try:
+        data = msgspec.json.decode(raw)
+    except RecursionError:
+        raise _too_deep(what) from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return  # the typed decoder reports it in more detail
+    if deeper(data, MOST_DEPTH):
+        raise _too_deep(what)
+
+
+def deeper(data: Any, most: int) -> bool:
+    """Return whether plain data is nested deeper than `most` levels."""
+    level = [data] if isinstance(data, _NESTED) else []
+    for _ in range(most):
+        level = [
+            value
+            for one in level
+            for value in (one.values() if isinstance(one, dict) else one)
+            if isinstance(value, _NESTED)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _too_large(most: int) -> Refusal:
+    return Refusal(
+        413,
+        "too-large",
+        f"The body is larger than {most:,} bytes.",
+        fix="Send less, or put large data where a task can read it.",
+        headers={"Connection": "close"},
+    )
+
+
+def _too_deep(what: str) -> Refusal:
+    return Refusal(400, "too-deep", f"{what} is nested deeper than {MOST_DEPTH} levels.", fix="Send flatter data.")

@@ -1,0 +1,159 @@
+"""Server-sent events: one execution until it ends, or all executions.
+
+Events of one execution are numbered without gaps, so `seq` is the id. Across executions the id is a position
+{writer: number}: a client that resumes from it misses nothing and sees nothing twice, on any server. Nothing is buffered:
+the log is read at the pace of the client. Tested in tests/server/http/test_sse.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from noetl.engine.queries.view import envelope, types
+from noetl.model.events import Event
+from noetl.ports import Position
+from noetl.server.feeds.completion import ENDED
+from noetl.server.http.endpoint import Call
+from noetl.server.problems import Refusal
+from noetl.server.services import Services
+from noetl.wire.requests import FeedQuery, FollowQuery
+
+_BEAT_S = 10.0  # comment line to detect dead connections
+_PIECE = 64 * 1024
+_SHOWN = ("playbook.*", "execution.cancelled")
+_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+_position = msgspec.json.Decoder(dict[str, int])
+
+
+async def followed(call: Call, execution_id: str, query: FollowQuery) -> Response:
+    """Follow one execution."""
+    row = await call.services.reader.row(execution_id)
+    is_over = row.get("status") in ENDED
+    wanted = types(query.type) if query.type else None
+    last = call.header(b"last-event-id").strip()
+    if last and not last.isdecimal():
+        raise _bad_event_id("the number of an event")
+    after = int(last) if last else query.after
+
+    async def texts() -> AsyncGenerator[str, None]:
+        followers = call.services.control.followers
+        following = followers.follow_batches(execution_id, after, may_be_over=is_over, wanted=wanted)
+        async with aclosing(following) as batches:
+            async for events in batches:
+                shown = (event for event in events if wanted is None or event.event_type in wanted)
+                for piece in _pieces(_text(event, str(event.seq)) for event in shown):
+                    yield piece
+        yield "event: end\ndata: {}\n\n"
+
+    return _stream(call, texts())
+
+
+async def listed_live(call: Call, query: FeedQuery) -> Response:
+    """Follow all executions."""
+    wanted = types(query.type or _SHOWN)
+    last = call.header(b"last-event-id").strip()
+    if last:
+        try:
+            position = _position.decode(last)
+        except (msgspec.DecodeError, msgspec.ValidationError):
+            raise _bad_event_id("a position of this stream") from None
+    else:
+        position = dict(await call.services.store.writers())
+
+    async def texts() -> AsyncGenerator[str, None]:
+        # The first line holds the start position, so that a client can resume before the first event.
+        yield f"id: {_id(position)}\nevent: begin\ndata: {{}}\n\n"
+        async with aclosing(call.services.control.followers.follow_all(position, wanted)) as positions:
+            async for batch in positions:
+                for piece in _pieces(_positioned(batch, position, wanted)):
+                    yield piece
+
+    return _stream(call, texts())
+
+
+def _positioned(batch: Iterable[Position], position: dict[str, int], wanted: frozenset[str]) -> Iterator[str]:
+    """Yield the texts of a batch and advance the position."""
+    for found in batch:
+        position[found.writer_id] = found.writer_seq
+        if found.event.event_type in wanted:
+            yield _text(found.event, _id(position))
+
+
+def _pieces(texts: Iterable[str]) -> Iterator[str]:
+    """Join texts into pieces of bounded size, one write each."""
+    piece, size = [], 0
+    for text in texts:
+        piece.append(text)
+        size += len(text)
+        if size >= _PIECE:
+            yield "".join(piece)
+            piece, size = [], 0
+    if piece:
+        yield "".join(piece)
+
+
+def _id(position: Mapping[str, int]) -> str:
+    return msgspec.json.encode(position).decode()
+
+
+def _text(event: Event, name: str) -> str:
+    return f"id: {name}\nevent: {event.event_type}\ndata: {msgspec.json.encode(envelope(event)).decode()}\n\n"
+
+
+def _stream(call: Call, texts: AsyncGenerator[str, None]) -> Response:
+    if call.services.streams.locked():
+        raise Refusal(503, "busy", "Too many streams are open.", fix="Try again later.", retry_after_s=5.0)
+    return _Stream(call.services, texts)
+
+
+def _bad_event_id(expected: str) -> Refusal:
+    detail = f"Last-Event-ID is not {expected}."
+    return Refusal(400, "invalid-input", detail, where="header Last-Event-ID", fix="Send the last id you received.")
+
+
+class _Stream(Response):
+    """A response that ends with its texts, when the client disconnects or when the server stops."""
+
+    def __init__(self, services: Services, texts: AsyncGenerator[str, None]) -> None:
+        super().__init__(None, 200, _HEADERS, "text/event-stream")
+        del self.headers["content-length"]
+        self._services = services
+        self._texts = texts
+
+    async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        ends = {asyncio.ensure_future(self._services.stopping.wait()), asyncio.ensure_future(_gone(receive))}
+        coming: asyncio.Future[Any] | None = None
+        try:
+            async with self._services.streams:
+                while True:
+                    coming = coming or asyncio.ensure_future(anext(self._texts, None))
+                    waited: set[asyncio.Future[Any]] = {coming, *ends}
+                    done, _ = await asyncio.wait(waited, timeout=_BEAT_S, return_when=asyncio.FIRST_COMPLETED)
+                    if done & ends:
+                        break
+                    text = coming.result() if coming in done else ": still there\n\n"
+                    if text is None:
+                        break
+                    coming = None if coming in done else coming
+                    await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
+        finally:
+            unfinished = [*ends, *([coming] if coming is not None else [])]
+            for waiting in unfinished:
+                waiting.cancel()
+            await asyncio.gather(*unfinished, return_exceptions=True)
+            await self._texts.aclose()
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def _gone(receive: Receive) -> None:
+    """Wait until the client disconnects."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

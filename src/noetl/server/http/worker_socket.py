@@ -1,0 +1,205 @@
+"""A worker's session: one WebSocket with frames both ways.
+
+What the frames mean is in `WorkerRegistry`, which the HTTP routes share. A waiting claim does not hold up anything else; a worker
+that sends faster than it is served is read more slowly. Tested in tests/server/http/test_worker_socket.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+
+from noetl.model.letters import NO_LETTERS
+from noetl.ports import AuditEntry
+from noetl.server.auth.gate import NOBODY, Actor, forbidden, may, unauthorised
+from noetl.server.http.limits import decoded
+from noetl.server.problems import Refusal, problem_of
+from noetl.server.services import Services
+from noetl.server.workers.connection import WorkerConnection
+from noetl.wire import session as wire
+
+PATH = "/api/worker/session"
+_OWN = ("pool_capacity", NO_LETTERS)  # of this server: workers decide nothing
+_HELLO_S = 10.0
+_MOST_AT_ONCE = 256  # frames of one session that are being served
+_POLICY, _RESTART = 1008, 1012
+_decoder: msgspec.json.Decoder[wire.FromWorker] = msgspec.json.Decoder(wire.FromWorker)
+_encode = msgspec.json.Encoder().encode
+_log = logging.getLogger(__name__)
+
+
+def session_app(services: Services) -> ASGIApp:
+    """Return the ASGI application that serves workers' sessions."""
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        websocket = WebSocket(scope, receive, send)
+        await websocket.accept()
+        await Session(websocket, services).run()
+
+    return serve
+
+
+def worker_name(actor: Actor, given: str) -> str:
+    """Return the name under which a worker holds leases: it is bound to its token."""
+    if not given or len(given) > 200:
+        raise Refusal(422, "invalid-input", "a worker has a name of 1 to 200 characters", where="$.worker")
+    return given if actor.token_id is None else f"{given}@{actor.token_id}"
+
+
+def admitted(actor: Actor, hello: wire.Hello) -> str:
+    """Check that an actor may be this worker, and return its name. Raises Refusal."""
+    if not may(actor, "worker"):
+        raise unauthorised("a worker needs a token") if actor is NOBODY else forbidden(actor, "worker")
+    if actor.pool is not None and set(hello.pools) != {actor.pool}:
+        raise Refusal(
+            403,
+            "forbidden",
+            f"the token of {actor.name} is for the pool `{actor.pool}` only",
+            where="$.pools",
+            fix="Name that pool, or use another token.",
+        )
+    return worker_name(actor, hello.worker)
+
+
+def welcome(services: Services, hand: WorkerConnection, stop: list[str]) -> wire.Welcome:
+    lease_ms = services.registry.lease_ms
+    beat = min(1_000, lease_ms // 3)
+    layer = {name: value for name, value in services.control.defaults.items() if name not in _OWN}
+    return wire.Welcome(
+        hand.name, services.server_id, lease_ms, beat, stop=tuple(stop), draining=hand.draining, layer=layer
+    )
+
+
+class Session:
+    """One connection of a worker."""
+
+    def __init__(self, websocket: WebSocket, services: Services) -> None:
+        self._websocket = websocket
+        self._services = services
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._outgoing: asyncio.Queue[wire.ToWorker] = asyncio.Queue()
+
+    async def run(self) -> None:
+        """Serve until either side ends it."""
+        try:
+            hand = await self._begin()
+        except (WebSocketDisconnect, TimeoutError):
+            return
+        except Exception as error:  # noqa: BLE001  the caller gets it
+            await self._send(wire.Refused(problem_of(error)[0]))
+            await self._close(_POLICY)
+            return
+        stopping = asyncio.create_task(self._services.stopping.wait())
+        jobs = [asyncio.create_task(self._read(hand)), asyncio.create_task(self._write())]
+        try:
+            await asyncio.wait({stopping, *jobs}, return_when=asyncio.FIRST_COMPLETED)
+            if not any(job.done() for job in jobs):
+                await self._close(_RESTART)
+        finally:
+            if not self._services.stopping.is_set():
+                self._services.registry.closed(hand, self.push)
+            left = (stopping, *jobs, *self._tasks)
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
+
+    async def _begin(self) -> WorkerConnection:
+        services = self._services
+        actor = await services.gate.who(self._websocket.headers.get("authorization"))
+        frame = decoded(await asyncio.wait_for(self._receive(), _HELLO_S), _decoder, "The frame")
+        if not isinstance(frame, wire.Hello):
+            raise Refusal(400, "no-hello", "the first frame is not hello", fix="Say hello first.")
+        if actor is NOBODY and frame.token:
+            actor = await services.gate.holder(frame.token)
+        name = admitted(actor, frame)
+        act = AuditEntry(services.clock.now(), actor.name, "worker.hello", name, {"pools": frame.pools})
+        hand, stop = await services.registry.hello(name, frame, self.push, act)
+        await self._send(welcome(services, hand, stop))
+        return hand
+
+    async def _receive(self) -> bytes | str:
+        message = await self._websocket.receive()
+        if message["type"] == "websocket.disconnect":
+            raise WebSocketDisconnect(message.get("code", 1005))
+        return message.get("bytes") or message.get("text") or b""
+
+    async def _read(self, hand: WorkerConnection) -> None:
+        """Serve incoming frames until the connection is closed; stop reading while too many are unanswered."""
+        while True:
+            try:
+                self._came(hand, await self._receive())
+            except (WebSocketDisconnect, RuntimeError):
+                return
+            if self._outgoing.qsize() >= _MOST_AT_ONCE:
+                await self._outgoing.join()
+            while len(self._tasks) >= _MOST_AT_ONCE:
+                await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+
+    async def _write(self) -> None:
+        """Send outgoing frames in order until the connection is closed."""
+        while True:
+            await self._send(await self._outgoing.get())
+            self._outgoing.task_done()
+
+    def _came(self, hand: WorkerConnection, data: bytes | str) -> None:
+        """Serve a frame, beside the others."""
+        try:
+            frame = decoded(data, _decoder, "The frame")
+        except Refusal as refusal:
+            self.push(wire.Refused(refusal.problem))
+            return
+        if isinstance(frame, wire.Ack):
+            self._services.registry.ack(hand, frame.held)
+        else:
+            self._start(self._serve(hand, frame))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, hand: WorkerConnection, frame: wire.FromWorker) -> None:
+        try:
+            answer = await self._answer(hand, frame)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001  the worker gets it; a mistake of ours is logged there
+            answer = wire.Refused(problem_of(error)[0], getattr(frame, "id", ""))
+        if answer is not None:
+            self.push(answer)
+
+    async def _answer(self, hand: WorkerConnection, frame: wire.FromWorker) -> wire.ToWorker | None:
+        registry = self._services.registry
+        if isinstance(frame, wire.Claim):
+            return wire.Leases(frame.id, tuple(await registry.claim(hand, frame)))
+        if isinstance(frame, wire.Report):
+            return await registry.report(hand, frame)
+        if isinstance(frame, wire.Heartbeat):
+            return wire.Stop(tuple(await registry.heartbeat(hand, frame.held)), frame.id, hand.draining)
+        if isinstance(frame, wire.Release):
+            await registry.release(hand, frame.held)
+        elif isinstance(frame, wire.Drain):
+            registry.drain(hand.name)
+        return None
+
+    def push(self, frame: wire.ToWorker) -> None:
+        """Queue a frame for sending."""
+        self._outgoing.put_nowait(frame)
+
+    async def _send(self, frame: wire.ToWorker) -> None:
+        if self._websocket.application_state is not WebSocketState.CONNECTED:
+            return
+        data: Any = _encode(frame)
+        with suppress(WebSocketDisconnect, RuntimeError):  # it closed meanwhile; its leases are looked after
+            await self._websocket.send_bytes(data)
+
+    async def _close(self, code: int) -> None:
+        with suppress(WebSocketDisconnect, RuntimeError):
+            await self._websocket.close(code)

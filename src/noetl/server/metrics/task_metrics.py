@@ -1,0 +1,197 @@
+"""Metrics of tasks: sinks, retries, errors, timeouts and cancellations.
+
+Counted from committed events; kind, sink and mode of a task come from the plan. For a successful loop item the log holds
+one event only: every task of it ran once, unless a policy changed the flow. The duration of a sink is known only where the
+log has an event of the task. Tested in tests/unit/server/metrics/test_task_metrics.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from noetl.dsl.tree.playbook import Task
+from noetl.engine.plan.patches import called
+from noetl.engine.plan.plan import Plan
+from noetl.engine.tasks.sinks import sink_id
+from noetl.model.events import Event
+from noetl.model.outcome import class_of
+from noetl.server.metrics.counters import Counts, Spread
+
+PlanOf = Callable[[str], Plan | None]  # content hash → plan, if it is in memory
+TASK_EVENTS: Final = frozenset((
+    "task.done", "task.failed", "task.attempt.failed", "policy.task.evaluated", "loop.iteration.done",
+    "loop.iteration.failed", "timer.fired", "execution.cancelled", "step.failed",
+))  # fmt: skip
+_SINK_BUCKETS: Final = (0.01, 0.05, 0.1, 0.2, 0.5, 1, 2)
+_DEADLINES: Final = ("execution", "step", "loop", "deadline")
+_MOST: Final = 10_000  # cached tasks, and remembered items
+_Item = tuple[str, str, int | None]
+
+
+class About(NamedTuple):
+    """Kind, sink and write mode of a task."""
+
+    kind: str
+    sink: str | None = None
+    mode: str = ""
+
+
+class TaskMetrics:
+    """The counters of tasks of one server."""
+
+    def __init__(self, plan_of: PlanOf | None = None) -> None:
+        self._plan_of = plan_of or (lambda _: None)
+        where = ("sink", "workflow", "step")
+        self._dispatched = Counts("noetl_sink_dispatch_total", "Sink write attempts.", where)
+        self._took = Spread("noetl_sink_duration_seconds", "Duration of a sink write.", where, _SINK_BUCKETS)
+        self._completed = Counts("noetl_sink_tasks_completed_total", "Sink tasks ended.", ("sink", "ok"))
+        self._modes = Counts("noetl_sink_mode_total", "Successful sink writes by mode.", ("sink", "mode"))
+        self._sink_retries = Counts("noetl_sink_retry_total", "Sink writes retried.", ("sink",))
+        self._retries = Counts("noetl_task_retries_total", "Tasks retried.", ("workflow", "step", "kind"))
+        self._errors = Counts("noetl_plugin_errors_total", "Failed attempts.", ("kind", "error_class"))
+        self._timeouts = Counts("noetl_timeouts_total", "Timeouts.", ("workflow", "step", "of"))
+        self._cancelled = Counts("noetl_cancellations_total", "Cancellations.", ("workflow", "what"))
+        self.counted = (
+            self._dispatched, self._took, self._completed, self._modes, self._sink_retries, self._retries, self._errors,
+            self._timeouts, self._cancelled,
+        )  # fmt: skip
+        self._known: dict[tuple[str, str, str], About] = {}
+        self._quiet: dict[tuple[str, str], tuple[tuple[str, About], ...]] = {}  # tasks of loops with sinks
+        self._sinks_of: dict[str, bool] = {}  # playbook → whether it has sinks
+        self._led: dict[_Item, None] = {}  # items whose policies changed the flow
+
+    def has_sinks(self, playbook: str) -> bool:
+        """Return whether a playbook has sinks; successful tasks of others are not counted."""
+        found = self._sinks_of.get(playbook)
+        if found is None:
+            plan = self._plan_of(playbook)
+            if plan is None:
+                return False
+            tasks = [*plan.playbook.workbook, *(task for step in plan.net.steps for task in step.tasks)]
+            found = self._sinks_of[playbook] = any(sink_id(task) is not None for task in tasks)
+            _bound(self._sinks_of)
+        return found
+
+    def count(self, workflow: str, playbook: str, event: Event) -> None:
+        """Count one event."""
+        kind, step = event.event_type, (event.step_run_id or "").partition("#")[0]
+        if kind == "task.done":
+            about = self._about(playbook, step, event.entity_id)
+            if about.sink is not None:
+                self._task(workflow, step, about, event)
+        elif kind in ("loop.iteration.done", "loop.iteration.failed"):
+            self._item(workflow, playbook, step, event)
+        elif kind == "policy.task.evaluated":
+            self._policy(event)
+        elif kind == "timer.fired":
+            cause = str(event.payload.get("cause", ""))
+            if cause in _DEADLINES:
+                self._timeouts[workflow, step, cause] += 1
+        elif kind == "execution.cancelled":
+            if event.payload.get("cause") == "cancelled":
+                self._cancelled[workflow, "execution"] += 1
+        elif kind == "step.failed":
+            if (event.payload.get("error") or {}).get("kind") == "cancelled":
+                self._cancelled[workflow, "step"] += 1
+        else:
+            self._task(workflow, step, self._about(playbook, step, event.entity_id), event)
+
+    def _task(self, workflow: str, step: str, about: About, event: Event) -> None:
+        """Count an ended task, or a failed attempt; the last attempt is counted with its task."""
+        error: Any = event.payload.get("error")
+        again = event.event_type == "task.attempt.failed"
+        if again and "delay_ms" not in event.payload:
+            return
+        if again:
+            self._retries[workflow, step, about.kind] += 1
+        if error is not None:
+            self._errors[about.kind, class_of(error)] += 1
+            if error.get("kind") in ("timeout", "db_timeout"):
+                self._timeouts[workflow, step, "task" if about.sink is None else "sink"] += 1
+        if about.sink is None:
+            return
+        self._dispatched[about.sink, workflow, step] += 1
+        if again:
+            self._sink_retries[about.sink,] += 1
+            return
+        self._sunk(about, about.sink, error is None)
+        if event.duration_ms is not None:
+            self._took.observe((about.sink, workflow, step), event.duration_ms / 1000)
+
+    def _sunk(self, about: About, sink: str, ok: bool) -> None:
+        self._completed[sink, "true" if ok else "false"] += 1
+        if ok and about.mode:
+            self._modes[sink, about.mode] += 1
+
+    def _policy(self, event: Event) -> None:
+        if event.iteration is not None and event.payload.get("do") in ("jump", "break", "skip"):
+            self._led[_item_of(event)] = None
+            if len(self._led) > _MOST:
+                del self._led[next(iter(self._led))]
+
+    def _item(self, workflow: str, playbook: str, step: str, event: Event) -> None:
+        """Count a loop item, and its successful sinks where the log has no events of its tasks."""
+        error = event.payload.get("error")
+        if error is not None and error.get("kind") == "timeout" and "task" not in error:
+            self._timeouts[workflow, step, "item"] += 1
+        led = bool(self._led) and self._led.pop(_item_of(event), self) is None
+        if led or (error is not None and "task" not in error):
+            return  # the log does not show which tasks ran
+        for label, about in self._sinks(playbook, step):
+            if error is not None and label == error["task"].partition("/")[0]:
+                return
+            if about.sink is not None:
+                self._dispatched[about.sink, workflow, step] += 1
+                self._sunk(about, about.sink, True)
+
+    def _sinks(self, playbook: str, step: str) -> tuple[tuple[str, About], ...]:
+        """Return the tasks of a loop's items in order; none where the log has an event of each."""
+        found = self._quiet.get((playbook, step))
+        plan = self._plan_of(playbook) if found is None else None
+        if plan is not None and step in plan.net.index:
+            quiet = plan.setting("durability", plan.step(step)) != "task"
+            tasks = plan.step(step).tasks if quiet else ()
+            found = self._quiet[playbook, step] = tuple((task.label, _about(_called(plan, task))) for task in tasks)
+            if all(about.sink is None for _, about in found):
+                found = self._quiet[playbook, step] = ()
+            _bound(self._quiet)
+        return found or ()
+
+    def _about(self, playbook: str, step: str, label: str) -> About:
+        name = (playbook, step, label)
+        found = self._known.get(name)
+        if found is None:
+            plan = self._plan_of(playbook)
+            task = None if plan is None else _named(plan, step, label)
+            if task is None:
+                return About("")
+            found = self._known[name] = _about(task)
+            _bound(self._known)
+        return found
+
+
+def _named(plan: Plan, step: str, label: str) -> Task | None:
+    """Return a task by its label; the label of a workbook task follows a slash."""
+    inner = label.rpartition("/")[2]
+    tasks = plan.playbook.workbook if inner != label else plan.step(step).tasks if step in plan.net.index else ()
+    return next((task for task in tasks if task.label == inner), None)
+
+
+def _called(plan: Plan, task: Task) -> Task:
+    found = {one.label: one for one in plan.playbook.workbook}
+    return found.get(called(task), task) if task.kind == "workbook" else task
+
+
+def _about(task: Task) -> About:
+    mode = task.fields["mode"].data if "mode" in task.fields else ""
+    return About(task.kind, sink_id(task), mode if isinstance(mode, str) and "{" not in mode else "")
+
+
+def _item_of(event: Event) -> _Item:
+    return event.execution_id, str(event.step_run_id), event.iteration
+
+
+def _bound(known: dict[Any, Any]) -> None:
+    if len(known) > _MOST:
+        del known[next(iter(known))]

@@ -1,0 +1,1 @@
+"""Operations on executions that read the log first: forks and dead letters."""

@@ -1,0 +1,88 @@
+"""Fork an execution, for the API and the command line: a new one with a copy of the history up to a step or an event.
+
+`engine.fork` decides which history is copied. Tested in tests/acceptance/executions/test_run_fork.py and
+tests/server/api/test_executions.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+from uuid import uuid4
+
+from msgspec.structs import replace
+
+from noetl.engine.queries.execution_fork import fork, place, shared
+from noetl.engine.routing.start import check_schema
+from noetl.engine.state.evolve import fold
+from noetl.engine.state.execution import Execution
+from noetl.model.errors import Conflict, UnknownExecution
+from noetl.model.messages import AnyMessage, PatchCtx, Resume
+from noetl.ports import Act, Catalog, EventLog
+from noetl.server.cache.plan_cache import PlanCache
+
+if TYPE_CHECKING:
+    from noetl.server.control_plane import LocalControl
+
+_TRIES = 20
+
+
+class Store(EventLog, Catalog, Protocol):
+    """A log and a catalog."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A fork: its first state, and the number of the last event that it copied."""
+
+    state: Execution
+    seq: int
+
+
+async def fork_from(
+    store: Store,
+    control: LocalControl,
+    source: str,
+    execution_id: str,
+    start: str,
+    *,
+    ctx: Mapping[str, Any],
+    workload: Mapping[str, Any],
+    at: int,
+    playbook: str = "",
+    pool: str = "",
+    act: Act = None,
+) -> Made:
+    """Commit a fork and continue it."""
+    events = await store.read(source)
+    if not events:
+        raise UnknownExecution(f"No execution {source} in this store. `noetl list` shows its executions.")
+    pinned = playbook or str(events[0].payload.get("playbook", ""))
+    seq = place(events, start)
+    copied = shared(events, seq, execution_id, at=at, playbook=pinned, pool=pool, workload=workload)
+    plan = await PlanCache(store, control.defaults).get(pinned)
+    check_schema(plan, fold(execution_id, copied).workload)
+    made = fork(plan, copied, execution_id)
+    first = replace(made, inbox=())
+    receipt = await store.commit([first if act is None else replace(first, audit=(act,))])
+    if receipt.commits[0].status not in ("applied", "duplicate"):
+        raise Conflict(f"The id {execution_id} belongs to another execution. Fork again.")
+    state = fold(execution_id, made.events)
+    # The message also moves tokens that wait where the history was cut.
+    message: AnyMessage = PatchCtx(uuid4().hex, ctx, "fork") if ctx else Resume(uuid4().hex)
+    await tell_surely(control, execution_id, message)
+    return Made(state, seq)
+
+
+async def tell_surely(
+    control: LocalControl, execution_id: str, message: AnyMessage, act: Act = None
+) -> Mapping[str, Any]:
+    """Submit a message; retry when another server commits in between."""
+    for _ in range(_TRIES):
+        try:
+            return await control.submit(execution_id, message, act)
+        except Conflict:
+            await asyncio.sleep(0.05)
+    raise Conflict(f"Execution {execution_id} is being changed by another server. Try again.")

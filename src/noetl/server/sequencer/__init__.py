@@ -1,0 +1,1 @@
+"""The sequencer: the only writer of events. It decides messages and commits them in batches."""

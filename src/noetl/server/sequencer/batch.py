@@ -1,0 +1,115 @@
+"""A batch: messages, what each of them changes, and the work that is claimed with it.
+
+Tested in tests/unit/server/sequencer/test_sequencer.py.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from noetl.engine.handlers.decide import Decision
+from noetl.engine.state.execution import Execution
+from noetl.model.errors import Conflict, NoetlError
+from noetl.model.messages import ChildEnded, Report, Start, TimerDue
+from noetl.ports import Claim, Commit, Committed, EventLog
+from noetl.ports.work import Answer
+from noetl.server.cache.ids import is_started_by
+from noetl.server.sequencer.inbox import Entry, Inbox, Subscription
+
+
+class Batch(Struct):
+    """What one turn decides and commits."""
+
+    now: int
+    undecided: deque[Entry] = field(default_factory=deque)
+    entries: list[Entry] = []  # decided, in the order of `commits`
+    commits: list[Commit] = []
+    claims: list[Claim] = []  # first those of `reporters`, then those of `subscriptions`
+    reporters: list[Entry] = []
+    subscriptions: list[Subscription] = []
+    postponed: list[Entry] = []  # to be decided in a later turn
+    poison: list[tuple[Entry, Exception]] = []  # cannot be decided
+    broken: set[str] = set()  # executions whose state was dropped: their later messages are postponed
+    unread: list[tuple[Entry, Committed]] = []  # applied; the row of the answer has to be made of the state
+    snapshots: list[Committed] = []  # applied; a snapshot is due
+
+    def add(self, entry: Entry, commit: Commit) -> None:
+        """Add a decision."""
+        self.entries.append(entry)
+        self.commits.append(commit)
+
+    def claim(self, inbox: Inbox, lease_ms: int) -> None:
+        """Claim work for the reporters, then for the subscriptions that this batch may have some for."""
+        now, until = self.now, self.now + lease_ms
+        has_work = any(commit.work for commit in self.commits)
+        for entry in self.entries:
+            takes = entry.takes
+            if not entry.want or takes is None or not isinstance(entry.message, Report):
+                continue
+            if not has_work and inbox.is_dry(takes, now):
+                entry.serve(())  # there is nothing
+            else:
+                self.reporters.append(entry)
+                self.claims.append(Claim(entry.message.worker, takes[0], entry.want, now, until, takes[1]))
+        self.subscriptions = inbox.choose(self.claims, self.commits, now)
+        for one in self.subscriptions:
+            self.claims.append(Claim(one.worker, one.pools, one.capacity, now, until, one.tags))
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing is left that has to be awaited."""
+        return not (self.undecided or self.poison or self.unread or self.snapshots or self.postponed)
+
+
+def answer_of(row: Mapping[str, Any], verdict: Committed, *, is_late: bool = False) -> Answer:
+    """Return the answer to a message that is durable."""
+    row = {**row, "execution_id": verdict.execution_id, "last_seq": verdict.last_seq}
+    return Answer("late" if is_late else verdict.status, row=row)
+
+
+def commit_of(entry: Entry, decision: Decision) -> Commit:
+    """Return what a decision changes: it also consumes the message, and notes who sent it."""
+    cleared = decision.cleared
+    if isinstance(entry.message, TimerDue) and entry.message.timer_id not in dict(decision.timers):
+        cleared = tuple(dict.fromkeys((*cleared, entry.message.timer_id)))  # also one that nothing waits for any more
+    elif not entry.is_own and entry.act is None:
+        return decision
+    audit = () if entry.act is None else (entry.act,)
+    return replace(decision, cleared=cleared, consumed=entry.consumed, audit=audit)
+
+
+async def refuse_taken_id(log: EventLog, entry: Entry, start: Start, state: Execution) -> Commit | None:
+    """Refuse a start under the id of another execution; None where the id is free, or this start's own."""
+    if not state.seq:
+        return None
+    first = await log.read(entry.execution_id, 0, 1)
+    if not first and not entry.is_own:  # it is about to be written: whose it is can be seen in a moment
+        raise Conflict
+    if not first or is_started_by(first[0], start.message_id):
+        return None
+    return refuse_child(entry, start, Conflict(f"the id {entry.execution_id} is that of another execution"), state.seq)
+
+
+def refuse_child(entry: Entry, start: Start, problem: NoetlError, at: int = 0) -> Commit:
+    """Return what reports to a parent that its child cannot be started. Raises the problem where there is no parent."""
+    if start.parent is None or not entry.is_own:
+        raise problem
+    is_taken = isinstance(problem, Conflict)
+    error = {"kind": "not_found", "code": "UNKNOWN_PLAYBOOK", "message": str(problem), "retryable": is_taken}
+    error |= {"kind": "unknown", "code": "ID_TAKEN"} if is_taken else {}
+    return child_ended(entry, start, error, at)
+
+
+def child_ended(entry: Entry, start: Start, error: Mapping[str, Any], at: int = 0) -> Commit:
+    """Return what reports to a parent that its child failed before it began."""
+    parent = start.parent or {}
+    ended = ChildEnded(
+        f"{start.message_id}/unknown", str(parent.get("run_id")), entry.execution_id, "failed", None, error
+    )
+    inbox = ((str(parent.get("execution_id")), ended),)
+    return Commit(entry.execution_id, at, (), inbox=inbox, consumed=entry.consumed)

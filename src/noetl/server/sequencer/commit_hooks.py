@@ -1,0 +1,71 @@
+"""Callbacks for what a sequencer has committed: followers, timers, workers, metrics.
+
+They are called in the order of the commits, and after the replies, so that they delay none. What most commits do not hold
+has callbacks of its own, so that a commit costs only what concerns it. Tested in tests/unit/server/sequencer/test_commit_hooks.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from noetl.ports import Commit
+
+_FAR = 2**62
+
+
+class CommitHooks:
+    """The callbacks of a sequencer, by what they are called for."""
+
+    def __init__(self) -> None:
+        self.on_commits: list[Callable[[Sequence[Commit]], None]] = []  # everything that was applied, in groups
+        self.on_end: list[Callable[[Commit], None]] = []  # commits of executions that are over after them
+        self.on_drop: list[Callable[[Commit], None]] = []  # commits that take work away from its worker
+        self.on_letters: list[Callable[[Commit], None]] = []  # commits with dead letters
+        self.on_time: list[Callable[[int], None]] = []  # times at which something may be due
+        self.on_doubt: list[Callable[[str], None]] = []  # executions that have changed in an unknown way
+        self.on_change: list[Callable[[], None]] = []  # that there is anything new, whatever it is
+        self._pending: list[Commit] = []
+
+    def publish(self, commits: Sequence[Commit]) -> None:
+        """Call back for applied commits in the next pass of the event loop, after the replies."""
+        if not self._pending:
+            asyncio.get_running_loop().call_soon(self._publish_pending)
+        self._pending += commits
+
+    def _publish_pending(self) -> None:
+        commits, self._pending = self._pending, []
+        soonest = _FAR
+        for commit in commits:
+            if "ended_at" in commit.projection:
+                for call in self.on_end:
+                    call(commit)
+            if commit.dropped:
+                for call in self.on_drop:
+                    call(commit)
+            if commit.letters:
+                for call in self.on_letters:
+                    call(commit)
+            for _, at in commit.timers:
+                soonest = min(soonest, at)
+            for item in commit.work:
+                if item.available_at:
+                    soonest = min(soonest, item.available_at)
+        if soonest != _FAR:
+            self._publish_time(soonest)
+        for call_all in self.on_commits:
+            call_all(commits)
+        for ring in self.on_change:
+            ring()
+
+    def publish_unknown(self, execution_id: str, now: int) -> None:
+        """Call back for an execution that has changed in an unknown way."""
+        for doubt in self.on_doubt:
+            doubt(execution_id)
+        self._publish_time(now)
+        for ring in self.on_change:
+            ring()
+
+    def _publish_time(self, at: int) -> None:
+        for call in self.on_time:
+            call(at)

@@ -1,0 +1,59 @@
+"""Decide one message on the state of its execution.
+
+Holds no rule of the language. Tested in tests/unit/server/sequencer/test_sequencer.py.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from noetl.engine.handlers.decide import Needs, decide, late
+from noetl.model.errors import InvalidInput, UnknownExecution
+from noetl.model.messages import Report, Start
+from noetl.ports import Commit, EventLog
+from noetl.server.cache.plan_cache import PlanCache
+from noetl.server.cache.state_cache import StateCache
+from noetl.server.sequencer.batch import commit_of, refuse_child, refuse_taken_id
+from noetl.server.sequencer.inbox import Entry
+
+
+def decide_cached(entry: Entry, states: StateCache, plans: PlanCache, now: int) -> Commit | Needs | None:
+    """Decide a message whose state and plan are cached; None where something has to be loaded or checked first."""
+    if entry.refused or entry.trouble is not None:
+        return None
+    message, state = entry.message, states.known(entry.execution_id)
+    if isinstance(message, Start):
+        plan = plans.at_hand(message.playbook) if state is None else None
+        if plan is None:
+            return None
+        state = states.new(entry.execution_id)
+    else:
+        plan = plans.at_hand(state.playbook) if state is not None else None
+        if state is None or plan is None:
+            return None
+    decision = decide(plan, state, message, now, entry.resolved)
+    return decision if isinstance(decision, Needs) else commit_of(entry, decision)
+
+
+async def decide_loading(entry: Entry, log: EventLog, states: StateCache, plans: PlanCache, now: int) -> Commit | Needs:
+    """Load what the decision takes, and decide."""
+    message = entry.message
+    if entry.trouble is not None:
+        raise entry.trouble
+    state = await states.get(entry.execution_id, new=isinstance(message, Start) and not entry.refused)
+    if isinstance(message, Start) and not message.playbook:
+        try:
+            message = replace(message, playbook=await plans.named(message))
+        except InvalidInput as problem:
+            return refuse_child(entry, message, problem, state.seq)
+    if isinstance(message, Start) and (refusal := await refuse_taken_id(log, entry, message, state)) is not None:
+        return refusal
+    if not state.seq and not isinstance(message, Start):
+        if entry.is_own:  # sent to an execution that never was
+            return Commit(entry.execution_id, 0, (), consumed=entry.consumed)
+        raise UnknownExecution(f"there is no execution {entry.execution_id} in this store")
+    plan = await plans.get(message.playbook if isinstance(message, Start) and not state.seq else state.playbook)
+    if entry.late and isinstance(message, Report):
+        return commit_of(entry, late(plan, state, message, now))
+    decision = decide(plan, state, message, now, entry.resolved)
+    return decision if isinstance(decision, Needs) else commit_of(entry, decision)

@@ -1,0 +1,67 @@
+"""Presence of workers: those of this process are listed like any other, and removed when not seen for a day.
+
+Hands out no work. Tested in tests/server/workers/test_presence.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from noetl.model.errors import NoetlError
+from noetl.ports import Clock, Runtime, WorkerInfo
+
+_log = logging.getLogger(__name__)
+_EVERY_S = 5.0
+_HOUR_S = 3600.0
+_KEPT_MS = 86_400_000  # how long a worker that is not seen any more stays on the list
+_SILENT_MS = 60_000  # a worker that said nothing for so long is not counted on
+
+
+@asynccontextmanager
+async def attending(runtime: Runtime, clock: Clock, info: WorkerInfo) -> AsyncIterator[None]:
+    """Keep a worker of this process written down while it works."""
+    await runtime.enlist(info)
+    signs = asyncio.create_task(_signs(runtime, clock, info.worker_id), name="noetl-attendance")
+    try:
+        yield
+    finally:
+        signs.cancel()
+        await asyncio.gather(signs, return_exceptions=True)
+        with suppress(NoetlError):  # it falls silent, which says the same
+            await runtime.leave(info.worker_id, info.registered_at)
+
+
+async def _signs(runtime: Runtime, clock: Clock, name: str) -> None:
+    while True:
+        await clock.sleep(_EVERY_S)
+        try:
+            await runtime.seen(name, clock.now(), 0)
+        except NoetlError as error:
+            _log.warning("a sign of life is not written down: %s", error)
+
+
+async def strike_off(runtime: Runtime, clock: Clock) -> None:
+    """Remove workers that were not seen for long, now and every hour, until cancelled."""
+    while True:
+        try:
+            await runtime.strike_off(clock.now() - _KEPT_MS)
+        except NoetlError as error:
+            _log.warning("workers that are gone stay on the list: %s", error)
+        await clock.sleep(_HOUR_S)
+
+
+def groups(workers: Iterable[WorkerInfo], now: int) -> list[Mapping[str, Any]]:
+    """Return what is known of workers by pool and tags: how many take work, and if none, when one was last seen."""
+    found: dict[tuple[str, tuple[str, ...]], dict[str, Any]] = {}
+    for worker in workers:
+        takes = worker.status == "ready" and now - worker.seen_at < _SILENT_MS
+        for pool in worker.pool.split(","):
+            tags = tuple(sorted(worker.tags))
+            group = found.setdefault((pool, tags), {"pool": pool, "tags": tags, "workers": 0, "idle_since": 0})
+            group["workers"] += takes
+            group["idle_since"] = max(group["idle_since"], worker.seen_at)
+    return list(found.values())

@@ -1,0 +1,1 @@
+"""What all stores share: judging a batch, rows, named SQL."""

@@ -1,0 +1,57 @@
+"""Reads the SQL files of a store: named statements, invariants and migrations.
+
+Executes nothing. Tested in tests/unit/stores/common/test_queries.py.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from sqlite3 import complete_statement
+
+_NAME = re.compile(r"^-- name: (.+)$", re.MULTILINE)
+
+
+def _folder(dialect: str) -> Traversable:
+    return files(f"noetl.stores.{dialect}").joinpath("sql")
+
+
+@cache
+def queries(dialect: str) -> dict[str, str]:
+    """Return the statements of a dialect by name."""
+    return _named(_folder(dialect).joinpath("queries.sql").read_text(encoding="utf-8"))
+
+
+@cache
+def invariants(dialect: str) -> dict[str, str]:
+    """Return the statements that find nothing in a consistent store, by what they would find."""
+    return _named(_folder(dialect).joinpath("invariants.sql").read_text(encoding="utf-8"))
+
+
+def _named(text: str) -> dict[str, str]:
+    parts = _NAME.split(text)[1:]
+    found = {name: text.strip().removesuffix(";") for name, text in zip(parts[::2], parts[1::2], strict=True)}
+    if len(found) * 2 != len(parts):
+        raise ValueError("two statements have the same name")
+    return found
+
+
+@cache
+def migrations(dialect: str) -> tuple[tuple[str, str], ...]:
+    """Return the migrations in order, each as its text and its name. All of them together make an empty store."""
+    folder = _folder(dialect).joinpath("migrations")
+    found = sorted((entry.name, entry) for entry in folder.iterdir() if entry.name.endswith(".sql"))
+    return tuple((entry.read_text(encoding="utf-8"), name.removesuffix(".sql")) for name, entry in found)
+
+
+def statements(text: str) -> tuple[str, ...]:
+    """Split a text into statements."""
+    found, start = [], 0
+    for match in re.finditer(";", text):
+        piece = text[start : match.end()]
+        if complete_statement(piece):
+            found.append(piece.strip())
+            start = match.end()
+    return tuple(found)

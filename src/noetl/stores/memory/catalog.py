@@ -1,0 +1,70 @@
+"""Catalog in memory. Tested in tests/conformance/test_catalog.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from noetl.ports import Act
+from noetl.stores.memory.tables import Tables
+
+
+class MemoryCatalog:
+    """Playbooks by path and version, and canonical trees by content hash."""
+
+    def __init__(self, tables: Tables | None = None) -> None:
+        self.tables = tables or Tables()
+        self._own = 0
+
+    def _count(self) -> None:
+        self.tables.commits += 1
+        self._own += 1
+
+    async def register(
+        self, path: str, content: bytes, canonical: bytes, playbook: str, now: int, act: Act = None
+    ) -> int:
+        versions = self.tables.catalog.setdefault(path, [])
+        last = versions[-1] if versions else None
+        if last is not None and not last["withdrawn"] and (last["playbook"], last["content"]) == (playbook, content):
+            return len(versions)
+        self.tables.canonical.setdefault(playbook, canonical)
+        row = {"path": path, "version": len(versions) + 1, "playbook": playbook, "content": content}
+        versions.append({**row, "registered_at": now, "withdrawn": False})
+        self.tables.note([act])
+        self._count()
+        return len(versions)
+
+    async def canonical(self, playbook: str) -> bytes | None:
+        return self.tables.canonical.get(playbook)
+
+    async def find(self, path: str, version: int | None = None) -> Mapping[str, Any] | None:
+        found = [row for row in self._offered(path) if version in (None, row["version"])]
+        return _without(found[-1], "withdrawn") if found else None
+
+    async def content_hash(self, path: str, version: int | None = None) -> str | None:
+        found = await self.find(path, version)
+        return None if found is None else str(found["playbook"])
+
+    async def entries(self, text: str | None, after: str | None, limit: int) -> list[Mapping[str, Any]]:
+        paths = [path for path in sorted(self.tables.catalog) if path > (after or "")]
+        chosen = [path for path in paths if text is None or text.lower() in path.lower()]
+        found = [rows for rows in map(self._offered, chosen) if rows][:limit]
+        return [{**_without(rows[-1], "withdrawn", "content"), "versions": len(rows)} for rows in found]
+
+    async def versions(self, path: str) -> list[Mapping[str, Any]]:
+        return [_without(row, "withdrawn", "content") for row in reversed(self._offered(path))]
+
+    async def unregister(self, path: str, version: int | None = None, act: Act = None) -> int:
+        found = [row for row in self._offered(path) if version in (None, row["version"])]
+        for row in found:
+            row |= {"withdrawn": True, "content": b""}
+        self.tables.note([act] if found else [])
+        self._count()
+        return len(found)
+
+    def _offered(self, path: str) -> list[dict[str, Any]]:
+        return [row for row in self.tables.catalog.get(path, []) if not row["withdrawn"]]
+
+
+def _without(row: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in names}

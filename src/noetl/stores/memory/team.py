@@ -1,0 +1,142 @@
+"""Workers, tokens, credentials, idempotency keys and audit trail in memory.
+
+Tested in tests/conformance/test_team.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from noetl.model.errors import Conflict
+from noetl.ports import Act, AuditEntry, Token, WorkerInfo
+from noetl.stores.memory.tables import Row, Tables
+
+_replace = msgspec.structs.replace
+
+
+class MemoryTeam:
+    """Server tables of a store in memory."""
+
+    def __init__(self, tables: Tables | None = None) -> None:
+        self.tables = tables or Tables()
+
+    async def enlist(self, worker: WorkerInfo, act: Act = None) -> None:
+        self.tables.note([act])
+        self.tables.workers[worker.worker_id] = worker
+
+    async def seen(self, worker_id: str, now: int, active: int) -> str | None:
+        known = self.tables.workers.get(worker_id)
+        if known is None:
+            return None
+        self.tables.workers[worker_id] = _replace(known, seen_at=max(known.seen_at, now), active=active)
+        return known.status
+
+    async def set_status(self, worker_id: str, status: str, act: Act = None) -> bool:
+        known = self.tables.workers.get(worker_id)
+        if known is not None:
+            self.tables.note([act])
+            self.tables.workers[worker_id] = _replace(known, status=status)
+        return known is not None
+
+    async def leave(self, worker_id: str, registered_at: int) -> bool:
+        known = self.tables.workers.get(worker_id)
+        if known is None or known.registered_at != registered_at:
+            return False
+        return await self.set_status(worker_id, "gone")
+
+    async def strike_off(self, before: int) -> int:
+        silent = [name for name, worker in self.tables.workers.items() if worker.seen_at < before]
+        for name in silent:
+            del self.tables.workers[name]
+        return len(silent)
+
+    async def discharge(self, worker_id: str, act: Act = None) -> None:
+        if self.tables.workers.pop(worker_id, None) is not None:
+            self.tables.note([act])
+
+    async def workers(self) -> list[WorkerInfo]:
+        return [worker for _, worker in sorted(self.tables.workers.items())]
+
+    async def depths(self) -> list[Mapping[str, Any]]:
+        groups: dict[tuple[str, tuple[str, ...]], list[Row]] = {}
+        for row in self.tables.queue.values():
+            groups.setdefault((row.pool, tuple(sorted(row.requires))), []).append(row)
+        return [_depth(pool, requires, groups[pool, requires]) for pool, requires in sorted(groups)]
+
+    async def add_token(self, token: Token, act: Act = None) -> None:
+        if any(token.token_id == known.token_id or token.digest == known.digest for known in await self.tokens()):
+            raise Conflict(f"the token {token.token_id}, or one with the same secret, exists already")
+        self.tables.tokens[token.token_id] = token
+        self.tables.note([act])
+
+    async def token(self, digest: str) -> Token | None:
+        return next((token for token in self.tables.tokens.values() if token.digest == digest), None)
+
+    async def tokens(self) -> list[Token]:
+        return sorted(self.tables.tokens.values(), key=lambda token: (token.created_at, token.token_id))
+
+    async def revoke(self, token_id: str, now: int, act: Act = None) -> bool:
+        known = self.tables.tokens.get(token_id)
+        if known is None or known.revoked_at is not None:
+            return False
+        self.tables.tokens[token_id] = _replace(known, revoked_at=now)
+        self.tables.note([act])
+        return True
+
+    async def used(self, token_id: str, now: int) -> None:
+        known = self.tables.tokens.get(token_id)
+        if known is not None:
+            self.tables.tokens[token_id] = _replace(known, used_at=max(known.used_at or 0, now))
+
+    async def put_credential(
+        self, name: str, kind: str, sealed: bytes, about: Mapping[str, Any], now: int, act: Act = None
+    ) -> int:
+        known = self.tables.credentials.get(name, {"version": 0, "created_at": now})
+        row = {"name": name, "kind": kind, "sealed": sealed, "about": msgspec.json.encode(about), "updated_at": now}
+        self.tables.credentials[name] = {**known, **row, "version": known["version"] + 1}
+        self.tables.note([act])
+        return int(known["version"]) + 1
+
+    async def sealed_credential(self, name: str) -> Mapping[str, Any] | None:
+        row = self.tables.credentials.get(name)
+        return None if row is None else {**row, "about": msgspec.json.decode(row["about"])}
+
+    async def credentials(self) -> list[Mapping[str, Any]]:
+        rows = [await self.sealed_credential(name) or {} for name in sorted(self.tables.credentials)]
+        return [{key: value for key, value in row.items() if key != "sealed"} for row in rows]
+
+    async def delete_credential(self, name: str, act: Act = None) -> bool:
+        was = self.tables.credentials.pop(name, None) is not None
+        self.tables.note([act] if was else [])
+        return was
+
+    async def keep_key(self, key: str, execution_id: str, now: int, since: int) -> str:
+        return (await self.keep_keys({key: execution_id}, now, since))[0]
+
+    async def keep_keys(self, kept: Mapping[str, str], now: int, since: int) -> list[str]:
+        keys = self.tables.keys = {name: known for name, known in self.tables.keys.items() if known[1] >= since}
+        return [keys.setdefault(key, (execution_id, now))[0] for key, execution_id in kept.items()]
+
+    async def audit(self, entries: Sequence[AuditEntry]) -> None:
+        self.tables.note(entries)
+
+    async def audited(
+        self, *, actor: str | None = None, entity: str | None = None, before: int | None = None, limit: int = 100
+    ) -> list[AuditEntry]:
+        found = [
+            entry
+            for entry in reversed(self.tables.audit)
+            if actor in (None, entry.actor)
+            and entity in (None, entry.entity)
+            and (before is None or entry.number < before)
+        ]
+        return found[:limit]
+
+
+def _depth(pool: str, requires: tuple[str, ...], rows: list[Row]) -> Mapping[str, Any]:
+    counts = {state: sum(row.state == state for row in rows) for state in ("queued", "leased", "dead")}
+    oldest = min((row.created_at for row in rows if row.state == "queued"), default=None)
+    return {"pool": pool, "requires": requires, **counts, "oldest": oldest}

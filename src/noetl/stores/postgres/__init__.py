@@ -1,0 +1,1 @@
+"""The store for a team: one PostgreSQL database."""

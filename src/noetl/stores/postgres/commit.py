@@ -1,0 +1,242 @@
+"""Commits a batch to PostgreSQL: one statement in the normal case, so one round trip and one transaction.
+
+A batch is judged on the facts that it expects and sent with them as guards. The database applies it if they hold. If not,
+the facts are read under lock and the batch is judged again on them. Tested in tests/conformance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from noetl.model.errors import Conflict
+from noetl.model.work import Lease, WorkItem
+from noetl.ports import Claim, Commit, Receipt
+from noetl.stores.common.batch import Changes, Facts, expected_facts, judge
+from noetl.stores.common.queries import queries
+from noetl.stores.postgres.dead_letters import letter_rows
+from noetl.stores.postgres.rows import (
+    audit_rows,
+    execution_row,
+    log_rows,
+    message_row,
+    number,
+    numbered,
+    work_row,
+)
+
+if TYPE_CHECKING:
+    import asyncpg
+
+    from noetl.stores.postgres.database import PostgresDatabase
+
+_SQL = queries("postgres")
+_MOST_TRIES = 5
+_LAST = 2**63  # above every id
+_CONTRADICTED = ("NL001", "23505")  # a guard failed, or another server inserted the same row first
+_work = msgspec.json.Decoder(WorkItem)
+
+
+class Claims:
+    """Claims of a batch. Claims for the same work form one group, and new work is assigned to claims in advance.
+
+    If nothing is queued in the claimed pools, claims get of the batch's own work what the queue would give them; the
+    database knows whether that is so.
+    """
+
+    def __init__(self, claims: Sequence[Claim], new: Iterable[WorkItem] = ()) -> None:
+        self._claims = claims
+        self._groups: dict[tuple[Any, ...], list[int]] = {}  # indexes into `claims`
+        for index, claim in enumerate(claims):
+            if claim.most > 0:
+                key = (tuple(dict.fromkeys(claim.pools)), claim.tags, claim.now, claim.until)
+                self._groups.setdefault(key, []).append(index)
+        self._assigned = _assign(claims, new) if claims else {}
+
+    def assigned(self, work_id: str) -> Claim | None:
+        """Return the claim that gets a new work item if nothing is queued."""
+        index = self._assigned.get(work_id)
+        return None if index is None else self._claims[index]
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """Return a row for each group of claims: its workers, and how much each of them wants."""
+        return [
+            (
+                [self._claims[index].worker for index in indexes],
+                list(pools),
+                list(tags),
+                now,
+                until,
+                [self._claims[index].most for index in indexes],
+            )
+            for (pools, tags, now, until), indexes in self._groups.items()
+        ]
+
+    def pools(self) -> list[str]:
+        """Return the claimed pools if new work is assigned to claims, else none."""
+        return list(dict.fromkeys(pool for pools, *_ in self._groups for pool in pools)) if self._assigned else []
+
+    def leases(
+        self, rows: Sequence[Sequence[Any]], new: Sequence[Sequence[Any]] | None = None
+    ) -> tuple[tuple[Lease, ...], ...]:
+        """Distribute rows (group from 1, epoch, attempt, work id, work) to the claims; `new` are rows of new work.
+
+        Group 0 is work that was inserted as leased. Epochs are in the order of the queue.
+        """
+        found: list[list[Lease]] = [[] for _ in self._claims]
+        born = {row[3]: row[1] for row in rows if not row[0]}
+        texts = {row[0]: row[8] for row in new or ()} if born else {}
+        for work_id, index in self._assigned.items() if born else ():
+            claim = self._claims[index]
+            found[index].append(Lease(_work.decode(texts[work_id]), born[work_id], 1, claim.until, claim.worker))
+        turns = {group: self._turns(indexes) for group, indexes in enumerate(self._groups.values(), 1)}
+        for group, epoch, attempt, _, work in sorted((row for row in rows if row[0]), key=lambda row: row[1]):
+            index = next(turns[group])
+            claim = self._claims[index]
+            found[index].append(Lease(_work.decode(work), epoch, attempt, claim.until, claim.worker))
+        return tuple(map(tuple, found))
+
+    def _turns(self, indexes: Sequence[int]) -> Iterator[int]:
+        """Yield the claim that gets each work item of a group, in order."""
+        for index in indexes:
+            yield from repeat(index, self._claims[index].most)
+
+
+def _assign(claims: Sequence[Claim], new: Iterable[WorkItem]) -> dict[str, int]:
+    """Return the claim that each new work item goes to if there is no other work, highest priority first."""
+    left = sorted(new, key=lambda item: -item.priority)
+    assigned: dict[str, int] = {}
+    for index, claim in enumerate(claims):
+        kept: list[WorkItem] = []
+        wanted = claim.most
+        for place, item in enumerate(left):
+            if wanted <= 0:
+                kept += left[place:]
+                break
+            if item.pool in claim.pools and item.available_at <= claim.now and set(item.requires) <= set(claim.tags):
+                assigned[item.work_id] = index
+                wanted -= 1
+            else:
+                kept.append(item)
+        left = kept
+    return assigned
+
+
+async def new_writer(database: PostgresDatabase) -> int:
+    """Register a writer and return its number; prepares the statement, so that its first batch is not slower."""
+    async with database.connection(apart=True) as connection:
+        writer = int(await connection.fetchval(_SQL["new_writer"]))
+        await _apply(connection, writer, Facts(), Changes(), Claims(()))
+        return writer
+
+
+async def commit_batch(
+    database: PostgresDatabase, writer: int, commits: Sequence[Commit], claims: Sequence[Claim]
+) -> Receipt:
+    """Apply a batch and serve claims in one transaction."""
+    import asyncpg
+
+    async with database.connection(apart=True) as connection:
+        for attempt in range(_MOST_TRIES):
+            try:
+                if not attempt:
+                    receipt = await _commit_expected(connection, writer, commits, claims)
+                    if receipt is not None:
+                        return receipt
+                async with connection.transaction():
+                    return await _commit_judged(connection, writer, commits, claims)
+            except asyncpg.PostgresError as error:
+                if error.sqlstate not in _CONTRADICTED:
+                    raise
+    raise Conflict("the batch was given up, because other servers kept changing the same executions; send it again")
+
+
+async def _commit_expected(
+    connection: asyncpg.Connection, writer: int, commits: Sequence[Commit], claims: Sequence[Claim]
+) -> Receipt | None:
+    """Apply a batch if everything is as it expects; None if it contradicts itself. Raises if a guard fails."""
+    facts = expected_facts(commits)
+    for name in facts.last_seqs:
+        if number(name) is None:
+            facts.last_seqs[name] = 0  # no such execution can exist
+    verdicts, changes = judge(commits, facts)
+    if any(verdict.status != "applied" for verdict in verdicts):
+        return None
+    return Receipt(verdicts, await _apply(connection, writer, facts, changes, Claims(claims, changes.work.values())))
+
+
+async def _commit_judged(
+    connection: asyncpg.Connection, writer: int, commits: Sequence[Commit], claims: Sequence[Claim]
+) -> Receipt:
+    """Read the facts under lock, and apply what they allow. New work is leased from the queue: it may be there already."""
+    await connection.execute(_SQL["note_change"], writer)  # the order of locks is that of `commit_batch`
+    facts = await _read_facts(connection, commits)
+    verdicts, changes = judge(commits, facts)
+    return Receipt(verdicts, await _apply(connection, writer, facts, changes, Claims(claims)))
+
+
+async def _read_facts(connection: asyncpg.Connection, commits: Sequence[Commit]) -> Facts:
+    """Read what the batch is judged on, and lock it."""
+    facts = expected_facts(commits)
+    ids = [found for name in facts.last_seqs if (found := number(name)) is not None]
+    facts.last_seqs = dict.fromkeys(facts.last_seqs, 0)
+    for execution_id, last_seq in await connection.fetch(_SQL["lock_executions"], ids):
+        facts.last_seqs[str(execution_id)] = last_seq
+    work = [*facts.leases, *(work_id for commit in commits for work_id in commit.dropped)]
+    held = {row[0]: row[2] for row in await connection.fetch(_SQL["lock_work"], work) if row[1] == "leased"}
+    facts.leases = {work_id: held.get(work_id) for work_id in facts.leases}
+    rows = await connection.fetch(_SQL["lock_messages"], list(facts.messages))
+    facts.messages = {row[0] for row in rows}
+    first = [
+        (execution_id, commit.events[0].event_id)
+        for commit in commits
+        if commit.events and (execution_id := number(commit.execution_id)) is not None
+    ]
+    rows = await connection.fetch(_SQL["find_events"], [row[0] for row in first], [row[1] for row in first])
+    facts.applied = {(str(row[0]), row[1]) for row in rows}
+    return facts
+
+
+async def put_changes(database: PostgresDatabase, writer: int, changes: Changes) -> None:
+    """Insert derived rows where there are none."""
+    facts = Facts(dict.fromkeys(changes.last_seqs, 0))
+    async with database.connection(apart=True) as connection:
+        await _apply(connection, writer, facts, changes, Claims(()))
+
+
+async def _apply(
+    connection: asyncpg.Connection, writer: int, facts: Facts, changes: Changes, claims: Claims
+) -> tuple[tuple[Lease, ...], ...]:
+    """Run the statement with the facts as guards. Empty lists are sent as null, and lists that it locks are sorted."""
+    executions = [
+        execution_row(name, seq, changes.last_seqs.get(name, seq), changes.projections.get(name))
+        for name, seq in facts.last_seqs.items()
+        if number(name) is not None or name in changes.projections or changes.last_seqs.get(name, seq) != seq
+    ]
+    executions.sort(key=lambda row: row[0] if row[1] else _LAST)  # new executions stay in the order of the batch
+    known = {work_id: epoch for work_id, epoch in facts.leases.items() if epoch is not None}
+    leases = {**dict.fromkeys(changes.removed), **known}
+    timers = [(numbered(key[0]), key[1], at) for key, at in changes.timers.items()]
+    works = [
+        work_row(item, changes.born[item.work_id], claims.assigned(item.work_id)) for item in changes.work.values()
+    ]
+    rows = await connection.fetch(
+        _SQL["commit_batch"],
+        writer,
+        executions,
+        [(work_id, leases[work_id], work_id in changes.removed) for work_id in sorted(leases)],
+        list(facts.messages & changes.consumed.keys()) or None,
+        log_rows(changes.log_parts()) or None,
+        works or None,
+        claims.pools(),
+        claims.rows() or None,
+        [row for row in timers if row[2] is None] or None,
+        [row for row in timers if row[2] is not None] or None,
+        [message_row(*row) for row in changes.messages.values()] or None,
+        audit_rows(changes.audit) or None,
+        *letter_rows(changes.letters.values()),
+    )
+    return claims.leases(rows, works)

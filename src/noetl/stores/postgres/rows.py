@@ -1,0 +1,145 @@
+"""Rows of the PostgreSQL store: encoding and decoding.
+
+Execution ids are numbers there; a text that is not a number names no execution. JSON is sent and read as text, so values are
+read exactly as written. Tested in tests/conformance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain
+from typing import Any
+
+import msgspec
+from msgspec.structs import astuple
+
+from noetl.model.errors import InvalidInput
+from noetl.model.events import Event
+from noetl.model.messages import AnyMessage
+from noetl.model.work import Lease, WorkItem
+from noetl.ports import AuditEntry, Claim, Position
+from noetl.stores.common.batch import about
+
+_encode = msgspec.json.encode
+_decode = msgspec.json.decode
+_message = msgspec.json.Decoder(AnyMessage)
+_work = msgspec.json.Decoder(WorkItem)
+_LARGEST = 2**63 - 1
+
+
+@lru_cache(4_096)
+def number(execution_id: str) -> int | None:
+    """Return the number of an execution; None if the text names none."""
+    if not (execution_id.isascii() and execution_id.isdecimal()) or len(execution_id) > 19:
+        return None
+    found = int(execution_id)
+    return found if found <= _LARGEST and str(found) == execution_id else None
+
+
+def numbered(execution_id: str) -> int:
+    """Return the number of an execution that is to be written. Raises InvalidInput if it is not a number."""
+    found = number(execution_id)
+    if found is None:
+        raise InvalidInput(f"an execution id must be a whole number below 2**63, and this is {execution_id!r}")
+    return found
+
+
+def text(value: Any) -> str:
+    """Encode a value as JSON."""
+    return _encode(value).decode()
+
+
+def audit_rows(entries: Sequence[AuditEntry]) -> list[tuple[Any, ...]]:
+    return [(one.at, one.actor, one.action, one.entity, text(one.detail)) for one in entries]
+
+
+def events_text(events: Sequence[Event]) -> str:
+    """Encode events as a row holds them: without execution id and seq, which are columns of the row."""
+    return _encode([(fields[0], *fields[3:]) for fields in map(astuple, events)]).decode()
+
+
+def log_rows(parts: Sequence[Sequence[Event]]) -> list[tuple[Any, ...]]:
+    """Return the rows of the log, each with the position of its last event in the batch."""
+    rows, place = [], 0
+    for events in parts:
+        last = events[-1]
+        place += len(events)
+        row = (numbered(last.execution_id), last.seq, len(events), events[0].event_id, events_text(events), place)
+        rows.append(row)
+    return rows
+
+
+def events_in(execution_id: str, last: int, encoded: str) -> list[Event]:
+    """Decode the events of a row; `last` is the seq of the last one."""
+    rows = _decode(encoded)
+    return [Event(row[0], execution_id, seq, *row[1:]) for seq, row in enumerate(rows, last - len(rows) + 1)]
+
+
+def events_of(execution_id: str, rows: Sequence[Sequence[Any]], after: int, limit: int | None) -> list[Event]:
+    """Return the events after a number from rows (seq of the last event, size, events)."""
+    found: list[Event] = []
+    for last, size, encoded in rows:
+        events = events_in(execution_id, last, encoded)
+        found += events if last - size >= after else events[after - last :]
+    return found if limit is None else found[:limit]
+
+
+def positions_of(rows: Sequence[Sequence[Any]], most: int, wanted: Collection[str] | None) -> list[Position]:
+    """Return the next events of every stream in order, streams in turn.
+
+    A row is (writer, last number seen, number of its last event, size, execution, seq of its last event, events). The last
+    event of a stream is returned even if it is not wanted, so that the reader's position advances.
+    """
+    streams: dict[int, list[tuple[int, Position]]] = {}
+    ends = {row[0]: row[2] for row in rows}
+    for writer, seen, last, size, *row in rows:
+        streams.setdefault(writer, []).extend(
+            (seq - seen, Position(str(writer), seq, event))
+            for seq, event in enumerate(events_in(*row), last - size + 1)
+            if seq > seen and (wanted is None or event.event_type in wanted or seq == ends[writer])
+        )
+    in_turn = sorted(chain.from_iterable(streams.values()), key=lambda one: one[0])  # stable: writers stay in order
+    return [position for _, position in in_turn[:most]]
+
+
+def execution_row(
+    execution_id: str, expected: int, seq: int, projection: Mapping[str, Any] | None
+) -> tuple[int, int, int, Any, Any, Any, Any, Any, Any, Any, Any]:
+    if projection is None:
+        return (numbered(execution_id), expected, seq, None, None, None, None, None, None, None, None)
+    error = projection.get("error")
+    message = str(error.get("message") or "").replace("\0", "") if isinstance(error, Mapping) else None
+    status = str(projection.get("status", "pending"))
+    ended_at = projection.get("ended_at")
+    return (
+        numbered(execution_id), expected, seq, status, *about(projection), ended_at, message, text(projection),
+    )  # fmt: skip
+
+
+def projection_of(row: Sequence[Any]) -> Mapping[str, Any]:
+    return {**_decode(row[2]), "execution_id": row[0], "last_seq": row[1]}
+
+
+def work_row(item: WorkItem, born: int, claim: Claim | None) -> tuple[Any, ...]:
+    """Return the row of a new work item; `claim` is the one it is assigned to."""
+    worker, until = (None, None) if claim is None else (claim.worker, claim.until)
+    return (
+        item.work_id, numbered(item.execution_id), item.step, item.pool, item.priority, item.available_at,
+        sorted(set(item.requires)), born, text(item), worker, until,
+    )  # fmt: skip
+
+
+def message_row(execution_id: str, message: AnyMessage) -> tuple[str, int, str]:
+    return (message.message_id, numbered(execution_id), text(message))
+
+
+def message_of(row: Sequence[Any]) -> tuple[str, AnyMessage]:
+    return row[0], _message.decode(row[1])
+
+
+def expired_of(rows: Sequence[Sequence[Any]], max_attempts: int) -> list[tuple[Lease, bool]]:
+    """Return expired leases in the order of their expiry, each with whether it has no delivery left."""
+    leases = [Lease(_work.decode(row[5]), row[2], row[3], row[0], row[4]) for row in rows]
+    leases.sort(key=lambda lease: (lease.until, lease.work.work_id))
+    return [(lease, lease.attempt >= max_attempts) for lease in leases]

@@ -1,0 +1,201 @@
+"""Store for a team: events, work, timers, messages, snapshots and playbooks in one PostgreSQL database.
+
+Any number of servers may use one database: every batch is one transaction that verifies the facts it was decided on. The
+statements are in sql/postgres. Tested in tests/conformance and tests/unit/stores/test_postgres*.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from noetl.model.events import Event
+from noetl.model.messages import AnyMessage
+from noetl.model.work import Lease
+from noetl.ports import Act, Claim, Commit, Position, Receipt, Selection
+from noetl.stores.common.batch import lost
+from noetl.stores.common.queries import queries
+from noetl.stores.postgres.catalog import PostgresCatalog
+from noetl.stores.postgres.commit import Claims, commit_batch, new_writer
+from noetl.stores.postgres.database import PostgresDatabase, columns
+from noetl.stores.postgres.dead_letters import PostgresLetters
+from noetl.stores.postgres.migrations import make_partitions
+from noetl.stores.postgres.rows import (
+    events_of,
+    expired_of,
+    message_of,
+    message_row,
+    number,
+    numbered,
+    positions_of,
+    projection_of,
+)
+
+if TYPE_CHECKING:
+    import asyncpg
+
+_SQL = queries("postgres")
+_CONDITIONS = {
+    "path": "path = {}",
+    "parent": "parent = {}",
+    "tag": "tags @> ARRAY[{}::text]",
+    "since": "started_at >= {}",
+    "until": "started_at < {}",
+    "before": "number < (SELECT number FROM execution WHERE execution_id = {}::text::bigint)",
+    "status": "status = ANY ({}::text[])",
+    "text": (
+        '(position({0} IN execution_id::text) > 0 OR position({0} IN lower(path COLLATE "C")) > 0'
+        ' OR position({0} IN lower(error COLLATE "C")) > 0'
+        ' OR EXISTS (SELECT FROM unnest(tags) AS t (tag) WHERE position({0} IN lower(t.tag COLLATE "C")) > 0))'
+    ),
+}
+
+
+class PostgresStore(PostgresCatalog, PostgresLetters):
+    """Event log, work queue, catalog and dead letters in one database."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(PostgresDatabase(url))
+        self._writer: int | None = None
+        self._registering = asyncio.Lock()
+
+    async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
+        if commits:
+            return await commit_batch(self.database, await self.writer(), commits, claims)
+        return Receipt((), await self._claim(claims))  # a claim that finds nothing writes nothing
+
+    async def writer(self) -> int:
+        """Return the number of this writer; it is new at every start."""
+        if self._writer is not None:
+            return self._writer
+        async with self._registering:
+            found: int | None = self._writer  # another task may have registered it
+            if found is None:
+                found = self._writer = await new_writer(self.database)
+            return found
+
+    @asynccontextmanager
+    async def _changing_transaction(self) -> AsyncIterator[asyncpg.Connection]:
+        """Open a transaction that other processes notice as a change."""
+        writer = await self.writer()
+        async with self.database.transaction() as connection:
+            await connection.execute(_SQL["note_change"], writer)
+            yield connection
+
+    async def read(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[Event]:
+        found = number(execution_id)
+        if found is None:
+            return []
+        return events_of(execution_id, await self.database.rows("read_events", found, after, limit), after, limit)
+
+    async def save_snapshot(self, execution_id: str, seq: int, version: int, state: bytes) -> None:
+        await self.database.rows("put_snapshot", numbered(execution_id), seq, version, state)
+
+    async def snapshot(self, execution_id: str, version: int) -> tuple[int, bytes] | None:
+        rows = await self.database.rows("find_snapshot", number(execution_id), version)
+        return (rows[0][0], rows[0][1]) if rows else None
+
+    async def execution(self, execution_id: str) -> Mapping[str, Any] | None:
+        rows = await self.database.rows("find_execution", number(execution_id))
+        return projection_of(rows[0]) if rows else None
+
+    async def executions(self, selection: Selection) -> list[Mapping[str, Any]]:
+        if selection.before is not None and number(selection.before) is None:
+            return []
+        conditions, values = _conditions(selection)
+        text = _SQL["list_executions"].replace("number > 0", " AND ".join(("number > 0", *conditions)))
+        async with self.database.connection() as connection:
+            return [projection_of(row) for row in await connection.fetch(text, selection.limit, *values)]
+
+    async def remove(self, execution_id: str, act: Act = None) -> bool:
+        async with self._changing_transaction() as connection:
+            removed = bool(await connection.fetch(_SQL["remove_execution"], number(execution_id)))
+            await self.database.note(connection, act if removed else None)
+            return removed
+
+    async def writers(self) -> Mapping[str, int]:
+        return {row[0]: row[1] for row in await self.database.rows("list_writers")}
+
+    async def feed(self, after: Mapping[str, int], most: int, wanted: Collection[str] | None = None) -> list[Position]:
+        seen = [(writer, seq) for name, seq in after.items() if (writer := number(name)) is not None]
+        like = None if wanted is None else [f'%"{name}"%' for name in wanted]
+        return positions_of(await self.database.rows("read_feed", *columns(seen, 2), most, like), most, wanted)
+
+    async def version(self) -> int:
+        return int(await self.database.value("foreign_commits", await self.writer()))
+
+    async def tend(self) -> None:
+        """Run the daily maintenance: create the next partitions of the log, delete writers without events."""
+        writer = await self.writer()
+        async with self.database.connection() as connection:
+            await make_partitions(connection)
+            await connection.execute(_SQL["remove_writers"], writer)
+
+    async def close(self) -> None:
+        await self.database.close()
+
+    async def claim(
+        self, worker: str, pools: Sequence[str], most: int, now: int, until: int, tags: Sequence[str] = ()
+    ) -> list[Lease]:
+        claim = Claim(worker, tuple(pools), most, now, until, tuple(tags))
+        return list((await self._claim([claim]))[0])
+
+    async def _claim(self, claims: Sequence[Claim]) -> tuple[tuple[Lease, ...], ...]:
+        grouped = Claims(claims)
+        return grouped.leases(await self.database.rows("claim_work", grouped.rows()))
+
+    async def extend(self, worker: str, held: Sequence[tuple[str, int]], until: int) -> list[str]:
+        if not held:
+            return []
+        rows = await self.database.rows("extend_leases", *columns(held, 2), worker, until)
+        kept = {row[0] for row in rows}
+        return [work_id for work_id, _ in held if work_id not in kept]
+
+    async def expired(self, now: int, max_attempts: int) -> list[tuple[Lease, bool]]:
+        if not await self.database.value("any_expired", now):
+            return []
+        async with self._changing_transaction() as connection:
+            found = expired_of(await connection.fetch(_SQL["take_leases_back"], now, max_attempts), max_attempts)
+            messages = [message_row(lease.work.execution_id, lost(lease, dead)) for lease, dead in found]
+            await connection.execute(_SQL["put_messages"], *columns(messages, 3))
+        return found
+
+    async def expire(self, execution_id: str, now: int) -> int:
+        return len(await self.database.rows("expire_leases", number(execution_id), now))
+
+    async def abandon(self, worker: str, held: Sequence[tuple[str, int]], now: int, until: int) -> int:
+        return len(await self.database.rows("abandon_leases", *columns(held, 2), worker, now, until)) if held else 0
+
+    async def disown(self, worker: str, held: Sequence[tuple[str, int]], now: int) -> int:
+        return len(await self.database.rows("disown_leases", *columns(held, 2), worker, now))
+
+    async def leased(self, worker: str, until: int) -> list[tuple[str, int]]:
+        return [(row[0], row[1]) for row in await self.database.rows("leases_until", worker, until)]
+
+    async def release(self, held: Sequence[tuple[str, int]], now: int) -> None:
+        if not held:
+            return
+        async with self._changing_transaction() as connection:
+            await connection.execute(_SQL["release_leases"], *columns(held, 2), now)
+
+    async def due(self, now: int, most: int) -> list[tuple[str, str, int]]:
+        return [(row[0], row[1], row[2]) for row in await self.database.rows("due_timers", now, most)]
+
+    async def next_time(self, now: int) -> int | None:
+        found = await self.database.value("next_time", now)
+        return None if found is None else int(found)
+
+    async def inbox(self, most: int) -> list[tuple[str, AnyMessage]]:
+        return [message_of(row) for row in await self.database.rows("read_messages", most)]
+
+
+def _conditions(selection: Selection) -> tuple[list[str], list[Any]]:
+    """Return the conditions of a selection and their values; the first parameter is the limit."""
+    asked = {name: getattr(selection, name) for name in _CONDITIONS}
+    asked["status"] = list(selection.status) or None
+    if selection.text is not None:
+        asked["text"] = selection.text.encode().lower().decode()  # ASCII letters only
+    values = {name: value for name, value in asked.items() if value is not None}
+    return [_CONDITIONS[name].format(f"${place}") for place, name in enumerate(values, 2)], list(values.values())

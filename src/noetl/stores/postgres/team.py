@@ -1,0 +1,114 @@
+"""Workers, tokens, credentials, idempotency keys and audit trail in PostgreSQL.
+
+Credentials arrive encrypted. Tested in tests/conformance/test_team.py.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from noetl.model.errors import Conflict
+from noetl.ports import Act, AuditEntry, Token, WorkerInfo
+from noetl.stores.postgres.database import PostgresDatabase
+from noetl.stores.postgres.rows import audit_rows, text
+
+_decode = msgspec.json.decode
+_FORGET_EVERY = 100  # calls on average: delete expired keys
+
+
+class PostgresTeam:
+    """Server tables in the database of a store."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._rows = database.rows
+        self._noted = database.noted
+
+    async def enlist(self, worker: WorkerInfo, act: Act = None) -> None:
+        values = list(msgspec.structs.astuple(worker))
+        values[2] = list(worker.tags)
+        await self._noted(act, "put_worker", *values)
+
+    async def seen(self, worker_id: str, now: int, active: int) -> str | None:
+        rows = await self._rows("note_worker", worker_id, now, active)
+        return str(rows[0][0]) if rows else None
+
+    async def set_status(self, worker_id: str, status: str, act: Act = None) -> bool:
+        return bool(await self._noted(act, "set_worker_status", worker_id, status))
+
+    async def leave(self, worker_id: str, registered_at: int) -> bool:
+        return bool(await self._rows("leave_worker", worker_id, registered_at))
+
+    async def strike_off(self, before: int) -> int:
+        return len(await self._rows("remove_silent_workers", before))
+
+    async def discharge(self, worker_id: str, act: Act = None) -> None:
+        await self._noted(act, "remove_worker", worker_id)
+
+    async def workers(self) -> list[WorkerInfo]:
+        rows = await self._rows("list_workers")
+        return [WorkerInfo(row[0], row[1], tuple(row[2]), *tuple(row)[3:]) for row in rows]
+
+    async def depths(self) -> list[Mapping[str, Any]]:
+        return [{**row, "requires": tuple(row["requires"])} for row in await self._rows("queue_depths")]
+
+    async def add_token(self, token: Token, act: Act = None) -> None:
+        if not await self._noted(act, "put_token", *msgspec.structs.astuple(token)):
+            raise Conflict(f"the token {token.token_id}, or one with the same secret, exists already")
+
+    async def token(self, digest: str) -> Token | None:
+        rows = await self._rows("find_token", digest)
+        return Token(*rows[0]) if rows else None
+
+    async def tokens(self) -> list[Token]:
+        return [Token(*row) for row in await self._rows("list_tokens")]
+
+    async def revoke(self, token_id: str, now: int, act: Act = None) -> bool:
+        return bool(await self._noted(act, "revoke_token", token_id, now))
+
+    async def used(self, token_id: str, now: int) -> None:
+        await self._rows("note_token", token_id, now)
+
+    async def put_credential(
+        self, name: str, kind: str, sealed: bytes, about: Mapping[str, Any], now: int, act: Act = None
+    ) -> int:
+        return int((await self._noted(act, "put_credential", name, kind, sealed, text(about), now))[0][0])
+
+    async def sealed_credential(self, name: str) -> Mapping[str, Any] | None:
+        rows = await self._rows("find_credential", name)
+        return _credential(rows[0]) if rows else None
+
+    async def credentials(self) -> list[Mapping[str, Any]]:
+        return [_credential(row) for row in await self._rows("list_credentials")]
+
+    async def delete_credential(self, name: str, act: Act = None) -> bool:
+        return bool(await self._noted(act, "remove_credential", name))
+
+    async def keep_key(self, key: str, execution_id: str, now: int, since: int) -> str:
+        return (await self.keep_keys({key: execution_id}, now, since))[0]
+
+    async def keep_keys(self, kept: Mapping[str, str], now: int, since: int) -> list[str]:
+        rows = await self._rows("keep_keys", list(kept), list(kept.values()), now, since)
+        if not random.randrange(_FORGET_EVERY):
+            await self._rows("forget_keys", since)
+        found: dict[str, str] = {row[0]: row[1] for row in rows}
+        return [found[key] for key in kept]
+
+    async def audit(self, entries: Sequence[AuditEntry]) -> None:
+        if entries:
+            await self._rows("put_audit", audit_rows(entries))
+
+    async def audited(
+        self, *, actor: str | None = None, entity: str | None = None, before: int | None = None, limit: int = 100
+    ) -> list[AuditEntry]:
+        rows = await self._rows("list_audit", actor, entity, before, limit)
+        return [
+            AuditEntry(at, who, what, entity, _decode(detail), number) for at, who, what, entity, detail, number in rows
+        ]
+
+
+def _credential(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {**row, "about": _decode(row["about"])}

@@ -1,0 +1,73 @@
+"""Catalog in a SQLite file. Tested in tests/conformance/test_catalog.py."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from noetl.ports import Act
+from noetl.stores.common.queries import queries
+from noetl.stores.sqlite.database import Database
+from noetl.stores.sqlite.rows import write_audit
+
+_SQL = queries("sqlite")
+_VERSION = ("path", "version", "playbook", "registered_at")
+
+
+class SqliteCatalog:
+    """Playbooks by path and version, and canonical trees by content hash."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    async def register(
+        self, path: str, content: bytes, canonical: bytes, playbook: str, now: int, act: Act = None
+    ) -> int:
+        def job(connection: sqlite3.Connection) -> int:
+            last = connection.execute(_SQL["last_version"], (path,)).fetchone()
+            if last is not None and (last[1], last[2], last[3]) == (playbook, content, 0):
+                return int(last[0])
+            version = 1 if last is None else int(last[0]) + 1
+            connection.execute(_SQL["put_playbook"], (playbook, canonical))
+            connection.execute(_SQL["put_version"], (path, version, playbook, content, now))
+            write_audit(connection, [act])
+            return version
+
+        return await self.database.write(job)
+
+    async def canonical(self, playbook: str) -> bytes | None:
+        rows = await self._rows("find_canonical", playbook)
+        return bytes(rows[0][0]) if rows else None
+
+    async def find(self, path: str, version: int | None = None) -> Mapping[str, Any] | None:
+        rows = await self._rows("find_version", path, version)
+        names = ("path", "version", "playbook", "content", "registered_at")
+        return dict(zip(names, rows[0], strict=True)) if rows else None
+
+    async def content_hash(self, path: str, version: int | None = None) -> str | None:
+        rows = await self._rows("find_content_hash", path, version)
+        return str(rows[0][0]) if rows else None
+
+    async def entries(self, text: str | None, after: str | None, limit: int) -> list[Mapping[str, Any]]:
+        rows = await self._rows("list_entries", text, after or "", limit)
+        return [dict(zip((*_VERSION, "versions"), row, strict=True)) for row in rows]
+
+    async def versions(self, path: str) -> list[Mapping[str, Any]]:
+        return [dict(zip(_VERSION, row, strict=True)) for row in await self._rows("list_versions", path)]
+
+    async def unregister(self, path: str, version: int | None = None, act: Act = None) -> int:
+        def job(connection: sqlite3.Connection) -> int:
+            removed = connection.execute(_SQL["withdraw"], (path, version)).rowcount
+            write_audit(connection, [act] if removed else [])
+            return removed
+
+        return await self.database.write(job)
+
+    async def _rows(self, name: str, *values: Any) -> list[Any]:
+        run = self.database.run if name.startswith("list_") else self.database.read
+        return await run(lambda connection: connection.execute(_SQL[name], values).fetchall())
+
+    async def _write(self, name: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        if rows:
+            await self.database.write(lambda connection: connection.executemany(_SQL[name], rows))

@@ -1,0 +1,75 @@
+"""Commits a batch to a SQLite file, inside the open transaction.
+
+The transaction holds the write lock, so the facts are read first and the batch is judged on them: nothing that is written
+can be refused afterwards. Tested in tests/conformance and tests/unit/stores/sqlite/test_commit.py.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from noetl.ports import Claim, Commit, Receipt
+from noetl.stores.common.batch import Changes, Facts, judge
+from noetl.stores.common.queries import queries
+from noetl.stores.sqlite.dead_letters import put_letters
+from noetl.stores.sqlite.queue import Epochs, hand_out
+from noetl.stores.sqlite.rows import execution_row, log_row, message_row, write_audit
+
+_SQL = queries("sqlite")
+_READ_FACTS, _READ_LEASE, _FIND_MESSAGE = _SQL["read_facts"], _SQL["read_lease"], _SQL["find_message"]
+
+
+def commit_batch(
+    connection: sqlite3.Connection, commits: Sequence[Commit], claims: Sequence[Claim], epochs: Epochs
+) -> Receipt:
+    """Apply a batch and serve claims."""
+    verdicts, changes = judge(commits, _read_facts(connection, commits))
+    write_changes(connection, changes)
+    return Receipt(verdicts, hand_out(connection, changes.work, changes.born, claims, epochs))
+
+
+def _read_facts(connection: sqlite3.Connection, commits: Sequence[Commit]) -> Facts:
+    """Read what a batch is judged on: one statement for most commits."""
+    facts, execute = Facts(), connection.execute
+    for commit in commits:
+        name, leases = commit.execution_id, (*commit.finished, *commit.held)
+        first = commit.events[0].event_id if commit.events else ""
+        work_id = leases[0][0] if leases else ""
+        last_seq, is_applied, epoch = execute(_READ_FACTS, (name, first, work_id)).fetchone()
+        facts.last_seqs[name] = last_seq or 0
+        facts.leases[work_id] = epoch
+        if is_applied:
+            facts.applied.add((name, first))
+        for work_id, _ in leases[1:]:
+            row = execute(_READ_LEASE, (work_id,)).fetchone()
+            facts.leases[work_id] = None if row is None else row[0]
+        for message_id in commit.consumed:
+            if execute(_FIND_MESSAGE, (message_id,)).fetchone() is not None:
+                facts.messages.add(message_id)
+    return facts
+
+
+def write_changes(connection: sqlite3.Connection, changes: Changes) -> None:
+    """Write what a batch changes, except its new work."""
+
+    def write(name: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        if rows:
+            connection.executemany(_SQL[name], rows)
+
+    write("append_events", [log_row(events) for events in changes.log_parts()])
+    write("put_execution", [execution_row(*item) for item in changes.projections.items()])
+    if len(changes.last_seqs) > len(changes.projections):
+        bare = [name for name, last_seq in changes.last_seqs.items() if last_seq and name not in changes.projections]
+        write("note_execution", [(name,) for name in bare])
+    write("remove_work", [(work_id,) for work_id in changes.removed])
+    if changes.timers:
+        write("clear_timer", [key for key, at in changes.timers.items() if at is None])
+        write("set_timer", [(*key, at) for key, at in changes.timers.items() if at is not None])
+    write("remove_message", [(message_id,) for message_id in changes.consumed])
+    write("put_message", [message_row(*row) for row in changes.messages.values()])
+    if changes.audit:
+        write_audit(connection, changes.audit)
+    if changes.letters:
+        put_letters(connection, changes.letters.values())

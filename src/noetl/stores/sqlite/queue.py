@@ -1,0 +1,191 @@
+"""Work queue in a SQLite file: adds new work and serves claims, inside the open transaction.
+
+Tested in tests/conformance and tests/unit/stores/sqlite/test_commit.py.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import merge
+from itertools import groupby, islice
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from noetl.model.work import Lease, WorkItem
+from noetl.ports import Claim
+from noetl.stores.common.queries import queries
+from noetl.stores.sqlite.rows import text, work_row
+
+Leases = tuple[tuple[Lease, ...], ...]  # of each claim
+_SQL = queries("sqlite")
+_decode = msgspec.json.decode
+_decode_work = msgspec.json.Decoder(WorkItem).decode
+_BLOCK = 256  # epochs that a process reserves at once
+
+
+class Epochs:
+    """Allocates epochs that only grow, even if several processes lease work of one file.
+
+    A process reserves a block of epochs in the file. The block is valid as long as the file names it as the last one:
+    another process may have reserved the next block, and a block of a rolled back transaction is not in the file.
+    """
+
+    def __init__(self) -> None:
+        self._holder = secrets.token_hex(8)
+        self._used = self._end = 0
+
+    def take(self, connection: sqlite3.Connection, count: int, last_block: tuple[int, str]) -> int:
+        """Allocate some epochs and return the number before the first; `last_block` is the last one in the file."""
+        if last_block != (self._end, self._holder) or self._used + count > self._end:
+            size = max(count, _BLOCK)
+            self._end = connection.execute(_SQL["take_epochs"], (size, self._holder)).fetchone()[0]
+            self._used = self._end - size
+        self._used += count
+        return self._used - count
+
+
+class _Queue(Struct):
+    """State of the queue before claims are served."""
+
+    due: bool  # work of a claimed pool is queued and due
+    last_place: int
+    last_block: tuple[int, str]  # of epochs: its end and its holder
+
+
+def hand_out(
+    connection: sqlite3.Connection,
+    work: Mapping[str, WorkItem],
+    born: Mapping[str, int],
+    claims: Sequence[Claim],
+    epochs: Epochs,
+) -> Leases:
+    """Add new work to the queue and serve claims; without older work that is due, new work is inserted as leased."""
+    if not claims:
+        if work:
+            _enqueue(connection, work.values(), born, connection.execute(_SQL["last_place"]).fetchone()[0])
+        return ()
+    queue = _inspect(connection, claims)
+    if queue.due:
+        _enqueue(connection, work.values(), born, queue.last_place)
+        return _lease_oldest(connection, claims, epochs)
+    if not work:
+        return ((),) * len(claims)
+    leases, rest = _insert_leased(connection, work, born, claims, epochs, queue)
+    _enqueue(connection, rest, born, queue.last_place)
+    return leases
+
+
+def serve(connection: sqlite3.Connection, claims: Sequence[Claim], epochs: Epochs) -> Leases:
+    """Lease queued work."""
+    return hand_out(connection, {}, {}, claims, epochs)
+
+
+def is_due(connection: sqlite3.Connection, claims: Sequence[Claim]) -> bool:
+    """Return whether work may be due for the claims."""
+    return bool(claims) and _inspect(connection, claims).due
+
+
+def _inspect(connection: sqlite3.Connection, claims: Sequence[Claim]) -> _Queue:
+    pools = claims[0].pools if len(claims) == 1 else {pool for claim in claims for pool in claim.pools}
+    due, now = False, claims[0].now
+    row: Any = ()
+    for pool in pools or ("",):
+        row = connection.execute(_SQL["has_due_work"], (pool, now)).fetchone()
+        due = due or bool(row[0])
+    return _Queue(due, row[1], row[2:])
+
+
+def _enqueue(connection: sqlite3.Connection, items: Iterable[WorkItem], born: Mapping[str, int], place: int) -> None:
+    rows = [(*work_row(item, born[item.work_id], text(item)), at) for at, item in enumerate(items, place + 1)]
+    if rows:
+        connection.executemany(_SQL["put_work"], rows)
+
+
+def _insert_leased(
+    connection: sqlite3.Connection,
+    work: Mapping[str, WorkItem],
+    born: Mapping[str, int],
+    claims: Sequence[Claim],
+    epochs: Epochs,
+    queue: _Queue,
+) -> tuple[Leases, list[WorkItem]]:
+    """Lease new work, each item to the first claim that matches; return also the items that are left.
+
+    Items that are in the queue already, such as work that continues, are left.
+    """
+    items = sorted(work.values(), key=lambda item: -item.priority)
+    capacity = [max(claim.most, 0) for claim in claims]
+    leases: list[list[Lease]] = [[] for _ in claims]
+    rest = []
+    epoch = None
+    for item in items:
+        n = _first_match(item, claims, capacity)
+        if n is None:
+            rest.append(item)
+            continue
+        if epoch is None:
+            epoch = epochs.take(connection, min(sum(capacity), len(items)), queue.last_block)
+        claim, encoded = claims[n], text(item)
+        row = (*work_row(item, born[item.work_id], encoded), epoch + 1, claim.worker, claim.until, queue.last_place + 1)
+        if connection.execute(_SQL["put_leased_work"], row).rowcount:
+            epoch += 1
+            capacity[n] -= 1
+            leases[n].append(Lease(_decode_work(encoded), epoch, 1, claim.until, claim.worker))
+        else:
+            rest.append(item)
+    return tuple(map(tuple, leases)), rest
+
+
+def _first_match(item: WorkItem, claims: Sequence[Claim], capacity: Sequence[int]) -> int | None:
+    """Return the index of the first claim with capacity that an item matches."""
+    for n, claim in enumerate(claims):
+        matches = item.pool in claim.pools and item.available_at <= claim.now
+        if capacity[n] and matches and (not item.requires or set(item.requires).issubset(claim.tags)):
+            return n
+    return None
+
+
+def _lease_oldest(connection: sqlite3.Connection, claims: Sequence[Claim], epochs: Epochs) -> Leases:
+    """Lease the oldest queued work; consecutive claims for the same pools and tags are served together."""
+    connection.execute(_SQL["ripen_work"], (claims[0].now,))
+    leases = []
+    for (pools, tags), group in groupby(claims, attrgetter("pools", "tags")):
+        alike = list(group)
+        found = _find_oldest(connection, pools, tags, sum([max(claim.most, 0) for claim in alike]))
+        last_block = connection.execute(_SQL["last_epoch"]).fetchone()
+        epoch = epochs.take(connection, len(found), last_block) if found else 0
+        rows, following = [], iter(found)
+        for claim in alike:
+            taken = []
+            for _, _, number, attempts, encoded in islice(following, max(claim.most, 0)):
+                epoch += 1
+                rows.append((epoch, claim.worker, claim.until, number))
+                taken.append(Lease(_decode_work(encoded), epoch, attempts + 1, claim.until, claim.worker))
+            leases.append(tuple(taken))
+        connection.executemany(_SQL["lease_work"], rows)
+    return tuple(leases)
+
+
+def _find_oldest(connection: sqlite3.Connection, pools: Sequence[str], tags: Sequence[str], most: int) -> list[Any]:
+    """Return the rows of queued work for a worker with these tags, in order."""
+    orders = [
+        connection.execute(_SQL["find_work"], (pool, requires, most)).fetchall()
+        for pool in dict.fromkeys(pools)
+        for requires in _covered(connection, pool, tags)
+    ]
+    return list(islice(merge(*orders, key=lambda row: (-row[0], row[1])), most))
+
+
+def _covered(connection: sqlite3.Connection, pool: str, tags: Sequence[str]) -> Iterator[str]:
+    """Yield each combination of required tags in a pool that the tags cover; one index seek for each combination."""
+    yield ""
+    found = "" if tags else None
+    while found is not None:
+        found = connection.execute(_SQL["next_requires"], (pool, found)).fetchone()[0]
+        if found is not None and set(_decode(found)).issubset(tags):
+            yield found

@@ -1,0 +1,66 @@
+"""Rows of the SQLite store: encoding of events, executions, work and messages, and the audit trail.
+
+Tested in tests/conformance.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import astuple
+
+from noetl.model.events import Event
+from noetl.model.messages import AnyMessage
+from noetl.model.work import WorkItem
+from noetl.ports import AuditEntry
+from noetl.stores.common.batch import about
+from noetl.stores.common.queries import queries
+
+_SQL = queries("sqlite")
+_encode = msgspec.json.encode
+_decode = msgspec.json.decode
+
+
+def text(value: Any) -> str:
+    """Encode a value as JSON."""
+    return _encode(value).decode()
+
+
+def log_row(events: Sequence[Event]) -> tuple[Any, ...]:
+    """Return the row of events that were committed together."""
+    last = events[-1]
+    return (last.execution_id, last.seq, len(events), events[0].event_id, text(list(map(astuple, events))))
+
+
+def execution_row(execution_id: str, projection: Mapping[str, Any]) -> tuple[Any, ...]:
+    path, parent, tags, started_at = about(projection)
+    status = str(projection.get("status", "pending"))
+    return (status, text(projection), execution_id, path, parent, text(tags) if tags else "[]", started_at)
+
+
+def projection_of(row: Sequence[Any]) -> dict[str, Any]:
+    """Return an execution as the port does, from (execution_id, last_seq, projection)."""
+    return {**_decode(row[2]), "execution_id": row[0], "last_seq": row[1] or 0}
+
+
+def work_row(item: WorkItem, born: int, encoded: str) -> tuple[Any, ...]:
+    """Return the row of a work item, without its lease; `encoded` is the item as JSON."""
+    chunk = None if item.chunk is None else item.chunk.chunk_id
+    requires = text(sorted(set(item.requires))) if item.requires else ""
+    order = (item.pool, requires, item.priority, item.available_at, born)
+    return (item.work_id, item.execution_id, item.run_id, chunk, *order, encoded)
+
+
+def message_row(execution_id: str, message: AnyMessage) -> tuple[str, str, str]:
+    return (message.message_id, execution_id, text(message))
+
+
+def write_audit(connection: sqlite3.Connection, entries: Iterable[AuditEntry | None]) -> None:
+    """Append entries to the audit trail in the open transaction, skipping None."""
+    for entry in entries:
+        if entry is not None:
+            row = (entry.at, entry.actor, entry.action, entry.entity, text(entry.detail))
+            connection.execute(_SQL["put_audit"], row)

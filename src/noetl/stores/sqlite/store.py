@@ -1,0 +1,264 @@
+"""Embedded store: events, work, timers, messages, snapshots and playbooks in one SQLite file.
+
+Several processes may use one file: every batch is one transaction that takes the write lock at its start and is judged
+inside it. The statements are in sql/sqlite. Tested in tests/conformance and tests/unit/stores.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from noetl.model.events import Event
+from noetl.model.messages import AnyMessage
+from noetl.model.work import Lease, WorkItem
+from noetl.ports import Act, Claim, Commit, Position, Receipt, Selection
+from noetl.stores.common.batch import lost
+from noetl.stores.common.queries import queries
+from noetl.stores.sqlite.catalog import SqliteCatalog
+from noetl.stores.sqlite.commit import commit_batch
+from noetl.stores.sqlite.database import Database
+from noetl.stores.sqlite.dead_letters import SqliteLetters
+from noetl.stores.sqlite.queue import Epochs, is_due, serve
+from noetl.stores.sqlite.rows import message_row, projection_of, write_audit
+
+_SQL = queries("sqlite")
+_decode = msgspec.json.decode
+_message = msgspec.json.Decoder(AnyMessage)
+_work = msgspec.json.Decoder(WorkItem)
+_ALWAYS = 2**62
+_TYPE = Event.__struct_fields__.index("event_type")
+_LogRow = tuple[int, int, str]  # number of its last event, number of events, the events
+_PAGE = 500  # events; reading more takes longer than handing the job to the thread
+_CONDITIONS = {
+    "path": "path = ?",
+    "parent": "parent_id = ?",
+    "tag": "EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?)",
+    "since": "started_at >= ?",
+    "until": "started_at < ?",
+    "before": "number < (SELECT number FROM execution WHERE execution_id = ?)",
+}
+_TEXTS = (
+    "instr(lower(execution_id), ?)",
+    "instr(lower(path), ?)",
+    "instr(lower(json_extract(projection, '$.error.message')), ?)",
+    "EXISTS (SELECT 1 FROM json_each(tags) WHERE instr(lower(value), ?))",
+)
+_REMOVALS = (
+    "keep_last_place",
+    "remove_events",
+    "remove_execution",
+    "remove_work_of",
+    "remove_timers_of",
+    "remove_messages_of",
+    "remove_snapshot",
+    "remove_keys_of",
+    "remove_letters_of",
+)
+
+
+class SqliteStore(SqliteCatalog, SqliteLetters):
+    """Event log, work queue, catalog and dead letters in one file."""
+
+    def __init__(self, path: Path | str, database: Database | None = None) -> None:
+        super().__init__(database or Database(path))
+        self._epochs = Epochs()
+        self._writer_id: str | None = None  # read on first use
+
+    def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt | Awaitable[Receipt]:
+        if not commits:  # looking takes no write lock
+            ran, due = self.database.try_read(lambda connection: is_due(connection, claims))
+            if ran and not due:
+                return Receipt((), ((),) * len(claims))
+        return self.database.write_rows(
+            lambda connection: commit_batch(connection, commits, claims, self._epochs),
+            sum([len(commit.events) for commit in commits]),
+        )
+
+    async def read(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[Event]:
+        found: list[Event] = []
+        for last, size, encoded in await self._log_rows("read_events", execution_id, after, limit):
+            events = [Event(*fields) for fields in _decode(encoded)]
+            found += events if last - size >= after else events[after - last :]
+        return found if limit is None else found[:limit]
+
+    async def save_snapshot(self, execution_id: str, seq: int, version: int, state: bytes) -> None:
+        await self._write("put_snapshot", [(execution_id, seq, version, state)])
+
+    async def snapshot(self, execution_id: str, version: int) -> tuple[int, bytes] | None:
+        rows = await self._rows("find_snapshot", execution_id, version)
+        return (rows[0][0], rows[0][1]) if rows else None
+
+    async def execution(self, execution_id: str) -> Mapping[str, Any] | None:
+        rows = await self._rows("find_execution", execution_id)
+        return projection_of(rows[0]) if rows else None
+
+    async def executions(self, selection: Selection) -> list[Mapping[str, Any]]:
+        conditions, values = _conditions(selection)
+        text = _SQL["list_executions"].replace("number > 0", " AND ".join(("number > 0", *conditions)))
+        rows = await self.database.run(lambda connection: connection.execute(text, values).fetchall())
+        return [projection_of(row) for row in rows]
+
+    async def remove(self, execution_id: str, act: Act = None) -> bool:
+        def job(connection: sqlite3.Connection) -> bool:
+            if connection.execute(_SQL["has_ended"], (execution_id,)).fetchone() is None:
+                return False
+            for name in _REMOVALS:
+                connection.execute(_SQL[name], (execution_id,))
+            connection.execute(_SQL["remove_places"])
+            write_audit(connection, [act])
+            return True
+
+        return await self.database.write(job)
+
+    async def writers(self) -> Mapping[str, int]:
+        last = (await self._rows("last_written"))[0][0]
+        return {await self._writer(): int(last)} if last else {}
+
+    async def feed(self, after: Mapping[str, int], most: int, wanted: Collection[str] | None = None) -> list[Position]:
+        writer = await self._writer()
+        begin = after.get(writer, 0)
+        rows = await self._log_rows("read_feed", "", begin, most)
+        if wanted is None:
+            return [Position(writer, seq, Event(*fields)) for seq, fields in _events_after(rows, begin)][:most]
+        end = next((last for last, size, _ in reversed(rows) if size), 0)
+        return [
+            Position(writer, seq, Event(*fields))
+            for seq, fields in _events_after(_rows_with(rows, wanted, end), begin)
+            if fields[_TYPE] in wanted or seq == end
+        ]
+
+    async def _log_rows(self, name: str, execution_id: str, after: int, most: int | None) -> list[_LogRow]:
+        """Return the rows of the log that hold the next `most` events after a number."""
+
+        def job(connection: sqlite3.Connection) -> list[Any]:
+            rows, enough = [], _ALWAYS if most is None else after + most
+            for row in connection.execute(_SQL[name], (execution_id, after)):
+                rows.append(row)
+                if row[0] >= enough and row[1]:  # numbers of removed events count too: such a page has fewer events
+                    break
+            return rows
+
+        is_brief = most is not None and most <= _PAGE
+        found = await (self.database.read(job) if is_brief else self.database.run(job))
+        if found and found[-1][0] - after >= _PAGE:
+            await asyncio.sleep(0)  # a reader of a long log lets other tasks run between pages
+        return found
+
+    async def _writer(self) -> str:
+        """Return the id of the file: its lock lets one process commit at a time, so the file is one writer."""
+        if self._writer_id is None:
+            rows = await self._rows("find_writer")
+            if not rows:
+                await self._write("put_writer", [()])
+                rows = await self._rows("find_writer")
+            self._writer_id = str(rows[0][0])
+        return self._writer_id
+
+    async def version(self) -> int:
+        return await self.database.read(lambda connection: int(connection.execute("PRAGMA data_version").fetchone()[0]))
+
+    def check(self) -> None:
+        """Verify that the file is still in place. Raises StoreUnavailable."""
+        self.database.check()
+
+    async def close(self) -> None:
+        await self.database.close()
+
+    async def claim(
+        self, worker: str, pools: Sequence[str], most: int, now: int, until: int, tags: Sequence[str] = ()
+    ) -> list[Lease]:
+        claim = Claim(worker, tuple(pools), most, now, until, tuple(tags))
+        [found] = await self.database.write(lambda connection: serve(connection, [claim], self._epochs))
+        return list(found)
+
+    async def extend(self, worker: str, held: Sequence[tuple[str, int]], until: int) -> list[str]:
+        def job(connection: sqlite3.Connection) -> list[str]:
+            extend = _SQL["extend_lease"]
+            rows = [(until, work_id, epoch, worker) for work_id, epoch in held]
+            return [row[1] for row in rows if not connection.execute(extend, row).rowcount]
+
+        return await self.database.write(job) if held else []
+
+    async def expired(self, now: int, max_attempts: int) -> list[tuple[Lease, bool]]:
+        def job(connection: sqlite3.Connection) -> list[tuple[Lease, bool]]:
+            found = []
+            rows = connection.execute(_SQL["expired_leases"], (now,)).fetchall()
+            for number, _, epoch, attempt, worker, until, work in sorted(rows, key=lambda row: (row[5], row[1])):
+                lease, exhausted = Lease(_work.decode(work), epoch, attempt, until, worker), attempt >= max_attempts
+                connection.execute(_SQL["take_lease_back"], ("dead" if exhausted else "queued", number))
+                connection.execute(_SQL["put_message"], message_row(lease.work.execution_id, lost(lease, exhausted)))
+                found.append((lease, exhausted))
+            return found
+
+        if not await self._rows("expired_leases", now):
+            return []
+        return await self.database.write(job)
+
+    async def expire(self, execution_id: str, now: int) -> int:
+        values = (now, execution_id)
+        return await self.database.write(lambda connection: connection.execute(_SQL["expire_leases"], values).rowcount)
+
+    async def abandon(self, worker: str, held: Sequence[tuple[str, int]], now: int, until: int) -> int:
+        def job(connection: sqlite3.Connection) -> int:
+            abandon = _SQL["abandon_lease"]
+            return sum(connection.execute(abandon, (now, *lease, worker, until)).rowcount for lease in held)
+
+        return await self.database.write(job) if held else 0
+
+    async def disown(self, worker: str, held: Sequence[tuple[str, int]], now: int) -> int:
+        def job(connection: sqlite3.Connection) -> int:
+            leased = connection.execute(_SQL["leases_of_worker"], (worker,)).fetchall()
+            rest = [(*lease, worker, _ALWAYS) for lease in leased if lease not in held]
+            return sum(connection.execute(_SQL["abandon_lease"], (now, *lease)).rowcount for lease in rest)
+
+        return await self.database.write(job)
+
+    async def leased(self, worker: str, until: int) -> list[tuple[str, int]]:
+        return [(row[0], row[1]) for row in await self._rows("leases_until", worker, until)]
+
+    async def release(self, held: Sequence[tuple[str, int]], now: int) -> None:
+        await self._write("release_lease", [(now, work_id, epoch) for work_id, epoch in held])
+
+    async def due(self, now: int, most: int) -> list[tuple[str, str, int]]:
+        return [(row[0], row[1], row[2]) for row in await self._rows("due_timers", now, most)]
+
+    async def next_time(self, now: int) -> int | None:
+        times = [row[0] for row in await self._rows("next_times", now) if row[0] is not None]
+        return min(times, default=None)
+
+    async def inbox(self, most: int) -> list[tuple[str, AnyMessage]]:
+        return [(row[0], _message.decode(row[1])) for row in await self._rows("read_messages", most)]
+
+
+def _rows_with(rows: Sequence[_LogRow], types: Collection[str], end: int) -> list[_LogRow]:
+    """Return the rows that may hold some types of events, and the row at the end; the others need no decoding."""
+    names = [f'"{name}"' for name in types]
+    return [row for row in rows if row[0] == end or any(name in row[2] for name in names)]
+
+
+def _events_after(rows: Sequence[_LogRow], after: int) -> Iterator[tuple[int, list[Any]]]:
+    """Yield the events after a number, each as its number and its fields."""
+    for last, size, encoded in rows:
+        for seq, fields in enumerate(_decode(encoded), last - size + 1):
+            if seq > after:
+                yield seq, fields
+
+
+def _conditions(selection: Selection) -> tuple[list[str], list[Any]]:
+    """Return the conditions of a selection and their values, followed by the limit."""
+    asked = [(_CONDITIONS[name], getattr(selection, name)) for name in _CONDITIONS]
+    conditions = [condition for condition, value in asked if value is not None]
+    values = [value for _, value in asked if value is not None]
+    if selection.status:
+        conditions.append(f"status IN ({', '.join('?' * len(selection.status))})")
+        values += selection.status
+    if selection.text is not None:
+        conditions.append(f"({' OR '.join(_TEXTS)})")
+        values += [selection.text.lower()] * len(_TEXTS)
+    return conditions, [*values, selection.limit]

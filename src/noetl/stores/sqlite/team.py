@@ -1,0 +1,144 @@
+"""Workers, tokens, credentials, idempotency keys and audit trail in a SQLite file.
+
+Credentials arrive encrypted. Tested in tests/conformance/test_team.py.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from noetl.model.errors import Conflict
+from noetl.ports import Act, AuditEntry, Token, WorkerInfo
+from noetl.stores.common.queries import queries
+from noetl.stores.sqlite.database import Database
+from noetl.stores.sqlite.rows import text, write_audit
+
+_SQL = queries("sqlite")
+_decode = msgspec.json.decode
+_CREDENTIAL = ("name", "kind", "about", "version", "created_at", "updated_at")
+
+
+class SqliteTeam:
+    """Server tables in the file of a store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def enlist(self, worker: WorkerInfo, act: Act = None) -> None:
+        values = list(msgspec.structs.astuple(worker))
+        values[2] = text(worker.tags)
+        await self._write("put_worker", *values, act=act)
+
+    async def seen(self, worker_id: str, now: int, active: int) -> str | None:
+        def job(connection: sqlite3.Connection) -> Any:
+            return connection.execute(_SQL["note_worker"], (now, active, worker_id)).fetchone()
+
+        row = await self._database.write(job)
+        return None if row is None else str(row[0])
+
+    async def set_status(self, worker_id: str, status: str, act: Act = None) -> bool:
+        return await self._write("set_worker_status", status, worker_id, act=act) > 0
+
+    async def leave(self, worker_id: str, registered_at: int) -> bool:
+        return await self._write("leave_worker", worker_id, registered_at) > 0
+
+    async def strike_off(self, before: int) -> int:
+        return await self._write("remove_silent_workers", before)
+
+    async def discharge(self, worker_id: str, act: Act = None) -> None:
+        await self._write("remove_worker", worker_id, act=act)
+
+    async def workers(self) -> list[WorkerInfo]:
+        rows = await self._rows("list_workers")
+        return [WorkerInfo(row[0], row[1], tuple(_decode(row[2])), *row[3:]) for row in rows]
+
+    async def depths(self) -> list[Mapping[str, Any]]:
+        names = ("pool", "requires", "queued", "leased", "dead", "oldest")
+        found = [dict(zip(names, row, strict=True)) for row in await self._rows("queue_depths")]
+        return [{**row, "requires": tuple(_decode(row["requires"] or "[]"))} for row in found]
+
+    async def add_token(self, token: Token, act: Act = None) -> None:
+        try:
+            await self._write("put_token", *msgspec.structs.astuple(token), act=act)
+        except sqlite3.IntegrityError:
+            raise Conflict(f"the token {token.token_id}, or one with the same secret, exists already") from None
+
+    async def token(self, digest: str) -> Token | None:
+        rows = await self._rows("find_token", digest)
+        return Token(*rows[0]) if rows else None
+
+    async def tokens(self) -> list[Token]:
+        return [Token(*row) for row in await self._rows("list_tokens")]
+
+    async def revoke(self, token_id: str, now: int, act: Act = None) -> bool:
+        return await self._write("revoke_token", now, token_id, act=act) > 0
+
+    async def used(self, token_id: str, now: int) -> None:
+        await self._write("note_token", now, token_id)
+
+    async def put_credential(
+        self, name: str, kind: str, sealed: bytes, about: Mapping[str, Any], now: int, act: Act = None
+    ) -> int:
+        def job(connection: sqlite3.Connection) -> int:
+            values = (name, kind, sealed, text(about), now)
+            write_audit(connection, [act])
+            return int(connection.execute(_SQL["put_credential"], values).fetchone()[0])
+
+        return await self._database.write(job)
+
+    async def sealed_credential(self, name: str) -> Mapping[str, Any] | None:
+        rows = await self._rows("find_credential", name)
+        if not rows:
+            return None
+        name, kind, sealed, *rest = rows[0]
+        return {**_credential((name, kind, *rest)), "sealed": bytes(sealed)}
+
+    async def credentials(self) -> list[Mapping[str, Any]]:
+        return [_credential(row) for row in await self._rows("list_credentials")]
+
+    async def delete_credential(self, name: str, act: Act = None) -> bool:
+        return await self._write("remove_credential", name, act=act) > 0
+
+    async def keep_key(self, key: str, execution_id: str, now: int, since: int) -> str:
+        return (await self.keep_keys({key: execution_id}, now, since))[0]
+
+    async def keep_keys(self, kept: Mapping[str, str], now: int, since: int) -> list[str]:
+        def job(connection: sqlite3.Connection) -> list[str]:
+            connection.execute(_SQL["forget_keys"], (since,))
+            keep = _SQL["keep_key"]
+            return [str(connection.execute(keep, (*one, now, since)).fetchone()[0]) for one in kept.items()]
+
+        return await self._database.write(job)
+
+    async def audit(self, entries: Sequence[AuditEntry]) -> None:
+        if entries:
+            await self._database.write(lambda connection: write_audit(connection, entries))
+
+    async def audited(
+        self, *, actor: str | None = None, entity: str | None = None, before: int | None = None, limit: int = 100
+    ) -> list[AuditEntry]:
+        rows = await self._rows("list_audit", actor, entity, before, limit)
+        return [
+            AuditEntry(at, who, what, entity, _decode(detail), number) for at, who, what, entity, detail, number in rows
+        ]
+
+    async def _rows(self, name: str, *values: Any) -> list[Any]:
+        run = self._database.read if name.startswith("find_") else self._database.run
+        return await run(lambda connection: connection.execute(_SQL[name], values).fetchall())
+
+    async def _write(self, name: str, *values: Any, act: Act = None) -> int:
+        def job(connection: sqlite3.Connection) -> int:
+            changed = connection.execute(_SQL[name], values).rowcount
+            write_audit(connection, [act] if changed else [])
+            return changed
+
+        return await self._database.write(job)
+
+
+def _credential(row: Sequence[Any]) -> dict[str, Any]:
+    found = dict(zip(_CREDENTIAL, row, strict=True))
+    return {**found, "about": _decode(found["about"])}

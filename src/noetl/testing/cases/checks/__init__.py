@@ -1,0 +1,1 @@
+"""Expectations, coverage and saga guarantees."""

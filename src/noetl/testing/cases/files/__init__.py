@@ -1,0 +1,1 @@
+"""Test files: fields, reading, checks."""

@@ -1,0 +1,1 @@
+"""Plays one case: mocks, virtual time, crashing store."""

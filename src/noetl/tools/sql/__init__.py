@@ -1,0 +1,1 @@
+"""What kinds that speak SQL or move rows share."""

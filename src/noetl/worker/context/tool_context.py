@@ -1,0 +1,289 @@
+"""What a tool may touch while it runs one attempt of a task, and what the worker owns that all tasks share.
+
+Tools see it as the port `ToolContext`. Tested in tests/unit/worker/steps/test_run_step.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from noetl.dsl.grammar.kinds import Kinds
+from noetl.dsl.tree.playbook import Keychain
+from noetl.engine.plan.extract import Wanted
+from noetl.engine.tasks.actions import RunTask
+from noetl.engine.tasks.run_info import RunInfo
+from noetl.model.messages import Record
+from noetl.model.outcome import Outcome
+from noetl.ports import Blobs, Children, Clock, Confirm, ControlPlane, Tools
+from noetl.ports.outbox import OutboxIn
+from noetl.worker.secrets.keychain import KeyRing
+from noetl.worker.secrets.oauth2 import Tokens
+from noetl.worker.secrets.redact import Secrets
+
+MOST_LINES: Final = 1_000  # of one attempt; the rest is counted
+MOST_TEXT: Final = 4_000  # of one line
+SMALL: Final = (bool, int, type(None))  # results that are never put away
+
+
+class Results(Protocol):
+    """Where results go that are too large to travel."""
+
+    async def keep(
+        self, task: RunTask, outcome: Outcome, where: Mapping[str, Any]
+    ) -> tuple[Outcome, Mapping[str, Any] | None]:
+        """Put a large result away; returns the outcome, and the reference where there is one.
+
+        `where`: execution_id, step, number, index, delivery; `wanted`, called, gives what the server reads of it;
+        `secrets` masks what is put away.
+        """
+
+    async def name(self, made: Mapping[str, Any]) -> None:
+        """Make a manifest readable by its address alone."""
+
+    async def load(self, reference: Mapping[str, Any]) -> Any:
+        """Return the value of a reference; raises BadReference."""
+
+    async def items(self, source: Mapping[str, Any], start: int, count: int) -> list[Any]:
+        """Return a range of a list that was stored; raises BadReference."""
+
+    async def adopt(self, value: Any, read: Wanted) -> tuple[Any, Mapping[str, Any] | None]:
+        """Return the value of a child's result, and the reference under which its parent has it, if it may stay away."""
+
+    async def seen(self, value: Any, read: Wanted) -> Any:
+        """Return a step's result as templates see it, with the stored parts loaded that they read."""
+
+
+class Shared:
+    """Connections and pools by key, opened on first use and closed with the worker; a failed opening is tried again."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Any] = {}
+        self._lock = asyncio.Lock()
+
+    async def get(self, key: str, open: Callable[[], Awaitable[Any]]) -> Any:
+        """Return what is open under a key, or open it."""
+        async with self._lock:
+            if key not in self._open:
+                self._open[key] = await open()
+            return self._open[key]
+
+    async def close(self) -> None:
+        """Close everything; what fails to close does not keep the rest open."""
+        opened = list(self._open.values())
+        self._open.clear()
+        await asyncio.gather(*(one.close() for one in opened), return_exceptions=True)
+
+
+async def no_credentials(name: str) -> Mapping[str, Any]:
+    raise KeyError(name)
+
+
+@dataclass(frozen=True)
+class WorkerResources:
+    """What every run of a worker shares."""
+
+    control: ControlPlane
+    tools: Tools
+    kinds: Kinds
+    clock: Clock
+    children: Children
+    blobs: Blobs
+    http: Callable[..., Any]  # gives a client by its `verify`, made when it is first asked for
+    credentials: Callable[[str], Awaitable[Mapping[str, Any]]] = no_credentials
+    results: Results | None = None
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    folder: str = "."
+    outbox: Callable[[], OutboxIn] | None = None  # opens it
+    shared: Shared = field(default_factory=Shared)
+    secrets: Secrets = field(default_factory=Secrets)
+
+    tokens: Tokens = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tokens", Tokens(self.http, self.clock))
+
+    def keys(self, declared: Iterable[Keychain] = (), names: Mapping[str, Any] | None = None) -> KeyRing:
+        """Return the credentials that a piece of work may use."""
+        return KeyRing(declared, names or {}, self.clock.now(), self.credentials, self.tokens, self.secrets)
+
+
+class Log:
+    """The lines of one attempt, given out as records."""
+
+    def __init__(self, clock: Clock, task: RunTask, index: int | None, secrets: Secrets) -> None:
+        self._clock = clock
+        self._secrets = secrets
+        self._task = task
+        self._index = index
+        self._lines: list[list[Any]] = []
+        self._count = 0
+        self._dropped = 0
+
+    def add(self, text: str, level: str) -> None:
+        self._count += 1
+        if self._count > MOST_LINES:
+            self._dropped += 1
+            return
+        text = self._secrets.text(text)
+        cut = text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + "…"
+        self._lines.append([self._clock.now(), level, cut])
+
+    @property
+    def is_written(self) -> bool:
+        """Whether there are lines that were not collected yet."""
+        return bool(self._lines) or self._dropped > 0
+
+    def records(self) -> list[Record]:
+        """Return what was logged since the last call."""
+        if not self.is_written:
+            return []
+        payload: dict[str, Any] = {"lines": self._lines}
+        payload |= {"dropped": self._dropped} if self._dropped else {}
+        self._lines, self._dropped = [], 0
+        task = self._task
+        at = self._clock.now()
+        return [Record("task.logged", at, task.label, task.idempotency_key, self._index, task.attempt, payload=payload)]
+
+
+class Run(Protocol):
+    """The piece of work that an attempt belongs to."""
+
+    @property
+    def shared(self) -> WorkerResources: ...
+
+    @property
+    def info(self) -> RunInfo: ...
+
+    @property
+    def keys(self) -> KeyRing: ...
+
+    @property
+    def sources(self) -> dict[object, Callable[[], Iterable[Record]]]:
+        """The logs of what runs now."""
+
+
+@dataclass(frozen=True)
+class Alone:
+    """A run outside of any lease: the caller collects what it logs."""
+
+    shared: WorkerResources
+    info: RunInfo
+    sources: dict[object, Callable[[], Iterable[Record]]] = field(default_factory=dict)
+
+    @property
+    def keys(self) -> KeyRing:
+        return self.shared.keys()
+
+
+class TaskContext:
+    """The port `ToolContext` for one attempt: what few tools look at is looked up when they do."""
+
+    __slots__ = ("_index", "_run", "_task", "auth", "confirm", "deadline", "lines")
+
+    def __init__(
+        self,
+        run: Run,
+        task: RunTask,
+        index: int | None = None,
+        deadline: int | None = None,
+        confirm: Confirm | None = None,
+    ) -> None:
+        self._run = run
+        self._task = task
+        self._index = index
+        self.auth = task.auth
+        self.deadline = deadline
+        self.confirm = confirm
+        self.lines: Log | None = None  # from the first line on
+
+    async def authorize(self, auth: Mapping[str, Any]) -> None:
+        """Resolve `auth`."""
+        self.know(await self._run.keys.auth(auth))
+
+    def know(self, auth: Any) -> None:
+        """Take what `auth` came to; the secrets in it are masked from now on."""
+        self.auth = auth
+        if isinstance(auth, Mapping):
+            self._run.shared.secrets.learn(f"{self._task.label}.auth", auth)
+
+    @property
+    def execution_id(self) -> str:
+        return self._run.info.execution_id
+
+    @property
+    def step(self) -> str:
+        return self._run.info.step
+
+    @property
+    def task(self) -> str:
+        return self._task.label
+
+    @property
+    def attempt(self) -> int:
+        return self._task.attempt
+
+    @property
+    def idempotency_key(self) -> str:
+        return self._task.idempotency_key
+
+    @property
+    def input(self) -> Mapping[str, Any]:
+        return self._task.input
+
+    @property
+    def own(self) -> Mapping[str, Any]:
+        return self._task.own
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        return self._task.spec
+
+    @property
+    def names(self) -> Mapping[str, Any]:
+        return self._task.context
+
+    @property
+    def folder(self) -> str:
+        return self._run.shared.folder
+
+    @property
+    def children(self) -> Children:
+        return self._run.shared.children
+
+    @property
+    def blobs(self) -> Blobs:
+        return self._run.shared.blobs
+
+    @property
+    def outbox(self) -> OutboxIn | None:
+        found = self._run.shared.outbox
+        return None if found is None else found()
+
+    @property
+    def http(self) -> Any:
+        return self._run.shared.http()
+
+    def web(self, verify: bool | str) -> Any:
+        return self._run.shared.http() if verify is True else self._run.shared.http(verify)
+
+    def now(self) -> int:
+        return self._run.shared.clock.now()
+
+    def log(self, text: str, level: str = "info") -> None:
+        if self.lines is None:
+            shared = self._run.shared
+            self.lines = Log(shared.clock, self._task, self._index, shared.secrets)
+            self._run.sources[self] = self.lines.records
+        self.lines.add(text, level)
+
+    async def credential(self, name: str) -> Mapping[str, Any]:
+        return await self._run.keys.get(name)
+
+    async def renewed(self, name: str) -> Mapping[str, Any] | None:
+        return await self._run.keys.renew(name)
+
+    async def shared(self, key: str, open: Callable[[], Awaitable[Any]]) -> Any:
+        return await self._run.shared.shared.get(key, open)

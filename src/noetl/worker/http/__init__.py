@@ -1,0 +1,1 @@
+"""HTTP clients of a worker, and the hosts they may reach."""

@@ -1,0 +1,62 @@
+"""The HTTP clients of a worker: one for all tasks, and one for each way to check certificates that a task asks for.
+
+Nothing of one request stays for the next: no cookies, and no API key that follows a redirect to another host. Tested in
+tests/tools/test_http.py and tests/unit/worker/http/test_egress.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # most runs ask for nothing over HTTP
+    from noetl.worker.http.egress import Egress
+
+KEY_HEADER = "noetl_key_header"  # among a request's extensions: the header that holds a credential, and its host
+_KEPT = 20  # idle connections
+
+
+class HttpClient:
+    """The clients, each made when a task first asks for it."""
+
+    def __init__(self, egress: Egress | None = None) -> None:
+        self._egress = egress
+        self._clients: dict[Any, Any] = {}
+
+    def get(self, verify: bool | str = True) -> Any:
+        if verify not in self._clients:
+            self._clients[verify] = self._made(verify)
+        return self._clients[verify]
+
+    def _made(self, verify: bool | str) -> Any:
+        from http.cookiejar import DefaultCookiePolicy
+
+        import httpx
+
+        checked: Any = verify
+        if isinstance(verify, str):
+            import ssl
+
+            checked = ssl.create_default_context(cafile=verify)
+        transport = None
+        if self._egress is not None and not self._egress.is_open:
+            from noetl.worker.http.egress import guarded
+
+            transport = guarded(self._egress, checked)
+        # As many at once as the worker has work: who waited for one of a few connections would time out for nothing.
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=_KEPT)
+        hooks = {"request": [_without_key]}
+        client = httpx.AsyncClient(verify=checked, transport=transport, event_hooks=hooks, limits=limits)
+        client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+        return client
+
+    async def close(self) -> None:
+        clients, self._clients = list(self._clients.values()), {}
+        for client in clients:
+            await client.aclose()
+
+
+async def _without_key(request: Any) -> None:
+    """Take a credential's header off a request that a redirect sent to another host."""
+    header, host = request.extensions.get(KEY_HEADER, ("", ""))
+    if header and request.url.netloc != host and header in request.headers:
+        del request.headers[header]

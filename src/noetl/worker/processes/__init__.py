@@ -1,0 +1,1 @@
+"""Child processes for `python` and `shell` tasks, and their sandbox."""

@@ -1,0 +1,303 @@
+"""Child processes for tasks: warm ones for Python code, and programs with a process group of their own.
+
+A warm child serves the tasks of one execution, one at a time, and is replaced by a fresh one for the next execution. A
+child that is cancelled, crashes or runs too long is killed with everything it started; the worker never is. Tested in
+tests/unit/worker/processes/test_children.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from noetl.model.errors import InvalidInput
+from noetl.model.outcome import Outcome, failed, ok
+from noetl.ports import Ended, Job
+from noetl.worker.processes.fork_client import Child, Nursery, Output, public_environment, told
+from noetl.worker.processes.fork_server import LEFT
+from noetl.worker.processes.sandbox import problem
+
+_KEPT_LINE: Final = 16_384  # of one line, in bytes
+_NO_MEMORY: Final = "; it may have run out of memory"
+
+
+class Lines:
+    """Cuts what a child writes into lines."""
+
+    def __init__(self) -> None:
+        self.log: Callable[[str], None] = lambda _: None
+        self._rest = b""
+
+    def take(self, data: bytes) -> None:
+        *lines, rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._tell(line)
+        while len(rest) > _KEPT_LINE:
+            self._tell(rest[:_KEPT_LINE])
+            rest = rest[_KEPT_LINE:]
+        self._rest = rest
+
+    def flush(self) -> None:
+        """Emit the last line, though no line break ended it."""
+        if self._rest:
+            self._tell(self._rest)
+            self._rest = b""
+
+    def _tell(self, line: bytes) -> None:
+        self.log(line.removesuffix(b"\r").decode("utf-8", "replace"))
+
+
+class Warm:
+    """A child that runs Python code, with the lines it prints."""
+
+    def __init__(self, child: Child, output: Output, lines: Lines) -> None:
+        self.child = child
+        self.output = output
+        self.lines = lines
+        self.is_used_up = False  # it must not serve another task
+
+    async def run(self, job: Job, log: Callable[[str], None]) -> Outcome:
+        self.lines.log = log
+        try:
+            await self.child.send(msgspec.to_builtins(job))
+        except OSError:
+            frame = None
+        else:
+            frame = await self.child.receive()
+        gone = _gone(await self.child.end()) if frame is None else None
+        self.output.drain()
+        self.lines.flush()
+        if gone is not None or frame is None:
+            return gone or _garbled()
+        self.is_used_up = frame.startswith(LEFT)
+        try:
+            return _outcome(await told(frame))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            self.is_used_up = True
+            return _garbled()
+
+
+def _outcome(answer: Mapping[str, Any]) -> Outcome:
+    error = answer.get("error")
+    if error is None:
+        return ok(answer["result"])
+    more = {name: error[name] for name in ("code", "retryable", "retry_after", "details", "sent") if name in error}
+    outcome = failed(error["kind"], error["message"], class_=error.get("class", ""), **more)
+    if "traceback" not in error:
+        return outcome
+    py = {name: error[name] for name in ("exception_type", "traceback")}
+    return msgspec.structs.replace(outcome, helpers={"py": py})
+
+
+def _garbled() -> Outcome:
+    message = "the code wrote to a file that is not its own, so its result cannot be read"
+    return failed("python", message, code="PY_GARBLED")
+
+
+def _gone(status: int) -> Outcome:
+    why, code = reason(status)
+    text = f"the process that ran the code {why} before it gave a result"
+    return failed("python", text, code=f"PY_{code}", details={"returncode": status})
+
+
+def reason(status: int) -> tuple[str, str]:
+    """Describe how a process ended: for people, and as a code."""
+    if status >= 0:
+        return f"ended itself with exit code {status}", f"EXIT_{status}"
+    try:
+        name = signal.Signals(-status).name
+    except ValueError:
+        name = f"SIG{-status}"
+    return f"was killed by {name}" + (_NO_MEMORY if name == "SIGKILL" else ""), name
+
+
+class ChildPool:
+    """The child processes of one worker."""
+
+    def __init__(
+        self,
+        *,
+        memory: int = 4 << 30,
+        kept: int = 8,
+        most_output: int = 32 << 20,
+        sandbox: str = "none",
+        hidden: Sequence[str] = (),
+    ) -> None:
+        missing = problem(sandbox)
+        if missing is not None:
+            raise InvalidInput(
+                f"tasks are to run in the sandbox `{sandbox}`, and it cannot be made: {missing}. Choose another with "
+                "NOETL_SANDBOX, or run the worker where it can."
+            )
+        self._nursery = Nursery(memory, sandbox, hidden)
+        self._kept = kept
+        self._most_output = most_output
+        self._fresh: list[Warm] = []
+        self._idle: dict[str, list[Warm]] = {}  # by execution, the longest unused first
+        self._endings: set[asyncio.Task[None]] = set()
+
+    def warm_up(self, count: int = 1) -> None:
+        """Have children ready before the first task asks."""
+        while len(self._fresh) < count:
+            self._fresh.append(self._spawn())
+
+    async def python(self, execution_id: str, job: Job, log: Callable[[str], None]) -> Outcome:
+        """Run code in a warm child that serves no other execution; every line that it prints is logged."""
+        warm = self._acquire(execution_id)
+        try:
+            outcome = await warm.run(job, log)
+        except BaseException:
+            await asyncio.shield(self._later(self._kill(warm)))
+            raise
+        if warm.child.is_over:
+            self._discard(warm)
+        elif warm.is_used_up:
+            self._later(self._kill(warm))
+        else:
+            self._release(execution_id, warm)
+        return outcome
+
+    def _acquire(self, execution_id: str) -> Warm:
+        idle = self._idle.pop(execution_id, [])
+        while idle:
+            found = idle.pop()
+            if idle:
+                self._idle[execution_id] = idle
+            if not found.child.is_over:
+                return found
+            self._discard(found)
+        while self._fresh:
+            found = self._fresh.pop()
+            if not found.child.is_over:
+                asyncio.get_running_loop().call_soon(self.warm_up)
+                return found
+            self._discard(found)
+        asyncio.get_running_loop().call_soon(self.warm_up)
+        return self._spawn()
+
+    def _release(self, execution_id: str, warm: Warm) -> None:
+        warm.lines.log = lambda _: None
+        idle = self._idle.pop(execution_id, [])
+        self._idle[execution_id] = [*idle, warm]
+        while sum(map(len, self._idle.values())) > self._kept:
+            oldest = next(iter(self._idle))
+            unused = self._idle[oldest].pop(0)
+            if not self._idle[oldest]:
+                del self._idle[oldest]
+            self._later(self._kill(unused))
+
+    def _spawn(self) -> Warm:
+        lines = Lines()
+        output = Output(lines.take)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        try:
+            child = self._nursery.spawn(nothing, output.child_end, output.child_end)
+        finally:
+            os.close(nothing)
+            os.close(output.child_end)
+        return Warm(child, output, lines)
+
+    def _later(self, ending: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """End something in a task of its own: the waiting task may be cancelled again, the ending must not be."""
+        task = asyncio.get_running_loop().create_task(ending)
+        self._endings.add(task)
+        task.add_done_callback(self._endings.discard)
+        return task
+
+    async def _kill(self, warm: Warm) -> None:
+        warm.child.kill()
+        await warm.child.end()
+        warm.output.drain()
+        warm.lines.flush()
+        self._discard(warm)
+
+    def _discard(self, warm: Warm) -> None:
+        warm.child.close()
+        warm.output.close()
+
+    async def command(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str | None = None, stdin: bytes = b""
+    ) -> Ended:
+        """Run a program in a process group of its own. Raises OSError where it cannot be started."""
+        out, err = _Kept(self._most_output), _Kept(self._most_output)
+        outputs = [Output(out.take), Output(err.take)]
+        given, feed = os.pipe()
+        try:
+            child = self._nursery.spawn(given, *(output.child_end for output in outputs))
+        finally:
+            for fd in (given, *(output.child_end for output in outputs)):
+                os.close(fd)
+        feeding = asyncio.get_running_loop().create_task(_feed(feed, stdin))
+        feeding.add_done_callback(lambda _: os.close(feed))  # also where it is cancelled before it begins
+        try:
+            with contextlib.suppress(OSError):
+                await child.send({"argv": list(argv), "env": {**public_environment(), **env}, "cwd": cwd})
+            refused = await child.receive()
+            status = await child.end()
+            await asyncio.gather(*(output.end() for output in outputs))
+        finally:
+            feeding.cancel()
+            await asyncio.shield(self._later(_end(child, outputs)))
+        if refused is not None:
+            answer = await told(refused)
+            raise OSError(answer["errno"], answer["message"])
+        return Ended(status, bytes(out.data), bytes(err.data), out.cut or err.cut)
+
+    async def close(self) -> None:
+        """End every child, and wait for it."""
+        await self._nursery.close()
+        for warm in [*self._fresh, *(one for idle in self._idle.values() for one in idle)]:
+            self._discard(warm)
+        self._fresh.clear()
+        self._idle.clear()
+        if self._endings:
+            await asyncio.gather(*self._endings)
+
+
+async def _end(child: Child, outputs: Sequence[Output]) -> None:
+    child.kill()
+    await child.end()
+    child.close()
+    for output in outputs:
+        output.drain()
+        output.close()
+
+
+class _Kept:
+    """What a program wrote, up to a size; the rest is read and forgotten, so that the program goes on."""
+
+    def __init__(self, most: int) -> None:
+        self.data = bytearray()
+        self.cut = False
+        self._most = most
+
+    def take(self, data: bytes) -> None:
+        room = self._most - len(self.data)
+        self.data += data[:room]
+        self.cut = self.cut or len(data) > room
+
+
+async def _feed(fd: int, data: bytes) -> None:
+    """Write to a program's standard input; a program that reads none of it is no error."""
+    loop = asyncio.get_running_loop()
+    os.set_blocking(fd, False)
+    room = asyncio.Event()
+    try:
+        while data:
+            try:
+                data = data[os.write(fd, data) :]
+            except BlockingIOError:
+                room.clear()
+                loop.add_writer(fd, room.set)
+                await room.wait()
+                loop.remove_writer(fd)
+    except BrokenPipeError:
+        pass
+    finally:
+        loop.remove_writer(fd)

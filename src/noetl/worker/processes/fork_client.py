@@ -1,0 +1,231 @@
+"""The worker's end of the nursery: starts it, asks it for children, learns how they ended.
+
+One nursery serves a worker; when it dies, its children die with it and the next request starts another. What runs in a
+child is not this module's business. Tested in tests/unit/worker/processes/test_children.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from noetl.blobs import pieces
+from noetl.worker.processes.fork_server import LENGTH, MOST_FRAME, NOTICE, ORDER
+
+_SECRET = re.compile(r"NOETL_\w*(CREDENTIAL|KEY|TOKEN|SECRET|PASSWORD|PASSPHRASE|DSN|DATABASE|STORE)")
+_PASSWORD = re.compile(r"\w://[^/\s:@]*:[^/\s@]+@")  # in an address
+_CHUNK = 1 << 16
+
+
+def public_environment() -> dict[str, str]:
+    """Return the worker's environment without what is its own secret."""
+    return {name: value for name, value in os.environ.items() if not _is_own_secret(name, value)}
+
+
+def _is_own_secret(name: str, value: str) -> bool:
+    return name.startswith("NOETL_") and bool(_SECRET.match(name) or _PASSWORD.search(value))
+
+
+class Output:
+    """One end of a pipe that a child writes to; returns what arrives to `take`, without waiting for the end."""
+
+    def __init__(self, take: Callable[[bytes], None]) -> None:
+        self._take = take
+        self._read, self.child_end = os.pipe()
+        os.set_blocking(self._read, False)
+        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().add_reader(self._read, self.drain)
+
+    def drain(self) -> None:
+        """Take everything that is there now."""
+        while self._read >= 0:
+            try:
+                data = os.read(self._read, _CHUNK)
+            except BlockingIOError:
+                return
+            if not data:
+                self.close()
+                return
+            self._take(data)
+
+    def close(self) -> None:
+        if self._read >= 0:
+            asyncio.get_running_loop().remove_reader(self._read)
+            os.close(self._read)
+            self._read = -1
+            self._ended.set_result(None)
+
+    async def end(self) -> None:
+        """Wait until no process can write any more."""
+        await asyncio.shield(self._ended)
+
+
+class Child:
+    """A process below the nursery, with a channel of frames."""
+
+    def __init__(self, number: int, nursery: Nursery, channel: socket.socket) -> None:
+        self.number = number
+        self.status: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._nursery = nursery
+        self._channel = channel
+
+    async def send(self, frame: Mapping[str, Any]) -> None:
+        body = await pieces.encoded(frame)
+        await asyncio.get_running_loop().sock_sendall(self._channel, LENGTH.pack(len(body)) + body)
+
+    async def receive(self) -> bytes | None:
+        """Return the next frame; None when the child is gone, or has become another program."""
+        try:
+            head = await self._exactly(LENGTH.size)
+            size = LENGTH.unpack(head)[0] if head else 0
+            if size > MOST_FRAME:
+                return b""  # no answer at all
+            return await self._exactly(size) if head else None
+        except ConnectionError:
+            return None
+
+    async def _exactly(self, size: int) -> bytes | None:
+        loop = asyncio.get_running_loop()
+        parts: list[bytes] = []
+        while size:
+            part = await loop.sock_recv(self._channel, min(size, 1 << 20))
+            if not part:
+                return None
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    @property
+    def is_over(self) -> bool:
+        return self.status.done()
+
+    async def end(self) -> int:
+        """Wait for its end; returns the exit code, or minus the signal's number."""
+        return await asyncio.shield(self.status)  # who waits may be cancelled, the status must not be
+
+    def kill(self) -> None:
+        """End it with everything that it started; `end` tells when that is done."""
+        if not self.status.done():
+            self._nursery.order(b"K", self.number)
+
+    def close(self) -> None:
+        self._channel.close()
+
+
+class Nursery:
+    """Starts children and hears of their ends."""
+
+    def __init__(self, memory: int, sandbox: str = "none", hidden: Sequence[str] = ()) -> None:
+        self._limits = [str(memory), sandbox, *hidden]
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+        self._heard = b""
+        self._children: dict[int, Child] = {}
+        self._numbers = 0
+
+    def spawn(self, stdin: int, stdout: int, stderr: int) -> Child:
+        """Fork a child with these as its standard streams; the caller's own copies are the caller's to close."""
+        self._start()
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        self._numbers += 1
+        child = self._children[self._numbers] = Child(self._numbers, self, ours)
+        with theirs:
+            self.order(b"S", child.number, [theirs.fileno(), stdin, stdout, stderr])
+        return child
+
+    def order(self, what: bytes, number: int, fds: list[int] | None = None) -> None:
+        """Send an order. The nursery reads at once and orders are tiny: the socket's buffer is never full for long."""
+        if self._control is None:
+            return
+        self._control.setblocking(True)
+        try:
+            socket.send_fds(self._control, [ORDER.pack(what, number)], fds or [])
+        except OSError:
+            self._lost()
+        finally:
+            if self._control is not None:
+                self._control.setblocking(False)
+
+    def _start(self) -> None:
+        if self._process is not None and self._process.poll() is None and self._control is not None:
+            return
+        self._lost()
+        self._control, theirs = socket.socketpair()
+        self._control.setblocking(False)
+        argv = [sys.executable, "-P", "-m", "noetl.worker.processes.fork_server", str(theirs.fileno()), *self._limits]
+        with theirs:
+            self._process = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,  # a signal to the worker's group must not reach the one that cleans up
+                env=public_environment(),
+            )
+        asyncio.get_running_loop().add_reader(self._control, self._hear)
+
+    def _hear(self) -> None:
+        assert self._control is not None
+        try:
+            data = self._control.recv(4096)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._lost()
+            return
+        self._heard += data
+        while len(self._heard) >= NOTICE.size:
+            _, number, status = NOTICE.unpack_from(self._heard)
+            self._heard = self._heard[NOTICE.size :]
+            self._end(number, status)
+
+    def _end(self, number: int, status: int) -> None:
+        child = self._children.pop(number, None)
+        if child is not None and not child.status.done():
+            child.status.set_result(status)
+
+    def _lost(self) -> None:
+        """Forget a nursery that is gone; its children went with it."""
+        if self._control is not None:
+            asyncio.get_running_loop().remove_reader(self._control)
+            self._control.close()
+            self._control = None
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+            self._process.wait()
+            self._process = None
+        self._heard = b""
+        for number in list(self._children):
+            self._end(number, -signal.SIGKILL)
+
+    async def close(self) -> None:
+        """End everything below; comes back when the nursery is gone."""
+        process, control = self._process, self._control
+        if process is None or control is None:
+            return
+        asyncio.get_running_loop().remove_reader(control)
+        control.close()
+        self._control = None
+        await asyncio.to_thread(process.wait)
+        self._process = None
+        for number in list(self._children):
+            self._end(number, -signal.SIGKILL)
+
+
+async def told(frame: bytes) -> dict[str, Any]:
+    """Read an answer of a child. JSON of the standard library: numbers of any size are what they were."""
+    found: dict[str, Any] = await pieces.decoded(frame, json.loads)
+    return found

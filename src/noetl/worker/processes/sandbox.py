@@ -1,0 +1,136 @@
+"""The walls around a child process: what it may write, what it may read, and whether this machine can build them.
+
+`landlock`: the kernel lets the child write only to its own temporary folder, keeps hidden files from it, and lets it neither
+signal nor inspect processes outside. `bwrap`: the same in namespaces of its own, which the program of that name makes. Only
+the standard library is used, because children load it. Networks stay open. Tested in tests/unit/worker/processes/test_sandbox.py.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+MODES: Final = ("none", "landlock", "bwrap")
+_CREATE, _ADD, _RESTRICT = 444, 445, 446  # system calls, the same on every architecture
+_VERSION: Final = 1
+_PATH_BENEATH: Final = 1
+_NO_NEW_PRIVILEGES: Final = 38
+_CAPABILITIES: Final = 0x20080522  # the version of the call
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _TRUNCATE = 1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 14
+_FIRST: Final = (1 << 13) - 1  # every right on files that the first version knows
+_LATER: Final = {2: 1 << 13, 3: _TRUNCATE}  # rights of later versions
+_SCOPES: Final = 3  # abstract sockets and signals, from version 6 on
+_DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
+
+
+def problem(mode: str) -> str | None:
+    """Return why this machine cannot build a sandbox; None where it can."""
+    if mode == "landlock" and landlock_version() < 1:
+        return "this kernel has no Landlock (Linux 5.13 and later have it, where it is switched on)"
+    if mode == "bwrap":
+        program = shutil.which("bwrap")
+        if program is None:
+            return "the program bwrap (bubblewrap) is not installed"
+        tried = subprocess.run(
+            [*_bwrap(program, tempfile.gettempdir(), ()), "true"], capture_output=True, text=True, check=False
+        )
+        if tried.returncode != 0:
+            return f"bwrap cannot make namespaces here: {tried.stderr.strip()}"
+    return None
+
+
+def landlock_version() -> int:
+    """Return the version of Landlock that the kernel has; 0 where it has none."""
+    return max(0, _call(_CREATE, None, 0, _VERSION)) if sys.platform == "linux" else 0
+
+
+def enter(folder: str, hidden: Sequence[str]) -> None:
+    """Confine this process, and all that it starts, for good. Raises OSError."""
+    version = landlock_version()
+    rights = _FIRST
+    for since, right in _LATER.items():
+        rights |= right if version >= since else 0
+    attributes = struct.pack("=QQQ", rights, 0, _SCOPES if version >= 6 else 0)
+    size = 24 if version >= 6 else 16 if version >= 4 else 8
+    rules = _checked(_call(_CREATE, attributes, size, 0))
+    try:
+        _allow(rules, "/", _READ_DIR)
+        for path in _shown(Path("/"), [Path(os.path.realpath(one)) for one in hidden]):
+            _allow(rules, str(path), _EXECUTE | _READ_FILE)
+        _allow(rules, folder, rights)
+        for device in _DEVICES:
+            _allow(rules, device, (_READ_FILE | _WRITE_FILE | _TRUNCATE) & rights)
+        give_up_privileges()
+        _checked(_call(_RESTRICT, rules, 0))
+    finally:
+        os.close(rules)
+
+
+def give_up_privileges() -> None:
+    """Take the powers of root from this process, and let no program that it starts gain any."""
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "the process cannot give up gaining privileges")
+    if library.capset(struct.pack("=Ii", _CAPABILITIES, 0), bytes(24)) != 0:
+        raise OSError(ctypes.get_errno(), "the process cannot give up its capabilities")
+
+
+def inside_bwrap(argv: Sequence[str], folder: str, hidden: Sequence[str]) -> list[str]:
+    """Return the command that runs another inside namespaces of its own."""
+    return [*_bwrap(shutil.which("bwrap") or "bwrap", folder, hidden), *argv]
+
+
+def _bwrap(program: str, folder: str, hidden: Sequence[str]) -> list[str]:
+    made = [program, "--die-with-parent", "--unshare-pid", "--unshare-ipc", "--ro-bind", "/", "/", "--dev", "/dev"]
+    made += ["--proc", "/proc"]
+    for path in hidden:
+        if os.path.isdir(path):
+            made += ["--tmpfs", path]
+        elif os.path.exists(path):
+            made += ["--ro-bind", "/dev/null", path]
+    return [*made, "--bind", folder, folder, "--"]
+
+
+def _shown(place: Path, hidden: Sequence[Path]) -> Iterator[Path]:
+    """Return what may be read: there is no rule that takes away, so everything beside the hidden paths is named."""
+    if place in hidden:
+        return
+    if not any(path.is_relative_to(place) for path in hidden):
+        yield place
+        return
+    for entry in os.scandir(place):
+        if not entry.is_symlink():
+            yield from _shown(Path(entry.path), hidden)
+
+
+def _allow(rules: int, path: str, rights: int) -> None:
+    try:
+        beneath = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        if not os.path.isdir(path):
+            rights &= _EXECUTE | _READ_FILE | _WRITE_FILE | _TRUNCATE
+        _checked(_call(_ADD, rules, _PATH_BENEATH, struct.pack("=Qi", rights, beneath), 0))
+    finally:
+        os.close(beneath)
+
+
+def _call(number: int, *arguments: int | bytes | None) -> int:
+    given = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
+    found: int = ctypes.CDLL(None, use_errno=True).syscall(ctypes.c_long(number), *given)
+    return found
+
+
+def _checked(found: int) -> int:
+    if found < 0:
+        raise OSError(ctypes.get_errno(), f"Landlock refuses: {os.strerror(ctypes.get_errno())}")
+    return found

@@ -1,0 +1,1 @@
+"""Credentials, OAuth2 access tokens and redaction."""

@@ -1,0 +1,122 @@
+"""OAuth2 tokens: asked of the token server, kept until shortly before they end, and shared by the worker's tasks.
+
+Knows nothing of playbooks. Tested in tests/unit/worker/secrets/test_keychain.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from typing import Any, Final
+
+from noetl.model.errors import CredentialUnavailable
+from noetl.ports import Clock
+
+_EARLY_S: Final = 30  # a token is replaced this long before its end, or after nine tenths of a short life
+_UNKNOWN_S: Final = 300  # where the server does not say how long a token lives
+_AGAIN_S: Final = (0.2, 1.0)
+_SENT: Final = (
+    "client_id", "client_secret", "scope", "audience", "resource", "refresh_token", "username", "password", "assertion",
+)  # fmt: skip
+
+
+class Tokens:
+    """The tokens of a worker, by what was sent for them."""
+
+    def __init__(self, http: Callable[..., Any], clock: Clock) -> None:
+        self._http = http
+        self._clock = clock
+        self._kept: dict[str, tuple[int, dict[str, Any]]] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    async def get(self, entry: Mapping[str, Any], *, fresh: bool = False) -> dict[str, Any]:
+        """Return the token of an entry with `token_url`; raises CredentialUnavailable."""
+        url, form, headers = _request(entry)
+        key = sha256(json.dumps([url, form, headers], sort_keys=True).encode()).hexdigest()
+        refused = self._kept.get(key) if fresh else None
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            kept = self._kept.get(key)
+            if kept is not None and kept is not refused and self._clock.now() < kept[0]:
+                return kept[1]
+            answer = await self._ask(url, form, headers)
+            found = {**answer, "token": answer["access_token"]}
+            self._kept[key] = (self._clock.now() + _life_ms(answer, entry), found)
+            return found
+
+    async def _ask(self, url: str, form: Mapping[str, str], headers: Mapping[str, str]) -> dict[str, Any]:
+        import httpx
+
+        problem, again = f"no token from {url}", True
+        for wait in (*_AGAIN_S, None):
+            try:
+                answer = await self._http().post(url, data=form, headers=headers, timeout=30)
+            except PermissionError as error:
+                raise CredentialUnavailable(f"no token from {url}: {error}") from None
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
+                problem, again = f"no token from {url}: {str(error) or type(error).__name__}", True
+                if isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol):
+                    raise CredentialUnavailable(problem) from None
+            else:
+                problem, again = f"no token from {url}: it answered {answer.status_code}", answer.status_code >= 500
+                if answer.is_success:
+                    return _token(url, answer)
+                if not again:
+                    raise CredentialUnavailable(problem + _why(answer))
+            if wait is not None:
+                await self._clock.sleep(wait)
+        raise CredentialUnavailable(problem, retryable=again)
+
+
+def _request(entry: Mapping[str, Any]) -> tuple[str, dict[str, str], dict[str, str]]:
+    data = entry.get("data")
+    given = {**entry, **(data if isinstance(data, Mapping) else {})}
+    form = {"grant_type": str(given.get("grant_type") or "client_credentials")}
+    form |= {name: str(given[name]) for name in _SENT if given.get(name) not in (None, "")}
+    if "scope" not in form and given.get("scopes"):
+        scopes = given["scopes"]
+        form["scope"] = scopes if isinstance(scopes, str) else " ".join(map(str, scopes))
+    headers = {"Accept": "application/json"}
+    if given.get("auth_method") == "basic":
+        from urllib.parse import quote
+
+        pair = f"{quote(form.pop('client_id', ''))}:{quote(form.pop('client_secret', ''))}"
+        headers["Authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
+    return str(token_url(entry)), form, headers
+
+
+def token_url(entry: Mapping[str, Any]) -> str | None:
+    """Return where an entry's token is asked for; None where it holds its own."""
+    found = entry.get("token_url") or entry.get("endpoint")
+    return str(found) if found else None
+
+
+def _token(url: str, answer: Any) -> dict[str, Any]:
+    try:
+        found = answer.json()
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not isinstance(found.get("access_token"), str):
+        raise CredentialUnavailable(f"no token from {url}: its answer holds no `access_token`")
+    return found
+
+
+def _why(answer: Any) -> str:
+    """Return what the server says is wrong; never what was sent."""
+    try:
+        found = answer.json()
+    except ValueError:
+        return ""
+    parts = [str(found[name]) for name in ("error", "error_description") if isinstance(found, dict) and found.get(name)]
+    return f" ({': '.join(parts)[:300]})" if parts else ""
+
+
+def _life_ms(answer: Mapping[str, Any], entry: Mapping[str, Any]) -> int:
+    told = [value for value in (answer.get("expires_in"), entry.get("ttl_seconds")) if value is not None]
+    try:
+        seconds = min((float(value) for value in told), default=float(_UNKNOWN_S))
+    except (TypeError, ValueError):
+        seconds = float(_UNKNOWN_S)
+    return round(max(0.0, seconds - min(_EARLY_S, seconds / 10)) * 1000)

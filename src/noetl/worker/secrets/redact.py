@@ -1,0 +1,196 @@
+"""Keeps secrets out of what a worker reports: log lines, results, errors, recorded values, the state of a pipeline.
+
+A worker learns the values of every credential that it resolves and masks them wherever they stand, also in the encodings that
+they commonly take. A value of few characters is masked only under the name of a secret. Lines and messages for people are
+masked by name too, whatever was resolved. Tasks of the same pipeline still see the real value; everything that leaves the
+worker, and so the log and every state made of it, has the mask. Tested in tests/unit/worker/secrets/test_redact.py.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from noetl.dsl.secret_names import is_secret_name
+from noetl.model.outcome import Outcome
+
+MASK: Final = "(masked secret)"
+LEAST: Final = 6  # characters of a value that is looked for everywhere; a shorter one stands in innocent text
+_MOST: Final = 10_000  # values that are remembered; tokens come and go
+_LINE: Final = 16  # characters of a line of a longer secret, such as a key file
+_HINTS: Final = ("pass", "pwd", "token", "key", "secret", "auth")  # a text without any of these names no secret
+_NAMED: Final = re.compile(
+    r"""([\w-]+)(\\?["']?\s*[:=]\s*\\?["']?)((?:(?:bearer|basic|token)\s+)?[^\s"',;&}\])\\]+)""", re.IGNORECASE
+)
+_LEAST_TOKEN: Final = 8  # `unexpected token: end` says nothing secret
+_PUBLIC: Final = frozenset((  # fields of a credential that are no secret by themselves
+    "host", "hostname", "port", "user", "username", "login", "db_host", "db_port", "db_user", "db_name", "dbname",
+    "database", "db", "schema", "sslmode", "kind", "type", "header", "scheme", "url", "base_url", "endpoint",
+    "token_url", "auth_url", "scope", "scopes", "region", "account", "warehouse", "role", "project", "project_id",
+    "client_id", "client_email", "tenant", "tenant_id", "audience", "grant_type", "name", "expires_in",
+    "expires_at", "token_type", "version", "provider", "bucket", "path", "method", "ttl_seconds", "auto_renew",
+    "in", "prefix", "location",
+))  # fmt: skip
+_CONNECTION: Final = re.compile(r"\bpassword\s*=\s*(?:'((?:[^'\\]|\\.)*)'|(\S+))")
+_ADDRESS: Final = re.compile(r"^\w[\w+.-]*://|\b(?:host|dbname)\s*=")
+Message = TypeVar("Message", bound=msgspec.Struct)
+
+_log = logging.getLogger(__name__)
+
+
+class Secrets:
+    """The secrets that a worker has resolved, and the mask over them."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, None] = {}
+        self._short: set[str] = set()
+        self._texts: re.Pattern[str] | None = None
+        self._bytes: re.Pattern[bytes] | None = None
+
+    def learn(self, name: str, credential: Mapping[str, Any]) -> None:
+        """Remember what a credential holds."""
+        held = list(_held(credential))
+        for field, value in held:
+            if 0 < len(value) < LEAST and value not in self._short:
+                self._short.add(value)
+                told = (
+                    "`%s` of the credential `%s` has fewer than %d characters, so it is masked only under such a name"
+                )
+                _log.warning(told, field, name, LEAST)
+        fresh = [value for _, value in held if len(value) >= LEAST and value not in self._values]
+        if not fresh:
+            return
+        self._values |= dict.fromkeys(fresh)
+        while len(self._values) > _MOST:
+            del self._values[next(iter(self._values))]
+        variants = sorted({one for value in self._values for one in _variants(value)}, key=len, reverse=True)
+        self._texts = re.compile("|".join(map(re.escape, variants)))
+        escaped = dict.fromkeys(json.dumps(one, ensure_ascii=False)[1:-1].encode() for one in variants)
+        self._bytes = re.compile(b"|".join(map(re.escape, escaped)))
+
+    def holds(self, value: Any) -> bool:
+        """Return whether a value has a resolved secret in it."""
+        if self._texts is None:
+            return False
+        if isinstance(value, str):
+            return self._texts.search(value) is not None
+        if isinstance(value, Mapping):
+            return any(map(self.holds, value)) or any(map(self.holds, value.values()))
+        return isinstance(value, list | tuple) and any(map(self.holds, value))
+
+    def may_be_in(self, data: bytes) -> bool:
+        """Return whether data encoded as JSON has to be looked at more closely."""
+        return bool(self._short) or (self._bytes is not None and self._bytes.search(data) is not None)
+
+    def text(self, text: str) -> str:
+        """Mask a text for people: resolved values, and what stands behind a secret's name."""
+        found = self._texts.sub(MASK, text) if self._texts is not None else text
+        lower = found.lower()
+        return _NAMED.sub(_behind, found) if any(hint in lower for hint in _HINTS) else found
+
+    def value(self, value: Any) -> Any:
+        """Mask plain data; what has no secret in it stays the same object."""
+        if isinstance(value, str):
+            return self._texts.sub(MASK, value) if self._texts is not None else value
+        if isinstance(value, Mapping):
+            made = {self.value(key): self._under(key, item) for key, item in value.items()}
+            same = len(made) == len(value) and all(key in made and made[key] is item for key, item in value.items())
+            return value if same else made
+        if isinstance(value, list | tuple):
+            items = [self.value(item) for item in value]
+            return value if all(one is other for one, other in zip(items, value, strict=True)) else items
+        return value
+
+    def _under(self, key: Any, value: Any) -> Any:
+        short = isinstance(value, str | int) and not isinstance(value, bool) and str(value) in self._short
+        return MASK if short and isinstance(key, str) and is_secret_name(key) else self.value(value)
+
+    def outcome(self, outcome: Outcome) -> Outcome:
+        """Mask the message of an error, which people read."""
+        error = outcome.error
+        message = self.text(error.message) if error is not None else ""
+        if error is None or message == error.message:
+            return outcome
+        return msgspec.structs.replace(outcome, error=msgspec.structs.replace(error, message=message))
+
+    def message(self, message: Message) -> Message:
+        """Mask what is reported; without any secret in it, it is given back as it is."""
+        if not self._values and not self._short:
+            return message
+        try:
+            if not self.may_be_in(msgspec.json.encode(message)):
+                return message
+        except (TypeError, ValueError, OverflowError, RecursionError):
+            pass  # not plain data: its receiver refuses it
+        plain = msgspec.to_builtins(message)
+        masked = self.value(plain)
+        return message if masked is plain else msgspec.convert(masked, type(message))
+
+
+def _behind(match: re.Match[str]) -> str:
+    name, between, value = match[1], match[2], match[3]
+    if not is_secret_name(name) or value.startswith(MASK.split()[0]):
+        return match[0]
+    is_token = name.lower().endswith("token")
+    return match[0] if is_token and len(value) < _LEAST_TOKEN else f"{name}{between}{MASK}"
+
+
+def _held(credential: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Return the secret values of a credential, each with the name of its field."""
+    for name, value in credential.items():
+        public = str(name).lower().replace("-", "_") in _PUBLIC
+        if isinstance(value, Mapping):
+            yield from _held(value)
+        elif isinstance(value, list | tuple):
+            for item in value:
+                yield from _held(item if isinstance(item, Mapping) else {name: item})
+        elif isinstance(value, str):
+            inside = list(_inside(value))
+            yield from ((str(name), one) for one in inside)
+            if not public and (inside or not _ADDRESS.search(value)):
+                yield str(name), value
+        elif isinstance(value, int) and not isinstance(value, bool) and not public:
+            yield str(name), str(value)
+
+
+def _inside(text: str) -> Iterator[str]:
+    """Return the passwords inside an address."""
+    from urllib.parse import unquote, urlsplit
+
+    try:
+        password = urlsplit(text).password if "://" in text else None
+    except ValueError:
+        password = None
+    if password:
+        yield from {password, unquote(password)}
+    for match in _CONNECTION.finditer(text):
+        yield re.sub(r"\\(.)", r"\1", match[1]) if match[1] is not None else match[2]
+
+
+def _variants(value: str) -> Iterator[str]:
+    """Return a value in the encodings that it commonly takes."""
+    import html  # only where something was resolved: it is slow to load
+    from urllib.parse import quote, quote_plus
+
+    quoted = {quote(value), quote(value, safe=""), quote_plus(value)}
+    escaped = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
+    escaped |= {html.escape(value), repr(value)[1:-1]}
+    yield value
+    yield from quoted | {re.sub("%..", lambda found: found[0].lower(), one) for one in quoted}
+    yield from escaped | {json.dumps(one)[1:-1] for one in escaped}
+    data = value.encode(errors="replace")
+    for encode in (b64encode, urlsafe_b64encode):
+        yield encode(data).decode()
+        for shift, first in enumerate(
+            (0, 2, 3)
+        ):  # inside a longer text that was encoded whole, such as `user:password`
+            coded = encode(b"\0" * shift + data).decode().rstrip("=")
+            yield coded[first : len(coded) - ((shift + len(data)) % 3 != 0)]
+    if "\n" in value:
+        yield from (line.strip() for line in value.splitlines() if len(line.strip()) >= _LINE)

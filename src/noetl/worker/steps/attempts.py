@@ -1,0 +1,61 @@
+"""One attempt of a task: its tool runs for as long as it may take, and whatever goes wrong is an outcome.
+
+Decides nothing, and puts nothing away. Tested in tests/unit/worker/steps/test_run_step.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+
+from noetl.engine.tasks.actions import RunTask
+from noetl.model.errors import CredentialUnavailable
+from noetl.model.outcome import Outcome, failed
+from noetl.ports import Runner
+from noetl.ports.work import run_tool
+from noetl.worker.context.tool_context import TaskContext
+
+_log = logging.getLogger(__name__)
+
+
+async def attempted(runner: Runner, task: RunTask, context: TaskContext) -> Outcome:
+    """Run an attempt; a time-out really ends it: the tool is cancelled, and cancels its own work."""
+    try:
+        if task.timeout_ms is None and task.auth is None:
+            return await run_tool(runner, task.fields, context)
+        return await _limited(runner, task, context)
+    except Exception as error:  # noqa: BLE001 - a tool that raises must not end the worker
+        return _trouble(task, error)
+
+
+async def _limited(runner: Runner, task: RunTask, context: TaskContext) -> Outcome:
+    """Run an attempt that may take only so long, or whose `auth` may have to be resolved first."""
+    seconds = None
+    if task.timeout_ms is not None:
+        seconds = task.timeout_ms / 1000
+        ends = context.now() + round(task.timeout_ms)
+        context.deadline = ends if context.deadline is None else min(ends, context.deadline)
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            if isinstance(task.auth, Mapping):
+                await context.authorize(task.auth)
+            return await run_tool(runner, task.fields, context)
+    except TimeoutError as error:
+        if not limit.expired():
+            return _bug(task, error)
+        message = f"the task `{task.label}` took longer than its time-out of {seconds or 0:g} s and was ended"
+        return failed("timeout", message, retryable=True)
+
+
+def _trouble(task: RunTask, error: Exception) -> Outcome:
+    if isinstance(error, CredentialUnavailable):
+        return failed("auth", str(error), code="CREDENTIAL", retryable=error.retryable)
+    return _bug(task, error)
+
+
+def _bug(task: RunTask, error: Exception) -> Outcome:
+    _log.exception("the kind %s raised instead of giving an outcome", task.kind, exc_info=error)
+    message = f"the kind `{task.kind}` failed in an unforeseen way: {type(error).__name__}: {error}"
+    return failed("unknown", message, code="TOOL_RAISED")

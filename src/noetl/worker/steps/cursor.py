@@ -1,0 +1,111 @@
+"""Claims the rows of a cursor loop: claim, have them recorded, and only then let the claim take effect.
+
+Rows come from the claim's own statement, through the same tool kind that a task would use. The claim's transaction stays
+open until the control plane has recorded its rows, so no row is ever marked as claimed and then lost. A row that
+comes again after a crash is known by its key. Tested in tests/unit/worker/steps/test_cursor.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from noetl.dsl.tree.playbook import Loop, Value
+from noetl.engine.tasks.actions import RunTask
+from noetl.engine.tasks.render import Renderer, RenderError
+from noetl.engine.tasks.retry import delay_ms, runtime_schedule
+from noetl.model.messages import Row
+from noetl.model.outcome import Outcome, failed
+from noetl.ports import Clock
+from noetl.worker.steps.reporter import Reporter
+
+Item = tuple[int, Any, str | None]  # index, value, key
+_MIDDLE: Final = 0.5  # of the jitter: neither earlier nor later
+
+
+def claim_task(loop: Loop, renderer: Renderer, kinds: Mapping[str, Any], step: str, key: str) -> RunTask | Outcome:
+    """Return the task that claims rows, rendered; an outcome where that is not possible."""
+    given = loop.cursor or {}
+    kind = given["kind"].data if "kind" in given else ""
+    claim = given.get("claim")
+    if not isinstance(kind, str) or kind not in kinds or claim is None:
+        return failed("schema", f"`loop.cursor` of step `{step}` needs a `kind` and a `claim`.")
+    extra = {name: value for name, value in given.items() if name not in ("kind", "claim", "key", "auth")}
+    fields: dict[str, Value] = {**extra, "query": claim}
+    try:
+        rendered = renderer.fields(fields, kinds[kind], kind)
+        auth = renderer.value(given["auth"].data, "cursor.auth") if "auth" in given else None
+    except RenderError as error:
+        return failed("template", f"`loop.cursor` of step `{step}`: {error}")
+    return RunTask(f"{step}_claim", kind, rendered, {}, {}, 1, key, auth)
+
+
+def rows_of(outcome: Outcome) -> list[Any] | Outcome:
+    """Return the rows that a claim came to; an outcome where it failed or gave something else."""
+    if outcome.status != "ok":
+        return outcome
+    found = outcome.result.get("rows") if isinstance(outcome.result, Mapping) else outcome.result
+    if found is None:
+        return []
+    if not isinstance(found, list):
+        return failed("schema", "the `claim` of the cursor must give rows.")
+    return found
+
+
+def row_key(loop: Loop, row: Any) -> str | None:
+    """Return what tells a row from others: the values of the columns that `key` names."""
+    given = (loop.cursor or {}).get("key")
+    if given is None or not isinstance(row, Mapping):
+        return None
+    names = given.data if isinstance(given.data, list) else [given.data]
+    return "/".join(str(row.get(name)) for name in names)
+
+
+class Claimed:
+    """The rows of one claim on their way: given, recorded by the control plane, and only then committed."""
+
+    def __init__(self, loop: Loop, reporter: Reporter) -> None:
+        self._loop = loop
+        self._reporter = reporter
+        self._is_recorded = False
+        self.is_lost = False  # another worker has the lease: nothing must take effect
+
+    async def confirm(self, outcome: Outcome) -> bool:
+        """Record what a claim gave while its transaction is open; returns whether it may be committed."""
+        rows = rows_of(outcome)
+        if isinstance(rows, Outcome):
+            return False
+        if rows:
+            made = tuple(Row(row, row_key(self._loop, row)) for row in rows)
+            self.is_lost = not await self._reporter.record(made)
+        self._is_recorded = True
+        return not self.is_lost
+
+    async def settle(self, outcome: Outcome) -> dict[str, Any] | None:
+        """Return the error of a claim that failed; what a kind without transactions gave is recorded now."""
+        rows = rows_of(outcome)
+        if isinstance(rows, Outcome):
+            return as_error(rows)
+        if not self._is_recorded:
+            await self.confirm(outcome)
+        return None
+
+
+async def patiently(claim: Callable[[], Awaitable[Outcome]], clock: Clock, settings: Mapping[str, Any]) -> Outcome:
+    """Claim, and claim again after errors that may pass, as often as `retries.plugin` says."""
+    schedule = runtime_schedule(settings)
+    attempt = 1
+    while True:
+        outcome = await claim()
+        if outcome.error is None or not outcome.error.retryable or attempt >= schedule.attempts:
+            return outcome
+        await clock.sleep(delay_ms(schedule, attempt, _MIDDLE) / 1000)
+        attempt += 1
+
+
+def as_error(outcome: Outcome) -> dict[str, Any]:
+    """Return the error of an outcome as a report holds it."""
+    found: dict[str, Any] = msgspec.to_builtins(outcome.error)
+    return found

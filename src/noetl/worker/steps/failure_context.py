@@ -1,0 +1,82 @@
+"""Tells what failed work was doing, for its dead letter: the task, what it was given, the stack, the end of its context.
+
+No secret leaves the worker: values of every credential that was resolved are masked wherever they stand, and so is what
+stands under the name of a secret, in a map, in a text, or before the `@` of an address. What is too long is cut after
+that. Tested in tests/unit/worker/steps/test_failure_context.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from noetl.dsl.secret_names import is_secret_name
+from noetl.engine.pipeline.pipeline import Pipeline
+from noetl.engine.state.dead_letters import EXCERPT_BYTES, MASK, STACK_BYTES, excerpt
+from noetl.engine.tasks.actions import Finished
+from noetl.engine.tasks.render import RenderError
+from noetl.engine.tasks.sinks import sink_id
+from noetl.worker.secrets.redact import Secrets
+
+_MOST_TEXT: Final = 4_000  # characters of one text of a payload
+_MOST_ITEMS: Final = 50
+_MOST_BYTES: Final = 32 * 1024  # of a whole payload
+_ACCESS: Final = re.compile(r"(\w://[^\s/:@]*:)[^\s/@]+(@)")
+_QUERY: Final = re.compile(r"([?&;])([\w.-]+)=([^&;\s#\"']+)")
+
+
+def last_of(pipeline: Pipeline, ended: Finished, secrets: Secrets) -> dict[str, Any] | None:
+    """Return what a pipeline that failed was doing; None of one that did not fail."""
+    if ended.error is None:
+        return None
+    memory, scopes, within = pipeline.memory, pipeline.scopes, pipeline
+    while within.task.kind == "workbook" and within.lost is not None:
+        within = within.lost
+    task = within.task
+    payload: dict[str, Any] = {"spec": shown(within.fields, secrets)}
+    try:
+        payload["input"] = shown(within.inputs(within.renderer(within.memory.began))[0], secrets)
+    except RenderError:  # then the error tells it already
+        payload["input"] = {}
+    names = ("workload", "steps", "ctx", "args", "iter")
+    context = {name: shown(getattr(scopes, name), secrets) for name in names}
+    if memory.prev is not None:
+        context["_prev"] = shown(memory.prev.kept, secrets)
+    helpers = ended.outcome.helpers if ended.outcome is not None else {}
+    found: dict[str, Any] = {
+        "tool": task.kind,
+        "sink": sink_id(task),
+        "attempts": max(1, memory.attempt, within.memory.attempt),
+        "first_seen": memory.first_began,
+        "stack": secrets.text(str((helpers.get("py") or {}).get("traceback") or ""))[-STACK_BYTES:],
+        "payload": payload,
+        "context": excerpt(context),
+    }
+    if len(msgspec.json.encode(payload)) > _MOST_BYTES:
+        found["payload"] = {"excerpt": msgspec.json.encode(payload)[:EXCERPT_BYTES].decode(errors="ignore")}
+    return found
+
+
+def shown(value: Any, secrets: Secrets, key: str = "") -> Any:
+    """Return plain data as people may see it: without secrets, and not too long; `key` is what it stands under."""
+    if isinstance(value, Mapping):
+        return {secrets.text(str(name)): shown(item, secrets, str(name)) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        more = [f"… {len(value) - _MOST_ITEMS} more"] if len(value) > _MOST_ITEMS else []
+        return [shown(item, secrets, key) for item in value[:_MOST_ITEMS]] + more
+    if value is None or isinstance(value, bool) or value == "":
+        return value
+    if is_secret_name(key):
+        return MASK
+    if isinstance(value, int | float):
+        return value
+    text = str(value)[: 4 * _MOST_TEXT]  # masked before it is cut to what is kept
+    text = _QUERY.sub(_parameter, _ACCESS.sub(rf"\1{MASK}\2", secrets.text(text)))
+    return text if len(text) <= _MOST_TEXT else text[:_MOST_TEXT] + "…"
+
+
+def _parameter(match: re.Match[str]) -> str:
+    return f"{match[1]}{match[2]}={MASK}" if is_secret_name(match[2]) else match[0]

@@ -1,0 +1,137 @@
+"""The playbooks that a worker has at hand, and what it knows of each step before any work of it comes.
+
+A pinned tree is fetched once, and a step is planned once; again only where the settings for executions have changed, as they
+may with another server. Runs nothing. Tested in tests/unit/worker/steps/test_playbook_cache.py.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from noetl.dsl.tree.pin import unpinned
+from noetl.dsl.tree.playbook import Playbook, Step
+from noetl.engine.plan.patches import patched, patched_calls
+from noetl.engine.plan.plan import Plan, plan
+from noetl.engine.tasks.run_info import RunInfo, for_step, info_for
+from noetl.engine.tasks.task_plan import Layered
+from noetl.model.errors import NoetlError, StoreUnavailable
+from noetl.model.work import WorkItem
+from noetl.worker.context.tool_context import WorkerResources
+
+_MOST: Final = 64
+_AGAIN_S: Final = 0.5
+
+_log = logging.getLogger(__name__)
+
+
+class _Book:
+    """A playbook, its steps by name, and those of them that were planned."""
+
+    def __init__(self, content: str, playbook: Playbook, shared: WorkerResources) -> None:
+        self.playbook = playbook
+        self.steps = {step.name: step for step in playbook.workflow}
+        self.info = info_for(playbook, shared.kinds, shared.secrets.holds)
+        self._content = content
+        self._plan: Plan | None = None
+        self.settle(shared.defaults)
+
+    def settle(self, defaults: Mapping[str, Any]) -> None:
+        """Begin anew with the settings for executions that hold from here on."""
+        self.plans: dict[str, PlannedStep] = {}
+        self.layered = Layered(dict(defaults)).over(self.playbook.executor.spec)
+
+    def plan(self) -> Plan:
+        """Return the plan of the playbook, which only few steps need on a worker."""
+        if self._plan is None:
+            self._plan = plan(self.playbook, self._content)
+        return self._plan
+
+
+class PlannedStep:
+    """A step, and what all of its runs have in common."""
+
+    __slots__ = ("_book", "info", "is_best_effort", "is_parallel", "playbook", "step")
+
+    def __init__(self, book: _Book, step: Step, info: RunInfo) -> None:
+        self._book = book
+        self.playbook = book.playbook
+        self.step = step
+        self.info = info
+        self.is_parallel = step.loop is not None and step.loop.mode == "parallel"
+        self.is_best_effort = _is_best_effort(info.settings)
+
+    @property
+    def reads(self) -> frozenset[tuple[str | int, ...]]:
+        """The paths that templates of the step read."""
+        return self._book.plan().reads(self.step)
+
+    @property
+    def reads_all(self) -> bool:
+        """Whether the step's code asks for everything."""
+        return self._book.plan().reads_all(self.step)
+
+
+def _is_best_effort(settings: Mapping[str, Any]) -> bool:
+    found: Any = settings.get("policy")
+    for key in ("failure", "mode"):
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return bool(found == "best_effort")
+
+
+class Playbooks:
+    """What is known of playbooks, by content hash."""
+
+    def __init__(self, shared: WorkerResources) -> None:
+        self._shared = shared
+        self._books: dict[str, _Book] = {}
+        self._defaults: dict[str, Any] = {}  # the settings for executions that plans were made with
+
+    def at_hand(self, work: WorkItem) -> PlannedStep | None:
+        """Return the plan of the step that a piece of work belongs to; None where its playbook has to be fetched first."""
+        book = self._books.get(work.playbook)
+        if book is None:
+            return None
+        if self._defaults != self._shared.defaults:
+            self._settle()
+        return (book.plans.get(work.step) if work.patch is None else None) or self._planned(book, work)
+
+    async def fetched(self, work: WorkItem) -> PlannedStep:
+        """Fetch the playbook, and give the plan of the step likewise."""
+        tree = unpinned(await self._fetch(work.playbook))
+        if self._defaults != self._shared.defaults:
+            self._settle()
+        self._books[work.playbook] = book = _Book(work.playbook, tree, self._shared)
+        while len(self._books) > _MOST:
+            del self._books[next(iter(self._books))]
+        return self._planned(book, work)
+
+    def _planned(self, book: _Book, work: WorkItem) -> PlannedStep:
+        """Plan a step; a replay may have it in another form."""
+        step, kinds = book.steps.get(work.step), self._shared.kinds
+        if step is None:
+            raise NoetlError(f"the playbook has no step `{work.step}`")
+        if work.patch is None:
+            made = book.plans[work.step] = PlannedStep(book, step, for_step(book.info, step, book.layered))
+            return made
+        step = patched(step, work.patch, kinds)
+        info = replace(book.info, patched=patched_calls(book.playbook, step, work.patch, kinds) if work.patch else {})
+        return PlannedStep(book, step, for_step(info, step, book.layered))
+
+    def _settle(self) -> None:
+        """Plan anew: the settings for executions have changed, which are those of the server that it speaks with."""
+        self._defaults = dict(self._shared.defaults)
+        for book in self._books.values():
+            book.settle(self._defaults)
+
+    async def _fetch(self, content: str) -> bytes:
+        """Fetch a pinned tree; while it cannot be had the work waits, for as long as its lease is held."""
+        while True:
+            try:
+                return await self._shared.control.playbook(content)
+            except (StoreUnavailable, OSError) as error:
+                _log.warning("a playbook cannot be fetched now: %s", error)
+                await self._shared.clock.sleep(_AGAIN_S)

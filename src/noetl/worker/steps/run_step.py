@@ -1,0 +1,346 @@
+"""Does the work of one lease: drives the pipeline of a step-run, or of the items of a chunk, and reports what came of it.
+
+What is decided is decided by `engine.pipeline`; nothing here knows a rule. Tested in tests/unit/worker/steps/test_run_step.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from noetl.dsl.tree.playbook import Loop
+from noetl.engine.pipeline.pipeline import Pipeline, restore, start
+from noetl.engine.plan.extract import Wanted, for_item, for_task, server_reads, wanted
+from noetl.engine.plan.patches import patched_items
+from noetl.engine.state.writes import ctx_keys, put
+from noetl.engine.tasks.actions import Finished, Next, RunTask, Suspend
+from noetl.engine.tasks.memory import stored_in
+from noetl.engine.tasks.render import RenderError
+from noetl.engine.tasks.run_info import Scopes, for_work
+from noetl.model.errors import BadReference, CredentialUnavailable
+from noetl.model.messages import Ending, ItemEnd, Record, Suspension
+from noetl.model.outcome import Outcome, failed
+from noetl.model.refs import holds_ref, is_manifest
+from noetl.model.work import Chunk, Lease
+from noetl.ports import Confirm
+from noetl.worker.context.tool_context import SMALL, Results, TaskContext, WorkerResources
+from noetl.worker.secrets.keychain import KeyRing
+from noetl.worker.steps.attempts import attempted
+from noetl.worker.steps.cursor import Claimed, Item, claim_task, patiently
+from noetl.worker.steps.failure_context import last_of
+from noetl.worker.steps.playbook_cache import PlannedStep
+from noetl.worker.steps.reporter import Reporter
+
+BREATH_MS: Final = 5  # tasks that never wait let others run after this long
+
+
+class StepWork:
+    """One lease and everything needed to do its work."""
+
+    _keys: KeyRing | None = None
+    _breath = 0  # when others could last run
+    _total: int | None = None
+    _item_limit: Any = None
+
+    def __init__(self, shared: WorkerResources, plan: PlannedStep, reporter: Reporter, want: Callable[[], int]) -> None:
+        self.shared = shared
+        self._plan = plan
+        self._step = plan.step
+        self._reporter = reporter
+        self._want = want
+        self._work = work = reporter.lease.work
+        self.info = for_work(plan.info, work)
+        self._scopes = Scopes.of(work.scopes)
+
+    @property
+    def keys(self) -> KeyRing:
+        """The credentials that this work may use."""
+        if self._keys is None:
+            scopes, execution_id = self._scopes, self._work.execution_id
+            names = {"workload": scopes.workload, "execution_id": execution_id, "job": scopes.job}
+            self._keys = self.shared.keys(self._plan.playbook.keychain, names)
+        return self._keys
+
+    @property
+    def sources(self) -> dict[object, Callable[[], Iterable[Record]]]:
+        """The logs of what runs now."""
+        return self._reporter.sources
+
+    async def run(self) -> list[Lease]:
+        """Do the work and report it; returns the new work that came with the answer."""
+        try:
+            if self._plan.playbook.keychain:
+                self._scopes = replace(self._scopes, keychain=await self.keys.read(self._plan.reads))
+            if self._scopes.steps:
+                await self._see_results()
+            if self._work.chunk is None:
+                return await self._run_whole()
+            if self._work.chunk.claim and self._step.loop is not None:
+                return await self._run_claim(self._step.loop)
+            return await self._run_items(self._work.chunk)
+        except (BadReference, CredentialUnavailable) as error:
+            told = failed("reference" if isinstance(error, BadReference) else "auth", str(error)).error
+            return await self._reporter.end(Ending("error", error=msgspec.to_builtins(told)), {}, self._want())
+
+    @property
+    def _reads_stored(self) -> bool:
+        """Whether results of steps came with the work that are put away."""
+        steps = self._scopes.steps
+        return bool(steps) and self.shared.results is not None and any(map(holds_ref, steps.values()))
+
+    async def _see_results(self) -> None:
+        """Load what this work's templates read of stored results."""
+        results, steps = self.shared.results, self._scopes.steps
+        if results is None or not self._reads_stored:
+            return
+        reads, everything = self._plan.reads, self._plan.reads_all
+        found = {
+            name: await results.seen(value, everything or wanted(path[1:] for path in reads if path[0] == name))
+            for name, value in steps.items()
+        }
+        self._scopes = replace(self._scopes, steps=found)
+
+    # A step-run without a loop
+
+    async def _run_whole(self) -> list[Lease]:
+        reporter = self._reporter
+        pipeline = await self._pipeline(self._scopes, None)
+        reporter.snapshot = pipeline.snapshot
+        ended = await self._drive(pipeline, None)
+        if isinstance(ended, Suspend):
+            return await reporter.suspend(_suspension(ended, pipeline), self._want())
+        return await reporter.end(self._ending(pipeline, ended), ended.writes, self._want())
+
+    def _ending(self, pipeline: Pipeline, ended: Finished) -> Ending:
+        last = last_of(pipeline, ended, self.shared.secrets) if ended.error is not None else None
+        return Ending("error" if ended.status == "error" else "ok", ended.result, ended.error, ended.scratch, last)
+
+    # Items of a loop
+
+    async def _run_items(self, chunk: Chunk) -> list[Lease]:
+        self._total, self._item_limit = chunk.total, self._item_timeout()
+        items = patched_items(await self._items(chunk), self._work.patch)
+        keys = chunk.keys or (None,) * len(items)
+        numbered = zip(range(chunk.start, chunk.start + len(keys)), items, keys, strict=True)
+        if self._item_limit is not None:
+            self._reporter.begin()
+        await self._at_once((one for one in numbered if one[0] not in chunk.ended), chunk.width)
+        self._reporter.finishing = True
+        return await self._reporter.flush(self._want())
+
+    async def _items(self, chunk: Chunk) -> Sequence[Any]:
+        if chunk.source is None or self.shared.results is None:
+            return chunk.items
+        return await self.shared.results.items(chunk.source, chunk.start, chunk.count)
+
+    async def _run_claim(self, loop: Loop) -> list[Lease]:
+        """Claim rows; the claim takes effect only after they are recorded, and then they come as items."""
+        claimed = Claimed(loop, self._reporter)
+        outcome = await patiently(lambda: self._claim(loop, claimed), self.shared.clock, self.info.settings)
+        if claimed.is_lost:
+            return []  # the lease was: nothing took effect, and its holder claims again
+        error = await claimed.settle(outcome)
+        return await self._reporter.end(Ending("error" if error else "ok", error=error), {}, self._want())
+
+    async def _claim(self, loop: Loop, claimed: Claimed) -> Outcome:
+        renderer = start(self._step.tasks, self._scopes, self.info).renderer(self.shared.clock.now())
+        key = self.info.key(f"{self._step.name}_claim")
+        task = claim_task(loop, renderer, self.shared.kinds, self._step.name, key)
+        return task if isinstance(task, Outcome) else await self._attempt(task, None, claimed.confirm)
+
+    async def _at_once(self, todo: Iterator[Item], width: int) -> bool:
+        """Run several items at a time; one that ends the loop ends those that are under way (False)."""
+        if width <= 1:
+            return await self._some(todo)
+        running = {asyncio.ensure_future(self._some(todo)) for _ in range(width)}
+        try:
+            while running:
+                done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                if not all(task.result() for task in done):
+                    return False
+        finally:
+            for task in running:
+                task.cancel()
+            if running:
+                await asyncio.wait(running)
+        return True
+
+    async def _some(self, todo: Iterator[Item]) -> bool:
+        """Run items until none is left, or until the loop cannot go on (False)."""
+        for index, item, key in todo:
+            went_on = await self._item(index, item, key)
+            if not went_on:  # an item that suspends keeps its place, so nothing else runs in it
+                return went_on is None and self._plan.is_parallel
+        return True
+
+    async def _item(self, index: int, item: Any, key: str | None) -> bool | None:
+        """Run an item; returns whether another may follow, or None where this one suspends."""
+        loop = self._step.loop
+        assert loop is not None
+        scopes = self._scopes.item(loop.iterator, item, index, self._total)
+        pipeline = await self._pipeline(scopes, index, key)
+        ended = await self._within_limit(pipeline, index)
+        if isinstance(ended, Suspend):
+            await self._reporter.suspend(_suspension(ended, pipeline, index))
+            return None
+        last = last_of(pipeline, ended, self.shared.secrets)
+        self._reporter.add_item(ItemEnd(index, ended.status, ended.result, ended.error, ended.writes, key, last))
+        if not self._plan.is_parallel:
+            self._see(ended.writes)
+        return ended.status != "error" or self._plan.is_best_effort
+
+    async def _within_limit(self, pipeline: Pipeline, index: int) -> Finished | Suspend:
+        """Run an item for as long as it may take; the time in which it is suspended counts."""
+        given = self._item_limit
+        memory, now = pipeline.memory, self.shared.clock.now()
+        if given is not None and not memory.deadline:
+            try:
+                found = pipeline.renderer(now).value(given, "loop.item_timeout_ms")
+                limit = None if found is None else float(found)
+            except (RenderError, TypeError, ValueError) as error:
+                return _failed(failed("template", f"`loop.item_timeout_ms` is no number of milliseconds: {error}"))
+            if limit is not None:
+                memory.limit_ms, memory.deadline = limit, now + round(limit)
+        if not memory.deadline:
+            return await self._drive(pipeline, index)
+        left = 0 if self._is_cut_short(pipeline) else memory.deadline - now
+        try:
+            if left <= 0:
+                raise TimeoutError
+            async with asyncio.timeout(left / 1000):
+                ended = await self._drive(pipeline, index)
+        except TimeoutError:
+            message = f"item {index} took longer than its time-out of {memory.limit_ms / 1000:g} s and was ended"
+            return _failed(failed("timeout", message, retryable=True))
+        if isinstance(ended, Suspend) and (ended.until is None or ended.until > memory.deadline):
+            return msgspec.structs.replace(ended, until=memory.deadline)
+        return ended
+
+    def _item_timeout(self) -> Any:
+        given = self._step.loop.item_timeout_ms if self._step.loop is not None else None
+        timeouts = self.info.settings.get("timeouts")
+        usual = timeouts.get("loop_item_ms") if isinstance(timeouts, Mapping) else None
+        return usual if given is None else given.data
+
+    def _is_cut_short(self, pipeline: Pipeline) -> bool:
+        """Return whether a timer woke an item whose wait would not have ended by then."""
+        woke = (self._work.resume or {}).get("wake") or {}
+        return woke.get("by") == "timer" and (pipeline.due is None or pipeline.due > pipeline.memory.deadline)
+
+    def _see(self, writes: Mapping[str, Any]) -> None:
+        """Show the next item of a sequential loop what this one wrote; what is reduced is seen when the loop ends."""
+        reduce = self.info.settings.get("reduce")
+        reduced = ctx_keys(reduce) if isinstance(reduce, Mapping) else {}
+        seen = {key: value for key, value in ctx_keys(writes).items() if key not in reduced}
+        if seen:
+            ctx = dict(self._scopes.ctx)
+            for key, value in seen.items():
+                put(ctx, key, value)
+            self._scopes = replace(self._scopes, ctx=ctx)
+
+    # One pipeline
+
+    async def _pipeline(self, scopes: Scopes, index: int | None, key: str | None = None) -> Pipeline:
+        info = self.info if index is None else replace(self.info, index=index, item_key=key)
+        resume = self._work.resume
+        snapshot = resume.get("pipeline") if resume else None
+        if not snapshot:
+            return start(self._step.tasks, scopes, info, self._reporter.records)
+        results = self.shared.results
+        values = [(one, one if results is None else await results.load(one)) for one in stored_in(snapshot)]
+
+        def load(stored: Mapping[str, Any]) -> Any:
+            return next((value for known, value in values if known == stored), stored)
+
+        return restore(self._step.tasks, snapshot, scopes, info, load, self._reporter.records)
+
+    async def _drive(self, pipeline: Pipeline, index: int | None) -> Finished | Suspend:
+        """Run a pipeline to its end, or until it suspends."""
+        now, results = self.shared.clock.now, self.shared.results
+        at = now()
+        self._breath = self._breath or at
+        woke = self._work.resume.get("wake") if self._work.resume else None
+        action = await self._wake(pipeline, woke) if woke is not None else pipeline.advance(at)
+        was_durable = False  # what the task before did is on disk before this one begins
+        while not isinstance(action, Finished):
+            if isinstance(action, Suspend):
+                if not action.hold or action.until is None:
+                    return action
+                await self.shared.clock.sleep(max(0, action.until - now()) / 1000)
+                action = pipeline.advance(now())
+                continue
+            if was_durable or pipeline.plan.layered.is_durable:
+                await self._reporter.flush()
+                was_durable = pipeline.plan.layered.is_durable
+            outcome = await self._attempt(action, index)
+            stored = None
+            if results is not None and not isinstance(outcome.result, SMALL):
+                outcome, stored = await self._kept(results, action, outcome, index)
+            at = now()
+            action = pipeline.resume(outcome, at, stored)
+            if at - self._breath > BREATH_MS:
+                await asyncio.sleep(0)
+                self._breath = now()
+        for held in pipeline.memory.results.values():
+            if held.pages is not None and is_manifest(held.kept) and results is not None:
+                await results.name(held.kept)
+        return action
+
+    async def _wake(self, pipeline: Pipeline, woke: Mapping[str, Any]) -> Next:
+        """Go on after a wait; a child's result that was stored stays so."""
+        result, now = woke.get("result"), self.shared.clock.now()
+        if not holds_ref(result) or self.shared.results is None:
+            return pipeline.wake(woke, now)
+        value, stored = await self.shared.results.adopt(result, self._server_reads(pipeline.task.label))
+        return pipeline.wake({**woke, "result": value}, now, stored)
+
+    async def _attempt(self, task: RunTask, index: int | None, confirm: Confirm | None = None) -> Outcome:
+        runner = self.shared.tools.runner(task.kind)
+        if runner is None:
+            return failed("unknown", f"this worker does not run tasks of kind `{task.kind}`.", code="NO_TOOL")
+        context = TaskContext(self, task, index, self._work.deadline, confirm)
+        try:
+            outcome = await attempted(runner, task, context)
+        finally:
+            if context.lines is not None:
+                self._reporter.take_lines(context, context.lines)
+        return outcome if outcome.error is None else self.shared.secrets.outcome(outcome)
+
+    async def _kept(
+        self, results: Results, task: RunTask, outcome: Outcome, index: int | None
+    ) -> tuple[Outcome, Mapping[str, Any] | None]:
+        """Put a large result away; returns the outcome, and the reference where there is one."""
+        shared = self.shared
+        where = {
+            "execution_id": self._work.execution_id,
+            "step": self._step.name,
+            "number": self._work.number,
+            "index": index,
+            "delivery": self._reporter.lease.attempt,
+            "wanted": partial(self._server_reads, task.label),
+            "secrets": shared.secrets,
+        }
+        outcome, stored = await results.keep(task, outcome, where)
+        if stored is not None:
+            told = {name: stored[name] for name in ("ref", "store", "scope", "expires_at", "meta")}
+            place = (task.label, task.idempotency_key, index, task.attempt)
+            self._reporter.records.append(Record("result.stored", shared.clock.now(), *place, payload=told))
+        return outcome, stored
+
+    def _server_reads(self, label: str) -> Wanted:
+        """Return what the server's templates read of a task's result."""
+        read = server_reads(self._plan.playbook, self._step.name)
+        return for_task(read, label) if self._step.loop is None else for_item(read)
+
+
+def _failed(outcome: Outcome) -> Finished:
+    return Finished("error", error=msgspec.to_builtins(outcome.error))
+
+
+def _suspension(found: Suspend, pipeline: Pipeline, index: int | None = None) -> Suspension:
+    return Suspension(found.cause, pipeline.snapshot(), found.until, found.signal, found.child, index)

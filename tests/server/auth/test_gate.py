@@ -1,0 +1,140 @@
+"""Tokens: their life, their secrets, whom they let in; addresses that need them; names of workers behind them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from websockets.asyncio.client import connect
+
+from noetl.model.errors import InvalidInput
+from noetl.server.auth.gate import digest, is_loopback, needs_token
+from noetl.server.auth.tokens import made
+from noetl.settings import ServerSettings
+from noetl.wire.session import Ack, Claim, Hello, Leases, Refused, Welcome
+from noetl.wiring import open_store, open_team
+from tests.server.http.test_worker_socket import claimed, done, held
+from tests.server.serving import ONE, Worker, in_process, listening, places, session
+
+TOKEN = ServerSettings(auth="token")
+
+
+async def secret(folder: Path, role: str, name: str = "", pool: str | None = None, expires_s: int | None = None) -> str:
+    store = open_store(places(folder))
+    token, found = made(role, name or role, expires_s, pool, "test", 0 if expires_s else 1)
+    await open_team(store).add_token(token)
+    await store.close()
+    return found
+
+
+def bearer(found: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {found}"}
+
+
+@pytest.mark.parametrize(
+    ("mode", "host", "has", "asks"),
+    [
+        ("auto", "127.0.0.1", False, False),
+        ("auto", "::1", False, False),
+        ("auto", "localhost", True, False),
+        ("token", "127.0.0.1", True, True),
+        ("auto", "0.0.0.0", True, True),
+        ("token", "10.1.2.3", True, True),
+    ],
+)
+def test_where_a_server_asks_for_tokens(mode: str, host: str, has: bool, asks: bool) -> None:
+    assert needs_token(mode, host, has_tokens=has) is asks
+
+
+@pytest.mark.parametrize(
+    ("mode", "host", "has"),
+    [("none", "0.0.0.0", True), ("auto", "0.0.0.0", False), ("token", "127.0.0.1", False), ("maybe", "::1", True)],
+)
+def test_a_server_that_others_reach_does_not_start_without_tokens(mode: str, host: str, has: bool) -> None:
+    with pytest.raises(InvalidInput) as told:
+        needs_token(mode, host, has_tokens=has)
+    assert "token" in str(told.value)
+
+
+def test_only_this_machine_is_loopback() -> None:
+    assert all(map(is_loopback, ("127.0.0.1", "127.9.9.9", "::1", "[::1]", "localhost")))
+    assert not any(map(is_loopback, ("0.0.0.0", "::", "10.0.0.1", "localhost.example.com", "")))
+
+
+@pytest.mark.asyncio
+async def test_a_token_is_made_shown_once_listed_and_revoked(tmp_path: Path) -> None:
+    admin = await secret(tmp_path, "admin")
+    async with in_process(tmp_path, TOKEN) as served:
+        made_one = await served.json(
+            "POST", "/api/tokens", {"role": "viewer", "name": "ada"}, 201, headers=bearer(admin)
+        )
+        viewer = bearer(made_one["secret"])
+        await served.json("GET", "/api/executions", headers=viewer)
+        listed = await served.http.get("/api/tokens", headers=bearer(admin))
+        assert made_one["secret"] not in listed.text
+        assert digest(made_one["secret"]) not in listed.text
+        assert {token["name"] for token in listed.json()["tokens"]} == {"admin", "ada"}
+        await served.json("DELETE", f"/api/tokens/{made_one['token_id']}", headers=bearer(admin))
+        told = await served.json("GET", "/api/executions", None, 401, headers=viewer)
+        assert "revoked" in told["detail"]
+        entries = (await served.json("GET", "/api/audit", headers=bearer(admin)))["entries"]
+        assert [(one["actor"], one["action"]) for one in entries] == [
+            ("admin", "token.revoke"),
+            ("admin", "token.create"),
+        ]
+        assert made_one["secret"] not in str(entries)
+        await served.json("POST", "/api/tokens", {"role": "king"}, 400, headers=bearer(admin))
+
+
+@pytest.mark.asyncio
+async def test_an_expired_token_is_refused(tmp_path: Path) -> None:
+    await secret(tmp_path, "admin")
+    old = await secret(tmp_path, "viewer", "old", expires_s=1)
+    async with in_process(tmp_path, TOKEN) as served:
+        assert "expired" in (await served.json("GET", "/api/executions", None, 401, headers=bearer(old)))["detail"]
+
+
+@pytest.mark.asyncio
+async def test_an_operator_may_not_bring_a_playbook(tmp_path: Path) -> None:
+    operator = await secret(tmp_path, "operator")
+    async with in_process(tmp_path, TOKEN) as served:
+        await served.json("POST", "/api/execute", {"content": ONE}, 403, headers=bearer(operator))
+
+
+@pytest.mark.asyncio
+async def test_workers_with_two_tokens_are_two_workers_whatever_they_call_themselves(tmp_path: Path) -> None:
+    admin, one, two = [
+        await secret(tmp_path, role, f"{role}{n}") for n, role in enumerate(("admin", "worker", "worker"))
+    ]
+    async with listening(tmp_path, TOKEN) as served:
+        served.http.headers.update(bearer(admin))
+        await served.start(ONE)
+        async with session(served, "same", token=one) as first, session(served, "same", token=two) as second:
+            lease = await claimed(first)
+            await first.send(Ack((held(lease),)))
+            assert (await second.leases(done(lease, number=5))).status == "late"
+            assert (await second.leases(done(lease))).status == "late"  # under the id that the first will use
+            assert (await first.leases(done(lease))).status == "applied"
+
+
+@pytest.mark.asyncio
+async def test_a_worker_may_give_its_token_in_its_hello_and_only_workers_come_in(tmp_path: Path) -> None:
+    viewer, worker = await secret(tmp_path, "viewer"), await secret(tmp_path, "worker")
+    async with listening(tmp_path, TOKEN) as served:
+        url = served.url.replace("http", "ws") + "/api/worker/session"
+        for token, kind in ((worker, Welcome), (viewer, Refused), ("nonsense", Refused), (None, Refused)):
+            async with connect(url) as socket:
+                assert isinstance(await Worker(socket).ask(Hello("w", token=token)), kind)
+
+
+@pytest.mark.asyncio
+async def test_a_token_for_a_pool_is_for_that_pool(tmp_path: Path) -> None:
+    bound = await secret(tmp_path, "worker", pool="gpu")
+    async with listening(tmp_path, TOKEN) as served:
+        url = served.url.replace("http", "ws") + "/api/worker/session"
+        async with connect(url, additional_headers=bearer(bound)) as socket:
+            assert isinstance(await Worker(socket).ask(Hello("w")), Refused)
+        async with session(served, "w", token=bound, pools=("gpu",)) as worker:
+            assert isinstance(await worker.ask(Claim("c")), Leases)
+        lease = await served.http.post("/queue/lease", json={"worker_id": "w", "pool": "cpu"}, headers=bearer(bound))
+        assert lease.status_code == 403

@@ -1,0 +1,90 @@
+"""Leases: a silent worker loses its work, a beating one keeps it, and work that kills its workers is given up."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from noetl.model.messages import Cancel, Record, Report
+from noetl.server.control_plane import LocalControl, Store
+from tests.unit.server.system import RealClock, begin, chain, done, ended, register, report_on
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_a_silent_worker_loses_its_work(store: Store) -> None:
+    async with LocalControl(store, RealClock(), lease_s=0.1) as control:
+        execution_id = await begin(control, await register(store))
+        [old] = await control.claim("silent", [""], 1, 0)
+        [new] = await control.claim("next", [""], 1, 10)
+        assert (new.work.run_id, new.attempt) == (old.work.run_id, 2)
+        assert await control.heartbeat("silent", [(old.work.work_id, old.epoch)]) == [old.work.work_id]
+        await report_on(control, execution_id, done(new))
+        assert (await ended(control, store, execution_id))["status"] == "completed"
+        assert await store.inbox(10) == []
+
+
+async def test_a_beating_worker_keeps_its_work(store: Store) -> None:
+    async with LocalControl(store, RealClock(), lease_s=0.3) as control:
+        await begin(control, await register(store))
+        [lease] = await control.claim("alive", [""], 1, 0)
+        waiting = asyncio.create_task(control.claim("other", [""], 1, 1.0))
+        while not waiting.done():
+            assert await control.heartbeat("alive", [(lease.work.work_id, lease.epoch)]) == []
+            await asyncio.sleep(0.02)
+        assert await waiting == []
+
+
+async def test_a_new_owner_goes_on_where_the_last_one_told(store: Store, control: LocalControl) -> None:
+    execution_id = await begin(control, await register(store))
+    [old] = await control.claim("w", [""], 1, 0)
+    record = Record("task.done", RealClock().now(), "one_task", status="ok")
+    await report_on(
+        control, execution_id, Report("p", "one#1", old.epoch, "w", records=(record,), pipeline={"at": "second"})
+    )
+    await control.take_over(execution_id)
+    [new] = await control.claim("w", [""], 1, 10)
+    assert new.work.resume is not None
+    assert "second" in str(new.work.resume)
+
+
+async def test_work_that_kills_its_workers_fails_the_step(store: Store) -> None:
+    async with LocalControl(store, RealClock(), max_attempts=3) as control:
+        execution_id = await begin(control, await register(store, chain(2)))
+        for attempt in (1, 2, 3):
+            [lease] = await control.claim("w", [""], 1, 10)
+            assert lease.attempt == attempt
+            await control.take_over(execution_id)
+        row = await ended(control, store, execution_id)
+    assert row["status"] == "failed"
+    assert row["error"]["code"] == "LEASE_LOST"
+    assert await store.claim("w", [""], 1, 2**60, 2**60) == []
+
+
+async def test_a_cancelled_run_is_told_with_the_next_heartbeat(store: Store, control: LocalControl) -> None:
+    execution_id = await begin(control, await register(store))
+    [lease] = await control.claim("w", [""], 1, 0)
+    held = [(lease.work.work_id, lease.epoch)]
+    assert await control.heartbeat("w", held) == []
+    await control.submit(execution_id, Cancel("c", "enough"))
+    assert await control.heartbeat("w", held) == [lease.work.work_id]
+    await report_on(control, execution_id, done(lease))
+    row = await ended(control, store, execution_id)
+    assert row["status"] == "cancelled"
+    assert (await store.read(execution_id))[-1].event_type == "report.late"
+
+
+async def test_lost_work_waits_before_it_goes_out_again(store: Store) -> None:
+    text = chain(1).replace(
+        "workflow:", "executor: {spec: {retries: {dispatch: {base_ms: 600, max_ms: 600}}}}\nworkflow:"
+    )
+    async with LocalControl(store, RealClock()) as control:
+        execution_id = await begin(control, await register(store, text))
+        await control.claim("w", [""], 1, 0)
+        lost_at = RealClock().now()
+        await control.take_over(execution_id)
+        [again] = await control.claim("w", [""], 1, 10)
+        assert RealClock().now() - lost_at >= 300  # half of it at least
+        await report_on(control, execution_id, done(again))
+        assert (await ended(control, store, execution_id))["status"] == "completed"

@@ -1,0 +1,181 @@
+"""Making the tables again from the log: what is damaged is found, what is made is the same, and executions go on to the same end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from noetl.model.messages import AnyMessage, Report, Suspension
+from noetl.model.work import Lease
+from noetl.ports import Claim, Commit, Receipt, Upkeep
+from noetl.server.background.rebuild import Rebuild
+from noetl.server.cache.plan_cache import PlanCache
+from noetl.server.control_plane import LocalControl, Store
+from noetl.server.sequencer.inbox import Inbox
+from noetl.stores.memory.store import MemoryStore
+from noetl.stores.memory.upkeep import MemoryUpkeep
+from noetl.stores.sqlite.store import SqliteStore
+from noetl.stores.sqlite.upkeep import SqliteUpkeep
+from tests.unit.server.system import HEAD, RealClock, begin, done, register, report_on
+
+pytestmark = pytest.mark.asyncio
+FAMILY = (
+    HEAD
+    + """
+workflow:
+  - step: fan
+    tool: {kind: noop}
+    next: [left, right]
+  - {step: left, tool: {kind: noop}, next: join}
+  - {step: right, tool: {kind: playbook, path: tests/child}, next: join}
+  - step: join
+    spec: {timeout_s: 3600}
+    loop: {in: "{{ range(6) }}", iterator: x, spec: {mode: parallel, max_in_flight: 2}}
+    tool: {kind: noop}
+"""
+)
+CHILD = HEAD + "\nworkflow:\n  - {step: one, tool: {kind: noop}, next: two}\n  - {step: two, tool: {kind: noop}}\n"
+
+
+def upkeep(store: Store) -> Upkeep:
+    if isinstance(store, MemoryStore):
+        return MemoryUpkeep(store)
+    assert isinstance(store, SqliteStore)
+    return SqliteUpkeep(store)
+
+
+def rebuild(store: Store) -> Rebuild:
+    return Rebuild(store, upkeep(store), PlanCache(store))
+
+
+async def step(control: LocalControl) -> bool:
+    """Do one piece of work; False where there is none."""
+    leases = await control.claim("w", ("",), 1, 0)
+    for lease in leases:
+        await report_on(control, lease.work.execution_id, answer(lease))
+    return bool(leases)
+
+
+def answer(lease: Lease) -> Report:
+    work = lease.work
+    if work.step == "right" and work.resume is None:
+        child = Suspension("playbook", {}, child={"path": "tests/child", "payload": {}})
+        return Report(f"{work.work_id}:{lease.epoch}", work.run_id, lease.epoch, "w", suspension=child)
+    return done(lease, work.step)
+
+
+async def family(store: Store) -> str:
+    await register(store, CHILD, "tests/child")
+    return await register(store, FAMILY)
+
+
+class CutError(Exception):
+    """The process ends here."""
+
+
+class Ending(MemoryStore):
+    """Takes so many commits with events, and no more."""
+
+    left = 10**6
+
+    async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
+        if any(commit.events for commit in commits):
+            if not self.left:
+                raise CutError
+            self.left -= 1
+        return await super().commit(commits, claims)
+
+
+async def run(store: Store, execution_id: str) -> dict[str, Any]:
+    async with LocalControl(store, RealClock(), look_s=0.005) as control:
+        while True:
+            row = await store.execution(execution_id)
+            if row is not None and row["status"] == "completed":
+                return dict(row)
+            if not await step(control):
+                await asyncio.sleep(0.005)
+
+
+def told(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["status"], row["result"], row["steps"]
+
+
+async def test_cut_anywhere_and_made_again_it_goes_on_to_the_same_end() -> None:
+    whole = Ending()
+    playbook = await family(whole)
+    async with LocalControl(whole, RealClock()) as control:
+        await begin(control, playbook, "500")
+    expected = told(await run(whole, "500"))
+    commits = 10**6 - whole.left
+    assert commits > 10
+    for cut in range(1, commits):
+        store = Ending()
+        store.left = cut
+        async with LocalControl(store, RealClock()) as control:
+            try:
+                await begin(control, await family(store), "500")
+                while await step(control):
+                    pass
+            except CutError:
+                pass
+        assert store.left == 0
+        last = store.tables.epoch
+        live = [await upkeep(store).beside(name) for _, name in await upkeep(store).logged(0, 10)]
+        assert await rebuild(store).check() == []
+        assert await rebuild(store).rebuild() == len(live)
+        assert await rebuild(store).check() == []
+        made = [await upkeep(store).beside(name) for _, name in await upkeep(store).logged(0, 10)]
+        assert [(row.projection, sorted(row.timers)) for row in made] == [
+            (row.projection, sorted(row.timers)) for row in live
+        ]
+        for lease in await store.claim("v", [""], 10, 10**15, 0):
+            assert lease.epoch > last
+            assert lease.attempt == 1
+        await store.expired(10**15, 9)
+        store.left = 10**6
+        assert told(await run(store, "500")) == expected
+
+
+DAMAGE: list[tuple[str, str]] = [  # what the port cannot do; the rest is in tests/conformance/test_upkeep.py
+    ("DELETE FROM execution", "the row ends at event 0"),
+    ("DELETE FROM message", "message Start for execution"),
+]
+
+
+@pytest.mark.parametrize(("damage", "text"), DAMAGE)
+async def test_damage_is_told_and_repaired(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str, text: str
+) -> None:
+    class Unsent(SqliteStore):
+        """Holds back what the system sends itself."""
+
+        async def inbox(self, most: int) -> list[tuple[str, AnyMessage]]:
+            return []
+
+    store = Unsent(tmp_path / "noetl.db")
+    timed = FAMILY.replace("workflow:", "executor: {spec: {timeout_s: 3600}}\nworkflow:")
+    await register(store, CHILD, "tests/child")
+    playbook = await register(store, timed)
+    async with LocalControl(store, RealClock(), look_s=60) as control:
+        await begin(control, playbook, "500")
+        if "message" in damage:  # until a child is to be started: nobody takes that message up any more
+            while not any(item.step == "right" for _, item in (await upkeep(store).beside("500")).work):
+                await step(control)
+            [lease] = [found for found in await control.claim("w", ("",), 9, 0) if found.work.step == "right"]
+            monkeypatch.setattr(Inbox, "add_own", lambda *_: False)
+            await report_on(control, "500", answer(lease))
+            monkeypatch.undo()
+    assert await rebuild(store).check() == []
+    await store.database.write(lambda connection: connection.execute(damage).rowcount)
+    found = await rebuild(store).check()
+    assert any(text in line for line in found), found
+    assert await rebuild(store).rebuild() == 1
+    assert await rebuild(store).check() == []
+    await store.close()
+    again = SqliteStore(tmp_path / "noetl.db")
+    assert (await run(again, "500"))["status"] == "completed"
+    await again.close()

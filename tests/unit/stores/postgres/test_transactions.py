@@ -1,0 +1,86 @@
+"""PostgreSQL: a step is one transaction, and concurrent operations wait for each other correctly."""
+
+from __future__ import annotations
+
+import asyncio
+
+import psycopg
+import pytest
+
+from noetl.ports import Claim
+from noetl.ports.outbox import OutboxMessage
+from noetl.server.control_plane import LocalControl
+from noetl.stores.common.queries import queries
+from noetl.stores.postgres.database import connect
+from noetl.stores.postgres.outbox import PostgresOutbox
+from noetl.stores.postgres.store import PostgresStore
+from tests.conformance.commits import put, work
+from tests.databases import fresh_database
+from tests.unit.server.system import RealClock, begin, chain, ended, register, workers
+
+pytestmark = pytest.mark.asyncio
+STEPS = 50
+
+
+def transactions(address: str) -> int:
+    """Return how many transactions have written so far: each takes the next number."""
+    with psycopg.connect(address, autocommit=True) as connection:
+        [number] = connection.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint").fetchone() or (0,)
+        return int(number)
+
+
+async def test_a_sequential_step_is_one_transaction() -> None:
+    """The start hands the first step out; every report ends a step and brings the next one in the same transaction."""
+    address = fresh_database()
+    store = PostgresStore(address)
+    try:
+        async with LocalControl(store, RealClock(), snapshot_every=1_000_000) as control, workers(control):
+            playbook = await register(store, chain(STEPS))
+            await ended(control, store, await begin(control, playbook))  # everything is prepared, a worker waits
+            before = transactions(address)
+            row = await ended(control, store, await begin(control, playbook))
+            assert row["status"] == "completed"
+            assert transactions(address) - before == 1 + STEPS
+    finally:
+        await store.close()
+
+
+async def test_expiring_disowned_leases_leaves_the_next_work_alone() -> None:
+    """A worker lists its leases while its report is being committed: the new work must keep its lease."""
+    address = fresh_database()
+    store, connection = PostgresStore(address), await connect(address)
+    try:
+        claim = Claim("one", ("",), 1, 1, 90_000)
+        await store.commit([put(work("a"), work("b"))], [claim, claim])
+        report = connection.transaction()
+        await report.start()
+        await connection.execute(
+            "WITH gone AS (DELETE FROM queue WHERE node_id = '1:a' RETURNING *)"
+            " INSERT INTO queue (execution_id, node_id, action, context, status, worker_id, lease_until, epoch)"
+            " SELECT execution_id, '1:c', action, context, status, worker_id, lease_until, epoch + 9 FROM gone"
+        )
+        taking = asyncio.create_task(store.disown("one", [], 5))
+        while not await connection.fetchval("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"):
+            await asyncio.sleep(0)
+        await report.commit()
+        assert await taking == 1
+        rows = await connection.fetch("SELECT node_id, to_ms(lease_until) FROM queue ORDER BY node_id")
+        assert [tuple(row) for row in rows] == [("1:b", 5), ("1:c", 90_000)]
+    finally:
+        await store.close()
+        await connection.close()
+
+
+async def test_no_more_messages_are_claimed_than_wanted_whatever_the_plan() -> None:
+    address = fresh_database()
+    store, connection = PostgresStore(address), await connect(address)
+    try:
+        outbox = PostgresOutbox(store.database)
+        for key in "abc":
+            await outbox.put(OutboxMessage(key), 10)
+        for name in ("hashjoin", "mergejoin", "hashagg", "sort", "material"):
+            await connection.execute(f"SET enable_{name} = off")
+        assert len(await connection.fetch(queries("postgres")["claim_outbox"], 20, 30, 1)) == 1
+    finally:
+        await connection.close()
+        await store.close()

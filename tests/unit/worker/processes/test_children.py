@@ -1,0 +1,302 @@
+"""Child processes: warm, one execution each, limited, and gone with their task or their worker."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from noetl.model.outcome import Outcome
+from noetl.ports import Job
+from noetl.worker.processes.children import ChildPool, Lines, reason
+
+pytestmark = pytest.mark.asyncio
+WHO = "import os\nresult = os.getpid()"
+
+
+@pytest_asyncio.fixture
+async def pool() -> AsyncIterator[ChildPool]:
+    made = ChildPool(memory=600 << 20, kept=3, most_output=1000)
+    yield made
+    await made.close()
+
+
+async def run(pool: ChildPool, code: str, execution: str = "1", **variables: Any) -> Outcome:
+    return await pool.python(execution, Job(code, variables=variables), lambda _: None)
+
+
+async def test_tasks_of_one_execution_share_a_child(pool: ChildPool) -> None:
+    assert len({(await run(pool, WHO)).result for _ in range(5)}) == 1
+
+
+async def test_a_child_never_serves_a_second_execution(pool: ChildPool) -> None:
+    served: dict[int, str] = {}
+    for execution in ("1", "2", "3", "1", "4", "5", "6", "1", "2"):
+        pid = (await run(pool, WHO, execution)).result
+        assert served.setdefault(pid, execution) == execution
+
+
+async def test_tasks_at_the_same_time_have_a_child_each(pool: ChildPool) -> None:
+    outcomes = await asyncio.gather(
+        *(run(pool, "import time, os\ntime.sleep(0.1)\nresult = os.getpid()") for _ in range(6))
+    )
+    assert len({outcome.result for outcome in outcomes}) == 6
+
+
+async def test_unused_children_are_ended_beyond_a_number(pool: ChildPool) -> None:
+    pids = [(await run(pool, WHO, str(execution))).result for execution in range(6)]
+    while alive(pids[0]) or alive(pids[1]) or alive(pids[2]):
+        await asyncio.sleep(0.01)
+    assert all(alive(pid) for pid in pids[3:])
+
+
+@pytest.mark.parametrize(
+    ("code", "expected", "words"),
+    [
+        ("import os\nos._exit(3)", "PY_EXIT_3", "ended itself with exit code 3"),
+        ("import os\nos._exit(0)", "PY_EXIT_0", "ended itself with exit code 0"),
+        ("import os\nos.kill(os.getpid(), 11)", "PY_SIGSEGV", "was killed by SIGSEGV"),
+        ("import os\nos.kill(os.getpid(), 9)", "PY_SIGKILL", "was killed by SIGKILL"),
+        ("import ctypes\nctypes.string_at(0)", "PY_SIGSEGV", "was killed by SIGSEGV"),
+    ],
+)
+async def test_a_crash_is_an_error_outcome_and_the_next_task_runs(
+    pool: ChildPool, code: str, expected: str, words: str
+) -> None:
+    outcome = await run(pool, code)
+    assert outcome.error is not None
+    assert (outcome.error.kind, outcome.error.code, outcome.error.retryable) == ("python", expected, False)
+    assert words in outcome.error.message
+    assert (await run(pool, "result = 1")).result == 1
+
+
+async def test_commands_have_the_limit_of_memory_too() -> None:
+    pool = ChildPool(memory=256 << 20)
+    ended = await pool.command([sys.executable, "-c", "b'x' * (1 << 30)"], env={})
+    await pool.close()
+    assert ended.returncode == 1
+    assert b"MemoryError" in ended.stderr
+
+
+async def test_children_do_not_inherit_secrets_of_the_worker(pool: ChildPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CREDENTIAL_API", "API_TOKEN", "ENCRYPTION_KEY", "DATABASE_URL", "STORE"):
+        monkeypatch.setenv(f"NOETL_{name}", "hidden")
+    monkeypatch.setenv("NOETL_SERVER", "http://user:hidden@host/")
+    monkeypatch.setenv("NOETL_CAPACITY", "3")
+    monkeypatch.setenv("OTHER", "kept")
+    code = "import os\nresult = {k: v for k, v in os.environ.items() if k.startswith(('NOETL_', 'OTHER')) and k != 'NOETL_CHILD'}"
+    seen = (await pool.python("1", Job(code), print)).result
+    assert seen == {"NOETL_CAPACITY": "3", "OTHER": "kept"}
+    ended = await pool.command(["sh", "-c", "echo $OTHER; env | grep -c hidden"], env={})
+    assert ended.stdout == b"kept\n0\n"
+
+
+async def test_what_was_printed_before_a_crash_is_kept(pool: ChildPool) -> None:
+    lines: list[str] = []
+    await pool.python("1", Job("import os\nprint('almost')\nos.write(1, b'there')\nos._exit(1)"), lines.append)
+    assert lines == ["almost", "there"]
+
+
+async def test_too_much_memory_is_an_error_outcome(pool: ChildPool) -> None:
+    outcome = await run(pool, "x = bytearray(2 << 30)")
+    assert outcome.error is not None
+    assert outcome.error.code == "PY_MemoryError"
+    assert (await run(pool, "result = 1")).result == 1
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "while True: pass",
+        "import time\ntime.sleep(300)",
+        "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(300)",
+        "while True:\n    try:\n        while True: pass\n    except BaseException: pass",
+        "sum(range(10 ** 12))",
+    ],
+)
+async def test_runaway_code_is_ended(pool: ChildPool, code: str) -> None:
+    (pid,) = await cancelled_after(pool, 1, "import os\nprint(os.getpid(), flush=True)\n" + code)
+    assert not alive(pid)
+
+
+async def cancelled_after(pool: ChildPool, count: int, code: str) -> list[int]:
+    """Run code, cancel it once it has printed so many process ids, and give these."""
+    lines: list[str] = []
+    running = asyncio.create_task(pool.python("1", Job(code), lines.append))
+    async with asyncio.timeout(20):
+        while len(lines) < count:
+            await asyncio.sleep(0.01)
+    assert all(alive(int(line)) for line in lines)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    return [int(line) for line in lines]
+
+
+async def test_what_ended_code_had_started_is_ended_too(pool: ChildPool) -> None:
+    code = """
+        import os, subprocess, time
+        print(subprocess.Popen(["sleep", "300"]).pid)
+        print(subprocess.Popen(["sleep", "300"], start_new_session=True).pid)
+        print(os.getpid(), flush=True)
+        time.sleep(300)
+        """
+    assert [alive(pid) for pid in await cancelled_after(pool, 3, dedent(code))] == [False, False, False]
+
+
+async def test_code_that_forks_and_forks_is_ended_whole(pool: ChildPool, tmp_path: Path) -> None:
+    code = """
+import os, time
+for _ in range(5):
+    os.fork()
+    os.setsid() if os.getsid(0) != os.getpid() and os.getpgid(0) != os.getpid() else None
+open(f"{folder}/{os.getpid()}", "w").close()
+time.sleep(300)
+"""
+    task = asyncio.create_task(pool.python("1", Job(code, variables={"folder": str(tmp_path)}), lambda _: None))
+    async with asyncio.timeout(20):
+        while len(os.listdir(tmp_path)) < 32:
+            await asyncio.sleep(0.02)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert [pid for pid in os.listdir(tmp_path) if alive(int(pid))] == []
+
+
+async def test_who_is_cancelled_twice_still_leaves_nothing(pool: ChildPool) -> None:
+    await run(pool, "result = 1")
+    works = [run(pool, "import time\ntime.sleep(300)"), pool.command(["sleep", "300"], env={})]
+    running = [asyncio.create_task(one) for one in works]
+    await asyncio.sleep(0.05)
+    for _ in range(2):
+        for task in running:
+            task.cancel()
+        await asyncio.sleep(0)
+    assert all(
+        isinstance(one, asyncio.CancelledError) for one in await asyncio.gather(*running, return_exceptions=True)
+    )
+
+
+async def test_code_that_forks_answers_once(pool: ChildPool) -> None:
+    for number in range(5):
+        assert (await run(pool, "import os\nos.fork()\nresult = n", n=number)).result == number
+
+
+async def test_a_large_job_and_a_large_answer(pool: ChildPool) -> None:
+    text = "x" * 20_000_000
+    assert (await run(pool, "result = text + 'y'", text=text)).result == text + "y"
+
+
+async def test_many_lines_do_not_stop_the_code(pool: ChildPool) -> None:
+    lines: list[str] = []
+    await pool.python("1", Job("for n in range(20000): print(n)"), lines.append)
+    assert lines == [str(number) for number in range(20000)]
+
+
+async def test_the_nursery_may_die(pool: ChildPool) -> None:
+    outcome = await run(pool, "import os, time\nos.kill(os.getppid(), 9)\ntime.sleep(300)")
+    assert outcome.error is not None
+    assert outcome.error.code == "PY_SIGKILL"
+    assert (await run(pool, "result = 1")).result == 1
+
+
+async def test_output_beyond_a_size_is_cut_and_the_program_goes_on(pool: ChildPool) -> None:
+    ended = await pool.command(["sh", "-c", "head -c 500000 /dev/zero; echo end >&2"], env={})
+    assert (ended.returncode, len(ended.stdout), ended.stderr, ended.cut) == (0, 1000, b"end\n", True)
+
+
+async def test_a_program_that_reads_nothing_of_what_it_is_given(pool: ChildPool) -> None:
+    ended = await pool.command(["true"], env={}, stdin=b"x" * 1_000_000)
+    assert ended.returncode == 0
+
+
+async def test_closing_ends_every_child() -> None:
+    pool = ChildPool()
+    pids = [(await run(pool, WHO, str(execution))).result for execution in range(3)]
+    await pool.close()
+    assert not any(alive(pid) for pid in pids)
+
+
+async def test_nothing_outlives_a_killed_worker(tmp_path: Path) -> None:
+    """A worker with code, a command and their children is killed; within a second none of them is left."""
+    script = tmp_path / "worker.py"
+    script.write_text(dedent(WORKER))
+    worker = await asyncio.create_subprocess_exec(sys.executable, str(script), str(tmp_path))
+    names = ("python", "python_child", "python_session", "python_daemon", "shell", "shell_session")
+    async with asyncio.timeout(20):
+        while not all((tmp_path / name).exists() and (tmp_path / name).read_text() for name in names):
+            await asyncio.sleep(0.02)
+    pids = {name: int((tmp_path / name).read_text()) for name in names}
+    assert all(alive(pid) for pid in pids.values())
+    worker.kill()
+    await worker.wait()
+    await asyncio.sleep(1)
+    assert {name: alive(pid) for name, pid in pids.items()} == dict.fromkeys(names, False)
+
+
+WORKER = """
+    import asyncio, sys
+    from noetl.ports import Job
+    from noetl.worker.children import ChildPool
+
+    CODE = '''
+    import os, subprocess, time
+    def tell(name, pid):
+        with open(folder + "/" + name, "w") as file:
+            file.write(str(pid))
+    tell("python_child", subprocess.Popen(["sleep", "300"]).pid)
+    tell("python_session", subprocess.Popen(["sleep", "300"], start_new_session=True).pid)
+    if os.fork() == 0:  # a daemon: forked twice, in a session of its own, with an empty environment
+        os.setsid()
+        if os.fork() == 0:
+            tell("python_daemon", os.getpid())
+            os.execve("/bin/sleep", ["sleep", "300"], {})
+        os._exit(0)
+    os.wait()
+    tell("python", os.getpid())
+    time.sleep(300)
+    '''
+
+    async def main(folder):
+        pool = ChildPool()
+        command = "echo $$ > shell; setsid sleep 300 & echo $! > shell_session; wait"
+        await asyncio.gather(
+            pool.python("1", Job(CODE, variables={"folder": folder}), print),
+            pool.command(["sh", "-c", command], env={}, cwd=folder),
+        )
+
+    asyncio.run(main(sys.argv[1]))
+    """
+
+
+async def test_lines_are_cut_where_they_end_and_where_they_are_too_long() -> None:
+    lines, told = Lines(), list[str]()
+    lines.log = told.append
+    for part in (b"on", b"e\r\ntwo\nth", b"ree", b"x" * 20_000):
+        lines.take(part)
+    lines.flush()
+    assert told[:2] == ["one", "two"]
+    assert "".join(told[2:]) == "three" + "x" * 20_000
+    assert len(told) == 4
+
+
+async def test_reasons() -> None:
+    assert reason(2) == ("ended itself with exit code 2", "EXIT_2")
+    assert reason(-signal.SIGABRT) == ("was killed by SIGABRT", "SIGABRT")
+    assert reason(-63)[1].startswith("SIG")
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -1,0 +1,225 @@
+"""No secret leaves the worker: by value in every encoding, by name where the value is short, in lines and messages by name."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from noetl.model.messages import Ending, Record, Report
+from noetl.worker.secrets.redact import LEAST, MASK, Secrets
+from tests.unit.worker.system import System, system
+
+TOKEN = 'tök/en+"7&'
+
+
+def knowing(**credential: Any) -> Secrets:
+    made = Secrets()
+    made.learn("api", credential)
+    return made
+
+
+@pytest.mark.parametrize(
+    "coded",
+    [
+        TOKEN,
+        quote(TOKEN),
+        quote(TOKEN, safe="").lower(),
+        quote_plus(TOKEN),
+        html.escape(TOKEN),
+        json.dumps({"t": TOKEN}),
+        json.dumps({"t": TOKEN}, ensure_ascii=False),
+        json.dumps(json.dumps([TOKEN])),
+        repr(f"x{TOKEN}"),
+        base64.b64encode(TOKEN.encode()).decode(),
+        *(base64.b64encode(("u" * n + ":" + TOKEN + "!").encode()).decode() for n in range(4)),
+        *(base64.urlsafe_b64encode(("u" * n + TOKEN).encode()).decode() for n in range(4)),
+    ],
+)
+def test_a_value_is_found_in_every_encoding(coded: str) -> None:
+    secrets = knowing(token=TOKEN)
+    assert MASK in secrets.text(f"before {coded} after")
+    assert MASK in secrets.value({"a": [f"({coded})"]})["a"][0]
+    assert secrets.may_be_in(msgspec.json.encode({"a": coded}))
+    assert secrets.holds([{"k": coded}])
+
+
+@given(st.text(min_size=LEAST), st.text(), st.text())
+def test_no_value_survives(value: str, before: str, after: str) -> None:
+    secrets = Secrets()
+    secrets.learn("x", {"token": value})
+    if value in MASK or value.strip() == "" or "://" in value:
+        return
+    assert value not in secrets.value(f"{before}{value}{after}").replace(MASK, "")
+
+
+def test_what_is_no_secret_is_left_alone() -> None:
+    secrets = knowing(host="db.local", user="reader", dbname="orders", password="hunter2!", port=5432)
+    data = {"rows": [{"table": "orders", "host": "db.local", "by": "reader"}], "page_token": "hunter"}
+    assert secrets.value(data) is data
+    assert not secrets.may_be_in(msgspec.json.encode(data))
+    assert not secrets.holds(data)
+
+
+@pytest.mark.parametrize(
+    "dsn",
+    [
+        "postgresql://reader:hunt%2Fer2@db.local/orders",
+        "host=db.local password='hunt/er2' dbname=orders",
+        "password=hunt/er2 host=db.local",
+    ],
+)
+def test_the_password_in_an_address_is_a_secret_and_the_rest_is_not(dsn: str) -> None:
+    secrets = knowing(dsn=dsn)
+    assert secrets.value(f"cannot reach {dsn}") == f"cannot reach {MASK}"
+    assert secrets.value("with hunt/er2") == f"with {MASK}"
+    assert secrets.value("db.local orders") == "db.local orders"
+    assert knowing(dsn="postgresql://db.local/orders").value("postgresql://db.local/orders").startswith("postgresql")
+
+
+def test_every_line_of_a_key_file_is_a_secret() -> None:
+    lines = ["-----BEGIN PRIVATE KEY-----", "MIIEvQIBADANBgkqhkiG9w0BAQEF", "AASCBKcwggSjAgEAAoIBAQDPqf2y"]
+    secrets = knowing(data={"private_key": "\n".join(lines)})
+    assert secrets.text(lines[2]) == MASK
+
+
+def test_a_short_value_is_masked_under_the_name_of_a_secret_only(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        secrets = knowing(password="abc", pin=1234)
+    assert "`password` of the credential `api`" in caplog.text
+    assert "abc" not in caplog.text
+    assert secrets.value({"password": "abc", "letters": "abc", "db_password": "abc", "token": 1234, "n": 1234}) == {
+        "password": MASK,
+        "letters": "abc",
+        "db_password": MASK,
+        "token": MASK,
+        "n": 1234,
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "masked"),
+    [
+        ("password=abc next", f"password={MASK} next"),
+        ('{"api_key": "k1", "n": 2}', f'{{"api_key": "{MASK}", "n": 2}}'),
+        ("Authorization: Bearer abcdef123", f"Authorization: {MASK}"),
+        ("GET /?access_token=abcdef123&page=2", f"GET /?access_token={MASK}&page=2"),
+        ("unexpected token: end", "unexpected token: end"),
+        ("next_page_token=abcdefghijk", "next_page_token=abcdefghijk"),
+        ("12 rows of orders", "12 rows of orders"),
+    ],
+)
+def test_lines_for_people_are_masked_by_name_too(line: str, masked: str) -> None:
+    assert Secrets().text(line) == masked
+    assert Secrets().text(masked) == masked
+
+
+def test_a_report_without_secrets_is_not_copied() -> None:
+    report = Report("m", "r", 1, "w", (Record("task.done", 1, "t"),), ending=Ending("ok", {"password": "x"}))
+    assert Secrets().message(report) is report
+    assert knowing(token="something").message(report) is report
+    masked = knowing(token="else-where").message(Report("m", "r", 1, ending=Ending("ok", ["else-where"])))
+    assert masked == Report("m", "r", 1, ending=Ending("ok", [MASK]))
+
+
+# In the whole system
+
+SECRET = "s3cr3t-Value/+"
+LEAK = """
+- step: leak
+  tool:
+    - first: {kind: python, auth: api, code: "print(auth['token']); result = {'t': auth['token'], 'n': 1}"}
+    - again: {kind: python, input: {t: "{{ first.t }}"}, code: "result = {'same': t == 's3cr3t' + '-Value/+', 'url': f'x?{t}'}"}
+  next: {arcs: [{step: see, args: {given: "{{ leak.first.t }}"}}]}
+- step: see
+  tool: {kind: python, input: {given: "{{ args.given }}"}, code: "raise ValueError(given)"}
+"""
+
+
+async def credential(name: str) -> Mapping[str, Any]:
+    return {"api": {"token": SECRET}, "short": {"password": "abc"}}[name]
+
+
+def equipped(run: System) -> None:
+    run.running.pop().cancel()
+    run.shared = replace(run.shared, credentials=credential)
+    run.worker()
+
+
+@pytest.mark.asyncio
+async def test_nothing_in_the_log_has_the_secret_and_tasks_of_the_pipeline_do() -> None:
+    async with system() as run:
+        equipped(run)
+        execution = await run.start(LEAK)
+        row = await run.ended(execution)
+        events = await run.store.read(execution)
+        told = b"".join(map(msgspec.json.encode, events)) + msgspec.json.encode(row)
+        assert SECRET.encode() not in told
+        assert row["status"] == "failed"
+        assert MASK in row["error"]["message"]
+        results = next(event for event in events if event.event_type == "step.done").payload["result"]
+        assert (results["same"], results["url"], results["first"]["t"]) == (True, f"x?{MASK}", MASK)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "write", ["set: {ctx.t: '{{ output.data.t }}'}", "set: {ctx.t: [{deep: 'x{{ output.data.t }}'}]}"]
+)
+async def test_writing_a_secret_to_the_state_is_refused(write: str) -> None:
+    async with system() as run:
+        equipped(run)
+        execution = await run.start(
+            f"""
+            - step: leak
+              tool: {{kind: python, auth: api, code: "result = {{'t': auth['token']}}", {write}}}
+            """
+        )
+        row = await run.ended(execution)
+        assert row["status"] == "failed"
+        assert "`ctx.t`: a secret of a credential must not be written" in row["error"]["message"]
+        assert "`auth`" in row["error"]["message"]
+
+
+@pytest.mark.asyncio
+async def test_a_secret_is_not_given_to_a_child() -> None:
+    async with system() as run:
+        equipped(run)
+        row = await run.run(
+            """
+            - step: leak
+              tool:
+                - read: {kind: python, auth: api, code: "result = auth['token']"}
+                - child: {kind: playbook, path: tests/other, input: {t: "{{ read }}"}}
+            """
+        )
+        assert row["status"] == "failed"
+        assert "must not be given to a child" in row["error"]["message"]
+
+
+@pytest.mark.asyncio
+async def test_a_stored_result_is_masked_too() -> None:
+    async with system() as run:
+        equipped(run)
+        execution = await run.start(
+            """
+            - step: leak
+              tool: {kind: python, auth: api, code: "result = {'t': [auth['token']] * 9000}"}
+              next: read
+            - step: read
+              tool: {kind: python, input: {t: "{{ leak.t }}"}, code: "result = [len(t), t[0]]"}
+            """
+        )
+        assert (await run.ended(execution))["result"] == [9000, MASK]
+        events = await run.store.read(execution)
+        assert any(event.event_type == "result.stored" for event in events)
+        assert SECRET.encode() not in b"".join(map(msgspec.json.encode, events))
