@@ -1,7 +1,6 @@
-"""Run one playbook on a server over HTTP, and print what it does: python scripts/demo_run.py URL FILE [KEY=VALUE…].
+"""Run a playbook on a server over HTTP: python scripts/demo_run.py URL FILE [KEY=VALUE…].
 
-Needs nothing but the standard library, so it is also an example of speaking to the API. Ends with code 1 where the
-execution did not complete.
+An example of the API that needs only the standard library. Exits with 1 if the execution did not complete.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _SHOWN = ("playbook.started", "step.scheduled", "step.done", "step.failed", "loo
 
 
 def ask(url: str, method: str, path: str, body: Any = None) -> Any:
-    """Send a request and give its answer; a refusal is printed as the server tells it."""
+    """Send a request and return the answer; print the server's error."""
     print(f"{method} {path}")
     data = None if body is None else json.dumps(body).encode()
     request = Request(url + path, data, {"Content-Type": "application/json"}, method=method)
@@ -30,7 +29,7 @@ def ask(url: str, method: str, path: str, body: Any = None) -> Any:
 
 
 def events(url: str, execution_id: str) -> Iterator[dict[str, Any]]:
-    """Give the events of an execution as they come, until it has ended."""
+    """Yield the events of an execution until it ends."""
     path = f"/api/executions/{execution_id}/events/stream"
     print(f"GET {path}")
     with urlopen(url + path) as stream:

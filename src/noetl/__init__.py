@@ -1,4 +1,4 @@
-"""NoETL, an event-sourced workflow engine for playbooks that are checked before they run."""
+"""NoETL: an event-sourced workflow engine."""
 
 TYPE_CHECKING = False  # type checkers know the name; avoids importing `typing`
 if TYPE_CHECKING:

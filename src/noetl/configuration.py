@@ -1,4 +1,4 @@
-"""Configuration file, and the server's layer of settings: the defaults of every execution.
+"""Configuration file, and the server's defaults of every execution.
 
 `retries: {plugin: {base_ms: 50}}` in the file is `NOETL_RETRIES_PLUGIN_BASE_MS=50` in the environment, which overrides it. The
 settings and their types come from the grammar of `executor.spec`. Tested in tests/unit/test_configuration.py.
@@ -124,7 +124,7 @@ def configured(environment: Mapping[str, str], folder: Path) -> Mapping[str, str
 
 
 def read(text: bytes, file: str) -> dict[str, str]:
-    """Return the variables that a configuration file sets. Raises InvalidInput with the position."""
+    """Return the variables that a file sets. Raises InvalidInput with the position."""
     document = parse(text, file)
     for problem in document.problems:
         if problem.kind not in _HARMLESS:

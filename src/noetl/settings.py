@@ -1,4 +1,4 @@
-"""Settings of a process: name, type, default and description of each, and its credentials.
+"""Settings of a process: name, type, default and description of each.
 
 Command options override environment variables, which override the configuration file (`configuration`). Tested in
 tests/unit/test_settings.py.
@@ -287,7 +287,7 @@ def _split(text: str) -> tuple[str, ...]:
 
 
 def config_file(environment: Mapping[str, str], folder: Path) -> Path:
-    """Return the configuration file: `$NOETL_CONFIG`, else in `$NOETL_HOME`, else in this folder."""
+    """Return the path of `$NOETL_CONFIG`, else of `noetl.yaml` by the store."""
     named, home = environment.get(CONFIG, "").strip(), environment.get(HOME, "").strip()
     return Path(named) if named else (Path(home) if home else folder / ".noetl") / "noetl.yaml"
 
@@ -362,9 +362,9 @@ def _seconds(environment: Mapping[str, str], name: str, default: float) -> float
 
 
 def credential(environment: Mapping[str, str], name: str) -> Mapping[str, Any]:
-    """Return a credential from the environment; `pg_main` is `NOETL_CREDENTIAL_PG_MAIN`. Raises KeyError.
+    """Return a credential from the environment. Raises KeyError.
 
-    The value is a JSON object, a URL (the field `dsn`), or any other text (the field `token`).
+    `pg_main` is `NOETL_CREDENTIAL_PG_MAIN`: a JSON object, a URL (the field `dsn`), or another text (the field `token`).
     """
     text = environment.get(CREDENTIAL + re.sub(r"\W", "_", name).upper(), "").strip()
     if not text:

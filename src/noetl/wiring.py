@@ -1,4 +1,4 @@
-"""Composition root: builds the tool kinds, the store, and the whole system in one process.
+"""Composition root: tool kinds, store, and the whole system in one process.
 
 Tested in tests/tools/test_wiring.py and tests/acceptance/executions/test_run*.py.
 """
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from noetl.model.events import Event
     from noetl.ports.outbox import Outbox, OutboxIn
     from noetl.server.auth.vault import Vault
-    from noetl.server.background.outbox_relay import Relay
+    from noetl.server.background.outbox_relay import OutboxRelay
     from noetl.server.background.rebuild import Rebuild
-    from noetl.server.background.result_gc import Collector
+    from noetl.server.background.result_gc import ResultGC
     from noetl.server.control_plane import LocalControl
     from noetl.server.services import Services
     from noetl.stores.postgres.admin import PostgresAdmin
@@ -78,7 +78,7 @@ def language_kinds() -> Kinds:
 
 
 def kind_problems() -> tuple[str, ...]:
-    """Return why kinds of installed packages cannot be used, one sentence each, once they were loaded."""
+    """Return why kinds of installed packages cannot be used, once loaded."""
     return kinds().problems
 
 
@@ -141,7 +141,7 @@ def open_upkeep(store: Store) -> Upkeep:
 
 
 def open_blobs(settings: Settings, store: Store) -> BlobStore:
-    """Return the storage of large results: `db`, the store itself, and `file`, a folder beside it."""
+    """Return the storage of large results: `db`, the store, and `file`, a folder."""
     from noetl.blobs.files import FileBlobs
     from noetl.blobs.shelves import ShelvedBlobs
 
@@ -160,17 +160,17 @@ def open_blobs(settings: Settings, store: Store) -> BlobStore:
     return ShelvedBlobs(files)
 
 
-def open_collector(settings: Settings, store: Store) -> Collector:
+def open_collector(settings: Settings, store: Store) -> ResultGC:
     """Return the garbage collector of stored results."""
     from noetl.engine.queries.result_gc import Terms
-    from noetl.server.background.result_gc import Collector
+    from noetl.server.background.result_gc import ResultGC
 
     terms = Terms(settings.result_days * 86_400_000, _GRACE_MS)
-    return Collector(store, open_blobs(settings, store), SystemClock(), terms, settings.collect_s)
+    return ResultGC(store, open_blobs(settings, store), SystemClock(), terms, settings.collect_s)
 
 
 def open_doorbell(settings: Settings) -> Doorbell | None:
-    """Return the notifier of other processes on a PostgreSQL store; None for SQLite, which is polled."""
+    """Return the notifier of a PostgreSQL store; None for SQLite, which is polled."""
     if not settings.database:
         return None
     from noetl.doorbells.pg_notify import PgNotify
@@ -210,7 +210,7 @@ class Embedded:
             callback()
         return open_outbox(self.store)
 
-    def relaying(self) -> AbstractAsyncContextManager[Relay]:
+    def relaying(self) -> AbstractAsyncContextManager[OutboxRelay]:
         """Open the relay that delivers outbox messages."""
         from noetl.wiring_outbox import relaying
         from noetl.worker.http.clients import HttpClient
@@ -220,7 +220,7 @@ class Embedded:
 
     @asynccontextmanager
     async def working(self, pool: str, children: ChildPool | None = None) -> AsyncIterator[None]:
-        """Run a worker for a pool; on exit cancel its tasks. Given child processes are not closed."""
+        """Run a worker for a pool; on exit cancel it, but keep given children."""
         if children is None:
             async with child_processes(self.settings) as own, self.working(pool, own):
                 yield
@@ -254,7 +254,7 @@ async def equipped(
     layer: Mapping[str, Any],
     outbox: Callable[[], OutboxIn],
 ) -> AsyncIterator[WorkerResources]:
-    """Open what the tasks of a worker share. `layer` is the server's, read for each task."""
+    """Open what a worker's tasks share; `layer` is read again for each task."""
     from noetl.worker.context.tool_context import WorkerResources
     from noetl.worker.http.clients import HttpClient
     from noetl.worker.steps.results import StoredResults
@@ -296,7 +296,7 @@ async def child_processes(settings: Settings) -> AsyncIterator[ChildPool]:
 @asynccontextmanager
 async def embedded(settings: Settings) -> AsyncIterator[Embedded]:
     """Run the control plane on the store of the settings."""
-    from noetl.server.background.maintenance import tended
+    from noetl.server.background.maintenance import run_maintenance
     from noetl.server.control_plane import LocalControl
 
     store = open_store(settings)
@@ -314,7 +314,7 @@ async def embedded(settings: Settings) -> AsyncIterator[Embedded]:
             upkeep=open_upkeep(store),
             liveness_s=settings.liveness_s,
         )
-        async with control, tended(getattr(store, "tend", None), SystemClock()):
+        async with control, run_maintenance(getattr(store, "tend", None), SystemClock()):
             yield Embedded(settings, store, control, _credential)
     finally:
         await store.close()
@@ -364,7 +364,7 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
 
 
 def _vault(settings: Settings, server: ServerSettings) -> Vault | None:
-    """Return the vault of credentials: with the configured key, else with a key file beside a SQLite store.
+    """Return the vault, with the configured key or SQLite's key file.
 
     Servers that share a database must share a key, so there it must be configured.
     """

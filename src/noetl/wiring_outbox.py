@@ -1,4 +1,4 @@
-"""Composition root of the outbox: the table of a store, the relay, and the delivery to each target.
+"""Composition root of the outbox: its table, the relay and the targets.
 
 The `http` tool delivers `http` messages, with its timeouts, credentials and limits. A package adds a target as a coroutine
 function in the entry point group `noetl.outbox`, which takes the message and the `ToolContext` and returns an outcome. Tested in tests/acceptance/admin/test_outbox_cli.py and tests/unit/server/background/test_outbox_relay.py.
@@ -24,8 +24,8 @@ from noetl.ports import Clock, ToolContext, Tools
 from noetl.ports.letters import DeadLetters
 from noetl.ports.outbox import Outbox, OutboxMessage
 from noetl.ports.work import run_tool
-from noetl.server.background.dead_letter_topic import LetterTopic
-from noetl.server.background.outbox_relay import Relay
+from noetl.server.background.dead_letter_topic import DeadLetterTopic
+from noetl.server.background.outbox_relay import OutboxRelay
 from noetl.settings import OutboxSettings, Settings
 from noetl.worker.context.tool_context import Alone, TaskContext, WorkerResources
 from noetl.worker.http.clients import HttpClient
@@ -56,7 +56,7 @@ async def relaying(
     tools: Any,
     client: HttpClient,
     credential: Callable[[str], Awaitable[Mapping[str, Any]]],
-) -> AsyncIterator[Relay]:
+) -> AsyncIterator[OutboxRelay]:
     """Open the relay of a store; the caller runs or drains it. `tools` are the kinds."""
     delivery, unused = settings.outbox, cast(Any, None)
     known = (cast(Tools, tools), cast(Kinds, tools))
@@ -70,8 +70,10 @@ async def relaying(
         kept_ms, outbox = delivery.days * 86_400_000, open_outbox(store)
         topic = None
         if settings.publishes_letters:
-            topic = LetterTopic(cast(DeadLetters, store), outbox, clock, settings.dlq_topic, kept_ms)
-        yield Relay(outbox, deliver, clock, schedule, timeout_ms=delivery.timeout_ms, kept_ms=kept_ms, topic=topic)
+            topic = DeadLetterTopic(cast(DeadLetters, store), outbox, clock, settings.dlq_topic, kept_ms)
+        yield OutboxRelay(
+            outbox, deliver, clock, schedule, timeout_ms=delivery.timeout_ms, kept_ms=kept_ms, topic=topic
+        )
     finally:
         await shared.shared.close()
         await client.close()

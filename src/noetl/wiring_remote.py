@@ -1,4 +1,4 @@
-"""Composition root of a remote worker: it reaches everything through its servers and opens no store.
+"""Composition root of a remote worker, which opens no store.
 
 Tested in tests/client/ and tests/cluster/.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from noetl.ports.outbox import OutboxMessage
-from noetl.server.background.dead_letter_topic import LetterTopic
+from noetl.server.background.dead_letter_topic import DeadLetterTopic
 from tests.conformance.conftest import Place, Store
 from tests.conformance.test_dead_letters import letter, puts
 
@@ -26,8 +26,8 @@ class Hand:
         self.at += round(seconds * 1000)
 
 
-def topic(place: Place, store: Store, clock: Hand) -> LetterTopic:
-    return LetterTopic(store, place.outbox(store), clock, "noetl-dlq", 7 * DAY_MS)
+def topic(place: Place, store: Store, clock: Hand) -> DeadLetterTopic:
+    return DeadLetterTopic(store, place.outbox(store), clock, "noetl-dlq", 7 * DAY_MS)
 
 
 async def test_each_letter_is_a_message_once(place: Place) -> None:

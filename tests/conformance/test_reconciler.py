@@ -13,7 +13,7 @@ from noetl.engine.queries.recall import recalled
 from noetl.model.messages import AnyMessage, Cancel, Ending, Replay, Report, Suspension
 from noetl.model.work import Lease
 from noetl.ports import Beside, Commit, Upkeep
-from noetl.server.background.reconciler import Liveness
+from noetl.server.background.reconciler import Reconciler
 from noetl.server.cache.plan_cache import PlanCache
 from noetl.server.cache.state_cache import StateCache
 from noetl.server.control_plane import LocalControl
@@ -219,7 +219,7 @@ async def test_no_false_alarm_while_executions_run(place: Place) -> None:
         names = [await begin(control, books[number % 2], str(700 + number)) for number in range(10)]
         over = asyncio.Event()
 
-        async def look(watch: Liveness) -> list[str]:
+        async def look(watch: Reconciler) -> list[str]:
             found: list[str] = []
             while not over.is_set():
                 found += await watch.look()
@@ -309,7 +309,7 @@ async def test_executions_that_have_not_ended_are_given_page_by_page(place: Plac
     assert await upkeep.open(0, 1, 2) == []  # too young
 
 
-def _watch(control: LocalControl, upkeep: Upkeep) -> Liveness:
+def _watch(control: LocalControl, upkeep: Upkeep) -> Reconciler:
     watch = control.liveness(upkeep)
     watch._old_enough_s = -1  # at once
     return watch

@@ -8,7 +8,7 @@ import pytest
 
 from noetl.model.errors import Conflict
 from noetl.ports import AuditEntry, Token, WorkerInfo
-from noetl.server.operations.dead_letters import first_found
+from noetl.server.operations.dead_letters import first_letters
 from tests.conformance.commits import commit, work
 from tests.conformance.conftest import Place, Store, Team
 from tests.conformance.test_dead_letters import letter
@@ -114,12 +114,12 @@ async def test_a_key_is_forgotten_after_its_time_and_with_its_execution(store: S
 
 async def test_a_request_about_many_letters_that_is_sent_again_is_about_the_same_ones(team: Team) -> None:
     old, new = letter("a", at=1_000), letter("b", at=2_000)
-    assert await first_found(team, "k", [old, new], 3_000) == ([old, new], 2)
+    assert await first_letters(team, "k", [old, new], 3_000) == ([old, new], 2)
     back = letter("a", at=4_000)  # replayed meanwhile, and failed again
-    assert await first_found(team, "k", [back, new], 5_000) == ([new], 2)
-    assert await first_found(team, "other", [back], 5_000) == ([back], 1)
-    assert await first_found(team, "none", [], 5_000) == ([], 0)
-    assert await first_found(team, "none", [back], 6_000) == ([], 0)
+    assert await first_letters(team, "k", [back, new], 5_000) == ([new], 2)
+    assert await first_letters(team, "other", [back], 5_000) == ([back], 1)
+    assert await first_letters(team, "none", [], 5_000) == ([], 0)
+    assert await first_letters(team, "none", [back], 6_000) == ([], 0)
 
 
 async def test_a_token_is_found_by_its_digest(place: Place) -> None:

@@ -78,14 +78,14 @@ DAMAGE: dict[str, tuple[Callable[[Beside], Beside], str]] = {
     "work": (lambda row: replace(row, work=()), "work: missing"),
     "changed work": (
         lambda row: replace(row, work=tuple((at, replace(item, priority=7)) for at, item in row.work)),
-        "is not what was scheduled",
+        "differs from what was scheduled",
     ),
     "timers": (lambda row: replace(row, timers=()), "timers: missing"),
-    "other timers": (lambda row: replace(row, timers=(*row.timers, ("other", 1))), "too many [('other', 1)]"),
-    "row": (lambda row: replace(row, last_seq=row.last_seq - 1), "its row ends at event"),
+    "other timers": (lambda row: replace(row, timers=(*row.timers, ("other", 1))), "unexpected [('other', 1)]"),
+    "row": (lambda row: replace(row, last_seq=row.last_seq - 1), "the row ends at event"),
     "status": (
         lambda row: replace(row, projection={**row.projection, "status": "failed"}),
-        "differs from its log",
+        "differs from the log",
     ),
 }
 

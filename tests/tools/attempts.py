@@ -1,4 +1,4 @@
-"""Runs one attempt of a task of any kind, as a worker does, and gives its outcome and its log."""
+"""Run one attempt of a task of any kind as a worker does; return outcome and log."""
 
 from __future__ import annotations
 

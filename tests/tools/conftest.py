@@ -1,4 +1,4 @@
-"""Fixtures that tests of tool kinds share: a PostgreSQL server, a web server, and attempts in a folder."""
+"""Fixtures for tests of tool kinds: PostgreSQL, a web server, attempts in a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kind `artifact`: put and get by address, in every store that is here, and what is refused."""
+"""Kind `artifact`: put and get by URI, in every store, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An input model becomes the language's description of it, and reads what that description accepts."""
+"""Input models: their description for the language, and decoding."""
 
 from __future__ import annotations
 

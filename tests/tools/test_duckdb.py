@@ -1,4 +1,4 @@
-"""The kind `duckdb`, for real: statements, parameters, files, rows for a table, plain data and failures."""
+"""Kind `duckdb`: statements, parameters, files, table writes, plain data, failures."""
 
 from __future__ import annotations
 

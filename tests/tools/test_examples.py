@@ -1,4 +1,4 @@
-"""Every example of every kind is a good task: put into a playbook, it gives no diagnostics at all."""
+"""Every example of every kind is a task without diagnostics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fields of a kind that exclude or need each other are found where they stand wrongly together."""
+"""Fields of a kind that exclude or require each other."""
 
 from __future__ import annotations
 

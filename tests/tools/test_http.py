@@ -1,4 +1,4 @@
-"""The kind `http` against a real server: bodies, headers, credentials, answers and every way to fail."""
+"""Kind `http` against a real server: bodies, headers, credentials, failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kind `postgres` against a real server: statements, parameters, rows for a table, plain data, failures, time."""
+"""Kind `postgres` against a real server."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ async def test_who_is_cancelled_twice_leaves_no_query_and_no_connection(database
 
 
 async def until_active(address: str, needle: str, active: bool) -> None:
-    """Wait until a query with a text runs on the server, or until none is left there in any state."""
+    """Wait until a query runs on the server, or until none is left in any state."""
     asking = "SELECT state FROM pg_stat_activity WHERE query LIKE %s AND pid <> pg_backend_pid()"
     async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
         while True:

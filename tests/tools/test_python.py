@@ -1,4 +1,4 @@
-"""The kind `python`: how code gets its inputs, how it gives its result, and how it fails; in real child processes."""
+"""Kind `python` in real child processes: inputs, results, failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every tool kind: it is documented, its groups and examples fit its own inputs, and it loads when asked for."""
+"""Contract of every tool kind: documented, consistent, loaded on first use."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def applies(kind: Kind, task: dict[str, Any], need: Need) -> bool:
 
 
 def read_back(kind: Kind, data: dict[str, Any]) -> dict[str, Any]:
-    """The inputs as the model holds them, for the fields that were written; defaults are in."""
+    """Return the decoded inputs of the written fields, with defaults."""
     read = decode(import_module(MODULES[kind.name]).Input, kind.input, data)
     names = {field.name: key for key in data if (field := kind.input.field(key))}
     return {key: msgspec.to_builtins(getattr(read, name)) for name, key in names.items()}

@@ -1,4 +1,4 @@
-"""The kind `resolve`: the value behind a reference, whole, in pieces and by JSON paths."""
+"""Kind `resolve`: the value behind a reference, whole, in pages, by JSON path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kinds `shell`, `script` and `noop`: real processes, their output, their exit codes, and how they fail."""
+"""Kinds `shell`, `script` and `noop` with real processes."""
 
 from __future__ import annotations
 

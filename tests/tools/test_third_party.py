@@ -1,4 +1,4 @@
-"""Installed packages add tool kinds, and a package whose kind cannot be used is told of and breaks nothing."""
+"""Packages add tool kinds; a broken package is reported and does no harm."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ KIND = describe(
 
 
 def install(folder: Path, package: str, module: str, entry: str) -> None:
-    """Put a distribution with one module and one entry point into a folder, as an installer would."""
+    """Install a distribution with one module and one entry point into a folder."""
     code = folder / package
     code.mkdir(parents=True)
     (code / "__init__.py").write_text("")

@@ -1,4 +1,4 @@
-"""The kind `transfer` between real places: PostgreSQL, DuckDB, files and a web server, in chunks, whole or not at all."""
+"""Kind `transfer` between PostgreSQL, DuckDB, files and a web server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback that answers as the path says and remembers what it was asked."""
+"""Real HTTP server on loopback that responds by path and records requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Asked:
 
 @dataclass
 class Web:
-    """The server: `/status/503` answers with that code, `/text`, `/bytes`, `/redirect`, `/hang`, `/drop`; else JSON."""
+    """Responds by path: `/status/503`, `/text`, `/bytes`, `/redirect`, `/hang`, `/drop`."""
 
     asked: list[Asked] = field(default_factory=list)
     retry_after: str | None = None

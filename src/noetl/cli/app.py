@@ -47,7 +47,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "fmt": ("noetl.cli.language.fmt", "Format playbooks in place, keeping comments."),
     "explain": (
         "noetl.cli.executions.explain",
-        "Explain a diagnostic, tool kind, field, filter or scope, or why an execution is where it is.",
+        "Explain a topic of the language, or why an execution is where it is.",
     ),
     "schema": ("noetl.cli.language.schema", "Print the JSON Schema of playbooks or of test files."),
     "lsp": ("noetl.cli.language.lsp", "Run the language server for editors."),
@@ -83,7 +83,7 @@ def build(wanted: Collection[str]) -> typer.Typer:
 
 
 def run(arguments: list[str]) -> None:
-    """Run the command line; the first word that names a command decides what to import."""
+    """Run the command line, importing only the command that it names."""
     words = arguments
     if COMPLETE_VARIABLE in os.environ:
         from noetl.cli.arguments.completers import completion_line

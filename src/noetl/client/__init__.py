@@ -1,1 +1,1 @@
-"""Clients of a server: `Client` for programs and the command line, a session for workers. Tested in tests/client/."""
+"""Clients of a server: `Client` and a worker's session. Tested in tests/client/."""

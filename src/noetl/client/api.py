@@ -60,7 +60,7 @@ _MOST_TRIES: Final = 60  # about two minutes
 
 
 class Client:
-    """Client of one server, or of several that share a store; it fails over to the next one."""
+    """Client of one server, or of several on one store, with failover."""
 
     def __init__(self, server: str | Sequence[str], token: str | None = None) -> None:
         servers = [part for part in server.split(",") if part.strip()] if isinstance(server, str) else server
@@ -164,7 +164,7 @@ class Client:
         cursor: str | None = None,
         limit: int = 50,
     ) -> Executions:
-        """List executions, the newest first; `since` and `until` are milliseconds since the epoch."""
+        """List executions, the newest first; times are Unix milliseconds."""
         times = _given(since=since, until=until)
         query = _given(path=path, search=search, tag=tag, parent=parent, cursor=cursor, limit=limit) | times
         query |= {"status": list(status)} if status else {}
@@ -198,7 +198,7 @@ class Client:
     async def follow(
         self, execution_id: str, after: int = 0, *, types: Sequence[str] = ()
     ) -> AsyncGenerator[Event, None]:
-        """Yield the events of an execution as they are committed, until it has ended; reconnect when the stream breaks.
+        """Yield events until the execution has ended; reconnect on errors.
 
         After the first event, an outage of about two minutes is tolerated; before it, the error is raised soon.
         """
@@ -251,7 +251,7 @@ class Client:
         compensate: bool = False,
         abandon: bool = False,
     ) -> Told:
-        """Cancel an execution, or one step-run; `abandon` also stops a running compensation."""
+        """Cancel an execution or a step-run; `abandon` also stops compensation."""
         asked = {"reason": reason, "run": run, "compensate": compensate, "abandon": abandon}
         return await self._http.ask("POST", _place(execution_id, "cancel"), Told, asked)
 
@@ -290,7 +290,7 @@ class Client:
         workload: Mapping[str, Any] | None = None,
         playbook: str | None = None,
     ) -> Forked:
-        """Start a new execution from the middle of this one: before a step's last run, or after an event."""
+        """Start a new execution from before a step's last run, or after an event."""
         body = {"start": start, "ctx": dict(ctx or {}), "workload": dict(workload or {}), "playbook": playbook}
         return await self._http.ask("POST", _place(execution_id, "fork"), Forked, body)
 
@@ -377,7 +377,7 @@ class Client:
     async def letters(
         self, *, status: Sequence[str] = ("pending",), cursor: str | None = None, limit: int = 100, **asked: str | None
     ) -> Letters:
-        """List dead letters, the most recent failure first; by `group`, `execution_id`, `path`, `step`, `kind`."""
+        """List dead letters by `group`, `execution_id`, `path`, `step`, `kind`."""
         query = _given(status=list(status), cursor=cursor, limit=limit, **asked)
         return await self._http.ask("GET", _DLQ, Letters, query=query)
 
@@ -415,7 +415,7 @@ class Client:
         idempotency_key: str | None = None,
         **asked: str | None,
     ) -> Replayed:
-        """Replay all pending letters that match: by `group`, `execution_id`, `path`, `step`, `kind`."""
+        """Replay pending letters by `group`, `execution_id`, `path`, `step`, `kind`."""
         body = {"patch": dict(patch or {}), "dry_run": dry_run, "all": everything, **_given(**asked)}
         return await self._http.ask("POST", f"{_DLQ}/replay", Replayed, body, headers=_keyed(idempotency_key))
 

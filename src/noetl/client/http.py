@@ -59,7 +59,7 @@ class Servers:
     """Addresses of servers that share a store; one is current."""
 
     def __init__(self, urls: Sequence[str]) -> None:
-        self._urls = [checked(url) for url in urls]
+        self._urls = [normalize_url(url) for url in urls]
         if not self._urls:
             raise InvalidInput("No server is configured. Set `--server URL` or NOETL_SERVER_URL.")
         self._at = 0
@@ -78,7 +78,7 @@ class Servers:
             self._at = (self._at + 1) % len(self._urls)
 
 
-def checked(url: str) -> str:
+def normalize_url(url: str) -> str:
     """Return the address of a server without a trailing slash. Raises InvalidInput."""
     text = url.strip().rstrip("/")
     try:

@@ -1,4 +1,4 @@
-"""Links that carry a worker's frames to a server: a WebSocket, or one request per frame where WebSockets are blocked.
+"""Links for a worker's frames: a WebSocket, or one HTTP request per frame.
 
 A link carries frames until it breaks; the session resends unanswered ones. Tested in tests/client/test_session.py.
 """
@@ -123,7 +123,7 @@ def _connection_closed() -> type[Exception]:
 
 
 async def open_socket(url: str, token: str | None, hello: Hello, receive: Receive) -> SocketLink:
-    """Open a session. Raises Unreachable, NoSocket, or the error of a server that refuses it."""
+    """Open a session. Raises Unreachable, NoSocket, or the server's refusal."""
     from websockets.asyncio.client import connect
     from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMessage, InvalidStatus
 

@@ -100,9 +100,8 @@ class EventLog(Protocol):
         after the commits, so new work can be leased in the transaction that creates it. Work that was queued before has
         precedence over it.
 
-        Returns a receipt if the batch is durable on return, otherwise an awaitable of one. The batch is under way in both
-        cases: an awaitable that is dropped or cancelled does not undo it. If an error is raised, here or by the awaitable,
-        either everything or nothing was written.
+        Returns a receipt if the batch is durable on return, otherwise an awaitable of one, which must be awaited. After an
+        error or a cancellation it is unknown whether the batch was written: it was, whole, or not at all.
         """
 
     async def read(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[Event]:

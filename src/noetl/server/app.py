@@ -13,12 +13,12 @@ from typing import Any
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from noetl.server.api import endpoints
-from noetl.server.background.outbox_relay import Relay
-from noetl.server.background.result_gc import Collector
+from noetl.server.background.outbox_relay import OutboxRelay
+from noetl.server.background.result_gc import ResultGC
 from noetl.server.http.guard import Guard
 from noetl.server.http.worker_socket import PATH, session_app
 from noetl.server.operations.dead_letters import log_letters
-from noetl.server.problems import Refusal, answer
+from noetl.server.problems import Refusal, problem_response
 from noetl.server.services import Services
 from noetl.server.workers.presence import strike_off
 
@@ -66,7 +66,7 @@ class RouteTable:
         elif method == _WEBSOCKET:
             await send({"type": "websocket.close", "code": 1000, "reason": ""})
         else:
-            await answer(self._refusal(method, scope["path"], segments), scope["path"])(scope, receive, send)
+            await problem_response(self._refusal(method, scope["path"], segments), scope["path"])(scope, receive, send)
 
     def _refusal(self, method: str, path: str, segments: Sequence[str]) -> Refusal:
         methods = [one for one, node in self._tree.items() if one != _WEBSOCKET and _match(node, segments, 0)]
@@ -94,7 +94,7 @@ def _match(node: dict[str, Any], segments: Sequence[str], at: int) -> tuple[dict
 
 @asynccontextmanager
 async def running(
-    services: Services, collector: Collector | None = None, relay: Relay | None = None
+    services: Services, collector: ResultGC | None = None, relay: OutboxRelay | None = None
 ) -> AsyncIterator[None]:
     """Run the background tasks that the routes need; on exit, end all streams and sessions."""
     services.control.sequencer.hooks.on_commits.append(services.metrics.committed)
@@ -121,7 +121,7 @@ async def running(
 
 
 async def _release_waiters(services: Services) -> None:
-    """Answer long-polling claims and starts when the server stops, so that they do not delay its shutdown."""
+    """Answer long-polling requests when the server stops."""
     await services.stopping.wait()
     services.registry.answer_claims()
     services.control.endings.let_go()

@@ -26,19 +26,19 @@ from noetl.model.messages import AnyMessage, Report, Start
 from noetl.model.work import Lease
 from noetl.ports import Act, Blobs, Catalog, Clock, Commit, Doorbell, EventLog, Upkeep, WorkQueue
 from noetl.ports.work import Answer, Deliver, Reply, Stop
-from noetl.server.background.lease_reaper import Leases
+from noetl.server.background.lease_reaper import LeaseReaper
 from noetl.server.background.timers import Timers
 from noetl.server.cache.ids import new_execution
 from noetl.server.cache.plan_cache import PlanCache
 from noetl.server.cache.result_loader import LOAD_MAX_BYTES, ResultLoader
 from noetl.server.cache.state_cache import StateCache
-from noetl.server.feeds.completion import Endings
+from noetl.server.feeds.completion import CompletionWaiters
 from noetl.server.feeds.followers import Followers
 from noetl.server.sequencer.inbox import Entry, Subscription, Takes
 from noetl.server.sequencer.sequencer import Sequencer, resolve
 
 if TYPE_CHECKING:
-    from noetl.server.background.reconciler import Liveness
+    from noetl.server.background.reconciler import Reconciler
 
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_S = 0.05
@@ -92,11 +92,11 @@ class LocalControl:
         )
         listeners = self.sequencer.hooks
         self.followers = Followers(store, clock, listeners)
-        self.endings = Endings(store, listeners)
+        self.endings = CompletionWaiters(store, listeners)
         if doorbell is not None:
             listeners.on_change.append(doorbell.ring)
         self.timers = Timers(store, self.sequencer, clock)
-        self.leases = Leases(
+        self.leases = LeaseReaper(
             store, self.sequencer, clock, max_attempts=max_attempts, every_s=min(1.0, max(lease_s / 10, 0.01))
         )
         self._upkeep = upkeep
@@ -241,12 +241,12 @@ class LocalControl:
             await self.leases.expire()
         return count
 
-    def liveness(self, upkeep: Upkeep) -> Liveness:
+    def liveness(self, upkeep: Upkeep) -> Reconciler:
         """Return the reconciler, which mends executions that stand still."""
-        from noetl.server.background.reconciler import Liveness  # a run that is over in a moment never needs it
+        from noetl.server.background.reconciler import Reconciler  # a run that is over in a moment never needs it
 
         parts = (self._store, upkeep, self._plans, self.sequencer, self._clock)
-        return Liveness(*parts, holder=uuid4().hex, every_s=self._liveness_s)
+        return Reconciler(*parts, holder=uuid4().hex, every_s=self._liveness_s)
 
     async def _keep_alive(self) -> None:
         await self._clock.sleep(self._liveness_s)

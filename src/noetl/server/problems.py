@@ -80,7 +80,7 @@ def not_found(detail: str, fix: str | None = None) -> Refusal:
     return Refusal(404, "not-found", detail, fix=fix)
 
 
-def invalid(error: msgspec.ValidationError | msgspec.DecodeError, what: str) -> Refusal:
+def invalid_input(error: msgspec.ValidationError | msgspec.DecodeError, what: str) -> Refusal:
     """Return the refusal of a body or a query that does not match its schema."""
     text = str(error)
     if not isinstance(error, msgspec.ValidationError):
@@ -107,7 +107,7 @@ def problem_of(error: BaseException) -> tuple[Problem, dict[str, str]]:
     return Problem("about:blank#internal", "Internal Server Error", 500, detail), {}
 
 
-def answer(error: BaseException, path: str) -> Response:
+def problem_response(error: BaseException, path: str) -> Response:
     """Return the HTTP response for an exception."""
     problem, headers = problem_of(error)
     if problem.retry_after_s is not None:

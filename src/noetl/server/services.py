@@ -1,4 +1,4 @@
-"""Dependencies of the routes of one server: the control plane, the store, and others.
+"""Dependencies of the routes: the control plane, the store, and others.
 
 Built by `wiring`. Holds no logic. Tested with the routes in tests/server.
 """

@@ -26,7 +26,7 @@ from noetl.model.errors import NoetlError
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Cancel, PatchCtx, Pause, Resume, Signal, Start
 from noetl.ports import Catalog, EventLog, Selection, WorkQueue
-from noetl.server.background.result_gc import Collector
+from noetl.server.background.result_gc import ResultGC
 from noetl.server.cache.state_cache import StateCache
 from noetl.server.control_plane import LocalControl
 from noetl.testing.scripted import ScriptedTools
@@ -196,7 +196,7 @@ class Player:
             await asyncio.sleep(max(0, begun + said["at"] - self._clock.now()) / 1000)
             if "collect" in said:  # what ended longer ago than that is not kept
                 terms = Terms(int(said["collect"]), int(said["collect"]))
-                await Collector(self._store, self._blobs, self._clock, terms).collect()
+                await ResultGC(self._store, self._blobs, self._clock, terms).collect()
             else:
                 await self.control.submit(EXECUTION, message(f"said-{number}", said))
             self._unsaid -= 1

@@ -8,15 +8,7 @@ from noetl.dsl.grammar.kinds import Need
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import ToolContext
 from noetl.tools.contract import about, describe
-from noetl.tools.fields import (
-    MARKER_TABLE,
-    SQL_FORMS,
-    SQL_RESULT,
-    TABLE_NEEDS,
-    TRANSACTIONAL,
-    SqlInput,
-    UnreadableError,
-)
+from noetl.tools.fields import SQL_FORMS, SQL_RESULT, TABLE_NEEDS, MarkerTable, SqlInput, Transactional, UnreadableError
 from noetl.tools.sql.completion_markers import in_transaction, once_in_duckdb, refuse_transaction_control
 from noetl.tools.sql.connections import duckdb_failed, in_thread
 from noetl.tools.sql.statements import (
@@ -36,8 +28,8 @@ class Input(SqlInput, frozen=True, kw_only=True):
     database: Annotated[str, about("Database file; `:memory:` is discarded after the task.", "./sales.duckdb")] = (
         ":memory:"
     )
-    transactional: Annotated[bool, about(TRANSACTIONAL, True)] = False
-    marker_table: Annotated[str | None, about(MARKER_TABLE, "ops.marker")] = None
+    transactional: Transactional = False
+    marker_table: MarkerTable = None
     read_only: Annotated[bool, about("Open the file read-only, so that several tasks can share it.", True)] = False
     extensions: Annotated[list[str] | None, about("Extensions to install and load first.", ["httpfs"])] = None
 

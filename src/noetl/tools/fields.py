@@ -66,8 +66,14 @@ class SqlInput(ToolInput, frozen=True, kw_only=True):
     ] = None
 
 
-TRANSACTIONAL = "Commit all writes together with a completion marker, so that a repeated run takes effect once."
-MARKER_TABLE = "With `transactional`: table of completion markers; `noetl_marker` by default."
+Transactional = Annotated[
+    bool,
+    about("Commit all writes together with a completion marker, so that a repeated run takes effect once.", True),
+]
+MarkerTable = Annotated[
+    str | None,
+    about("With `transactional`: table of completion markers; `noetl_marker` by default.", "ops.marker"),
+]
 SQL_FORMS = ("command", "query", "commands", "script", "table")
 TABLE_NEEDS = (Need("mode", ("table",)), Need("key", ("table",)), Need("values", ("table",)))
 SQL_RESULT = {

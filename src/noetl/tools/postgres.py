@@ -4,21 +4,13 @@ import asyncio
 import json
 from collections.abc import Mapping
 from functools import partial
-from typing import Annotated, Any
+from typing import Any
 
 from noetl.dsl.grammar.kinds import Need
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import Confirm, ToolContext
-from noetl.tools.contract import about, describe
-from noetl.tools.fields import (
-    MARKER_TABLE,
-    SQL_FORMS,
-    SQL_RESULT,
-    TABLE_NEEDS,
-    TRANSACTIONAL,
-    SqlInput,
-    UnreadableError,
-)
+from noetl.tools.contract import describe
+from noetl.tools.fields import SQL_FORMS, SQL_RESULT, TABLE_NEEDS, MarkerTable, SqlInput, Transactional, UnreadableError
 from noetl.tools.sql.completion_markers import once_in_postgres, refuse_transaction_control
 from noetl.tools.sql.connections import pg_failed, pg_pool
 from noetl.tools.sql.pg_pool import NoConnectionError
@@ -36,8 +28,8 @@ from noetl.tools.sql.statements import (
 class Input(SqlInput, frozen=True, kw_only=True):
     """SQL to run, or rows to write."""
 
-    transactional: Annotated[bool, about(TRANSACTIONAL, True)] = False
-    marker_table: Annotated[str | None, about(MARKER_TABLE, "ops.marker")] = None
+    transactional: Transactional = False
+    marker_table: MarkerTable = None
 
 
 KIND = describe(

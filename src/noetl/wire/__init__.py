@@ -1,4 +1,4 @@
-"""The wire format: bodies of HTTP requests and answers, and frames of a worker's session. Structs only.
+"""The wire format: bodies of HTTP, and frames of a worker's session.
 
 Unknown fields of a request are refused; unknown fields of an answer are ignored, so that an older client can read a newer
 server. Tested in tests/server.

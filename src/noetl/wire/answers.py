@@ -15,7 +15,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Started(Answer, frozen=True):
-    """A started execution; `repeated` if an earlier request with the same Idempotency-Key started it.
+    """A started execution; `repeated` if an earlier request with its key did it.
 
     With `wait_ms`, also its outcome, if it has ended.
     """
@@ -31,7 +31,7 @@ class Started(Answer, frozen=True):
 
 
 class StartedMany(Answer, frozen=True):
-    """Executions started by one request, in the order of its payloads, and their number by status."""
+    """Executions started by one request, in order, and their number by status."""
 
     executions: list[Started]
     counts: dict[str, int]
@@ -255,7 +255,7 @@ class CredentialRows(Answer, frozen=True):
 
 
 class KeychainEntry(Answer, frozen=True):
-    """An entry of a keychain without secrets; `fields` are the names of its own fields.
+    """An entry of a keychain without secrets; `fields` names its own fields.
 
     `stored`: this server stores its credential. Otherwise the environment of a worker may hold it.
     """

@@ -1,4 +1,4 @@
-"""Dead letters: bodies of requests and answers. Tested in tests/server/api/test_dlq.py."""
+"""Bodies about dead letters. Tested in tests/server/api/test_dlq.py."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class LettersQuery(Asked, frozen=True):
 
 
 class LetterReplay(Asked, frozen=True):
-    """Replay a dead letter; `patch` overrides the playbook, such as {"spec.url": "https://…"}."""
+    """Replay a dead letter; `patch` overrides fields, such as `spec.url`."""
 
     patch: Patch = field(default_factory=dict)
     dry_run: bool = False
 
 
 class LettersReplay(LetterReplay, frozen=True):
-    """Replay all pending letters that match: of a group, an execution, a playbook, a step; or `all`."""
+    """Replay all pending letters that match any field, or `all`."""
 
     group: Name | None = None
     execution_id: Name | None = None
@@ -97,7 +97,7 @@ class Letter(LetterRow, frozen=True):
 
 
 class Letters(Answer, frozen=True):
-    """A page of dead letters, the most recent failure first; `next` is the cursor of the next page."""
+    """A page of dead letters, the newest first; `next` is the next cursor."""
 
     letters: list[LetterRow]
     next: str | None = None

@@ -1,4 +1,4 @@
-"""Bodies of the older form of the API, for workers and callers that predate the session protocol.
+"""Bodies of the older form of the API, before the session protocol.
 
 Tested in tests/server/api/test_seed_paths.py.
 """
@@ -16,7 +16,7 @@ from noetl.wire.requests import Asked, Name, Number, Seconds, Version
 
 
 class SeedExecute(Asked, frozen=True):
-    """Start an execution (older form): `playbook_id` or `playbook_path` is a path, `context` the payload."""
+    """Start an execution (older form); `context` is the payload."""
 
     playbook_id: Name | None = None
     playbook_path: Name | None = None

@@ -1,4 +1,4 @@
-"""The outbox: bodies of requests and answers. Tested in tests/server/api/test_outbox.py."""
+"""Bodies about the outbox. Tested in tests/server/api/test_outbox.py."""
 
 from __future__ import annotations
 

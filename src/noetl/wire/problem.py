@@ -1,4 +1,4 @@
-"""The format of HTTP errors: `application/problem+json`. Tested in tests/server/http/test_problems.py."""
+"""The format of HTTP errors. Tested in tests/server/http/test_problems.py."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import msgspec
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An error: `title` and `detail` say what happened, `where` names the place in the request, `fix` what to do."""
+    """An error as `application/problem+json`.
+
+    `title` and `detail` say what happened, `where` names the place in the request, `fix` what to do.
+    """
 
     type: str  # about:blank#<word>, one word per kind of error
     title: str

@@ -23,7 +23,7 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class StartAsked(Asked, frozen=True):
-    """Base of all starts: a playbook by `path` (and `version`), by content hash or by text, and options."""
+    """Base of all starts: a playbook by path, content hash or text."""
 
     path: Name | None = None
     version: Version | None = None  # default: the latest
@@ -45,7 +45,7 @@ class Execute(StartAsked, frozen=True):
 
 
 class ExecuteMany(StartAsked, frozen=True, kw_only=True):
-    """Start an execution of a playbook for each payload; all other fields apply to all of them."""
+    """Start an execution for each payload; other fields apply to all."""
 
     payloads: Annotated[list[dict[str, Any]], Meta(min_length=1, max_length=MOST_STARTS)]  # each merged into `workload`
 
@@ -81,7 +81,7 @@ class FollowQuery(Asked, frozen=True):
 
 
 class FeedQuery(Asked, frozen=True):
-    """Filter of the stream of all executions; default: events that start or end an execution."""
+    """Filter of the stream of all executions; default: their starts and ends."""
 
     type: tuple[str, ...] = ()
 

@@ -64,7 +64,7 @@ class Claim(Asked, frozen=True):
 
 
 class Report(Asked, frozen=True):
-    """The outcome of leased work, and how much new work the worker wants with the answer."""
+    """The outcome of leased work, and how much new work is wanted."""
 
     id: str
     execution_id: str
@@ -89,7 +89,7 @@ class Heartbeat(Asked, frozen=True):
 
 
 class Release(Asked, frozen=True):
-    """Return leases whose work was not started; the delivery is not counted as an attempt."""
+    """Return leases whose work was not started; not counted as an attempt."""
 
     held: tuple[Held, ...]
     worker: str = ""
@@ -123,7 +123,7 @@ class Leases(Frame, frozen=True):
 
 
 class Stop(Frame, frozen=True):
-    """Ids of work whose lease is lost or that was cancelled. The answer to a heartbeat has its `id`."""
+    """Ids of work to stop; the answer to a heartbeat has its `id`."""
 
     work: tuple[str, ...] = ()
     id: str = ""
@@ -142,7 +142,7 @@ ToWorker = Welcome | Leases | Stop | Drain | Refused
 
 
 class CredentialAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Request a credential of a task, authorised by a lease: POST `/api/worker/credential`."""
+    """Request a credential by a lease: POST `/api/worker/credential`."""
 
     name: str
     work: Held

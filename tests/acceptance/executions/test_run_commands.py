@@ -172,7 +172,7 @@ def test_explain_tells_what_a_token_waits_for(folder: Folder) -> None:
 def test_an_execution_that_is_not_there(folder: Folder, name: str) -> None:
     nowhere = folder.call(name, "123456789012345678")
     assert nowhere.code == 2
-    assert "there is no store" in nowhere.err
+    assert "No store at" in nowhere.err
     folder.run(folder.playbook(PLAY, workload={"n": 1}))
     ran = folder.call(name, "123456789012345678")
     assert ran.code == 2

@@ -174,7 +174,7 @@ def test_a_cancel_undoes_what_was_done_if_asked(folder: Folder) -> None:
 def test_one_run_is_not_compensated(folder: Folder) -> None:
     ran = folder.run(folder.playbook(ASK))
     refused = folder.call("cancel", ran.id, "--run", "ask#1", "--compensate")
-    assert (refused.code, "for a whole execution" in refused.err) == (2, True)
+    assert (refused.code, "applies to a whole execution" in refused.err) == (2, True)
 
 
 def test_the_time_outs_that_run_are_told(folder: Folder) -> None:
@@ -188,7 +188,7 @@ def test_the_time_outs_that_run_are_told(folder: Folder) -> None:
 
         expected = ["the task `busy_task` (`timeout_ms`)", "the step (`timeout_s`)"]
         until(lambda: told() == expected, "the time-out of the task")
-        assert "time-out" in folder.call("explain", "last").out
+        assert "    timeout    " in folder.call("explain", "last").out
         assert folder.call("cancel", "last").code == 0
         process.communicate(timeout=60)
 

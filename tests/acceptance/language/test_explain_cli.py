@@ -20,7 +20,7 @@ def explain(*arguments: str) -> subprocess.CompletedProcess[str]:
         ("http", "# http\n"),
         ("NOE201", "# NOE201: unknown-arc-target\n"),
         ("loop.spec.mode", "# loop.spec.mode\n"),
-        ("max_in_flight", "`max_in_flight` stands for 2 things:\n"),
+        ("max_in_flight", "`max_in_flight` has 2 meanings:\n"),
         ("tojson", "# tojson\n"),
         ("ctx", "# ctx\n"),
     ],

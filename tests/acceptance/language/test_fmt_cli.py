@@ -78,7 +78,7 @@ def test_a_broken_file_is_reported_and_left_and_the_others_are_formatted(playboo
     broken.write_text("a:   {{ x }}\nb: [\n", encoding="utf-8")
     ran = noetl("fmt", "broken.yaml", "playbook.yaml", cwd=playbook.parent)
     assert ran.code == 2
-    assert 'broken.yaml:1:6: A value that begins with {{ must stand in quotes: "{{ x }}".' in ran.err
+    assert 'broken.yaml:1:6: A value that begins with {{ must be in quotes: "{{ x }}".' in ran.err
     assert "broken.yaml: not formatted" in ran.err
     assert broken.read_text(encoding="utf-8") == "a:   {{ x }}\nb: [\n"
     assert playbook.read_text(encoding="utf-8") == NEAT
@@ -87,7 +87,7 @@ def test_a_broken_file_is_reported_and_left_and_the_others_are_formatted(playboo
 def test_a_broken_text_from_stdin_gives_no_output() -> None:
     ran = noetl("fmt", "-", stdin=b"a: \xff\n")
     assert (ran.code, ran.out) == (2, "")
-    assert "<stdin>:1:4: The byte 0xff is not UTF-8" in ran.err
+    assert "<stdin>:1:4: The byte 0xff is not valid UTF-8" in ran.err
 
 
 def test_a_missing_file_is_told(tmp_path: Path) -> None:

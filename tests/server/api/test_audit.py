@@ -11,7 +11,7 @@ import pytest
 
 from noetl.ports.outbox import OutboxMessage
 from noetl.server.api import endpoints
-from noetl.server.auth.tokens import made
+from noetl.server.auth.tokens import create_token
 from noetl.settings import ServerSettings
 from noetl.wiring import open_store, open_team
 from tests.server.serving import FAILS, ONE, WAITS, Served, in_process, places
@@ -186,7 +186,7 @@ async def test_every_route_that_changes_something_is_here() -> None:
 @pytest.mark.parametrize("endpoint", ACTS, ids=lambda endpoint: endpoint.name)
 async def test_a_change_leaves_its_entry_with_its_actor(tmp_path: Path, endpoint: Any) -> None:
     store = open_store(places(tmp_path))
-    token, secret = made("admin", "ada", None, None, "test", 0)
+    token, secret = create_token("admin", "ada", None, None, "test", 0)
     await open_team(store).add_token(token)
     await store.close()
     async with in_process(tmp_path, ServerSettings(auth="token")) as served, served.embedded.working(""):

@@ -215,11 +215,11 @@ async def test_bad_requests_say_what_to_do(tmp_path: Path) -> None:
         letter = await one_letter(served, client)
         place = f"/api/dlq/{letter.message_id}"
         for path, body, status, says in (
-            ("/api/dlq/replay", {}, 422, "which dead letters"),
+            ("/api/dlq/replay", {}, 422, "select any dead letters"),
             ("/api/dlq/discard", {"group": "x"}, 422, "reason"),
             (f"{place}/replay", {"patch": {"url": "x"}}, 400, "spec.url"),
             (f"{place}/replay", {"patch": {"spec.headers.Authorization": "x"}}, 400, "credential"),
-            ("/api/dlq/none/replay", {}, 404, "no dead letter"),
+            ("/api/dlq/none/replay", {}, 404, "No dead letter"),
         ):
             problem = await served.json("POST", path, body, status)
             assert says in str(problem), problem

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from noetl.model.errors import StoreUnavailable
-from noetl.server.auth.tokens import made
+from noetl.server.auth.tokens import create_token
 from noetl.settings import ServerSettings
 from noetl.wiring import open_store, open_team
 from tests.databases import fresh_database
@@ -165,7 +165,7 @@ async def test_a_playbook_that_nobody_registered_needs_an_editor(tmp_path: Path)
     opened = open_store(places(tmp_path))
     secrets = {}
     for role in ("operator", "editor"):
-        token, secrets[role] = made(role, role, None, None, "test", 0)
+        token, secrets[role] = create_token(role, role, None, None, "test", 0)
         await open_team(opened).add_token(token)
     await opened.close()
     async with in_process(tmp_path, ServerSettings(auth="token")) as served:

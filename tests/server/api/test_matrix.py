@@ -12,7 +12,7 @@ import pytest_asyncio
 from noetl.server.api import endpoints
 from noetl.server.app import routes
 from noetl.server.auth.gate import ROLES, Role
-from noetl.server.auth.tokens import made
+from noetl.server.auth.tokens import create_token
 from noetl.server.http.endpoint import Endpoint
 from noetl.settings import ServerSettings
 from noetl.wiring import open_store, open_team
@@ -30,7 +30,7 @@ async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tupl
     store = open_store(places(folder))
     secrets = {}
     for role in ROLES:
-        token, secrets[role] = made(role, role, None, None, "test", 0)
+        token, secrets[role] = create_token(role, role, None, None, "test", 0)
         await open_team(store).add_token(token)
     await store.close()
     async with in_process(folder, ServerSettings(auth="token")) as found:

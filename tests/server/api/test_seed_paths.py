@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from noetl.server.auth.tokens import made
+from noetl.server.auth.tokens import create_token
 from noetl.settings import ServerSettings
 from noetl.wiring import open_store, open_team
 from tests.server.api.test_worker import report
@@ -152,7 +152,7 @@ async def test_nobody_reports_on_the_work_of_another_token(tmp_path: Path) -> No
     store = open_store(places(tmp_path))
     secrets = []
     for name, role in (("root", "admin"), ("one", "worker"), ("two", "worker")):
-        token, secret = made(role, name, None, None, "test", 0)
+        token, secret = create_token(role, name, None, None, "test", 0)
         await open_team(store).add_token(token)
         secrets.append({"Authorization": f"Bearer {secret}"})
     await store.close()

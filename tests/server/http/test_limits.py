@@ -15,7 +15,7 @@ from websockets.exceptions import ConnectionClosedError
 
 from noetl.model.refs import MOST_BYTES
 from noetl.server.api import endpoints
-from noetl.server.http.limits import MOST_DEPTH, deeper
+from noetl.server.http.limits import MOST_DEPTH, is_deeper
 from tests.server.serving import ONE, in_process, process
 
 INGEST = [one for one in endpoints() if one.body is not None]
@@ -146,5 +146,5 @@ def test_depth_is_counted() -> None:
     data: object = 1
     for _ in range(10):
         data = [data]
-    assert not deeper(data, 11)
-    assert deeper(data, 9)
+    assert not is_deeper(data, 11)
+    assert is_deeper(data, 9)

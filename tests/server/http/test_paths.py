@@ -16,7 +16,7 @@ from noetl.server.api import endpoints
 from noetl.server.app import RouteTable, app
 from noetl.server.auth.gate import ROLES, may
 from noetl.server.auth.gate import Actor as Somebody
-from noetl.server.auth.tokens import made
+from noetl.server.auth.tokens import create_token
 from noetl.server.http.endpoint import Endpoint
 from noetl.server.http.guard import HEADERS as HEADERS_OF_ANSWERS
 from noetl.settings import ServerSettings
@@ -43,7 +43,7 @@ async def tokens(folder: Path, *roles: str) -> list[str]:
     store = open_store(places(folder))
     secrets: list[str] = []
     for role in roles:
-        token, secret = made(role, f"{role}{len(secrets)}", None, None, "test", 0)
+        token, secret = create_token(role, f"{role}{len(secrets)}", None, None, "test", 0)
         await open_team(store).add_token(token)
         secrets.append(secret)
     await store.close()

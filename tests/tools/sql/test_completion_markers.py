@@ -1,4 +1,4 @@
-"""Tests `transactional`: what a task writes and its completion marker are one transaction, so a repeated run takes effect once."""
+"""`transactional`: writes and completion marker are one transaction."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ADD = "UPDATE counter SET n = n + 1 RETURNING n"
 
 
 class Sink:
-    """A table that counts, and a worker that writes to it; a new worker knows nothing of what the last one did."""
+    """A table with a counter, and a fresh worker that writes to it."""
 
     def __init__(self, address: str, kind: str = "postgres", **always: Any) -> None:
         self.address, self.kind, self.always = address, kind, always

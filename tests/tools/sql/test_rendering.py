@@ -1,4 +1,4 @@
-"""SQL with values in it, read by a real database: what goes in comes out, and nothing else happens."""
+"""Rendered SQL in a real database: values survive, nothing else is executed."""
 
 from __future__ import annotations
 

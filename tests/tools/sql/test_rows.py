@@ -1,4 +1,4 @@
-"""Rows for a table without SQL, on PostgreSQL and DuckDB: every mode, names and values that would be code elsewhere."""
+"""Table writes without SQL on PostgreSQL and DuckDB: modes, hostile names and values."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ metadata: {name: test, path: tests/test}
 
 
 def book(workflow: str, head: str = "") -> str:
-    """Give the text of a playbook around a workflow."""
+    """Return the text of a playbook around a workflow."""
     return f"{HEAD}{head}\nworkflow:\n{workflow}"
 
 

@@ -1,4 +1,4 @@
-"""Tests laws on random nets with random reports: tokens, runs, forks and logs always add up."""
+"""Laws on random nets: tokens, runs, forks and logs always add up."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CONDITION = "{{ not ctx.stop and (s%d.n or 0) %% 3 != %d }}"
 
 @st.composite
 def nets(draw: st.DrawFn) -> str:
-    """Playbooks with forks, joins, gates, loops, cycles and failures; `ctx.stop` ends every branch."""
+    """Playbooks with every feature of the net; `ctx.stop` ends every branch."""
     count = draw(st.integers(2, 6))
     lines = []
     for number in range(count):
@@ -121,7 +121,7 @@ def work_adds_up(script: Script) -> None:
 
 
 def act(script: Script, data: st.DataObject) -> None:
-    """Let one thing happen."""
+    """Perform one random action."""
     choice = data.draw(st.integers(0, 19))
     others: list[Any] = [
         lambda: script.tell(Signal(script.message_id(), "go", choice)),

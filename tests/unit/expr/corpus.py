@@ -11,7 +11,7 @@ import yaml
 
 @cache
 def corpus() -> dict[str, Any]:
-    """The file, read once; nobody changes what it gives."""
+    """Return the corpus, read once; callers must not change it."""
     loaded: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "corpus.yaml").read_text(encoding="utf-8"))
     return loaded
 

@@ -1,4 +1,4 @@
-"""Says whether a value is nothing but plain data."""
+"""Check that a value is plain data."""
 
 from __future__ import annotations
 

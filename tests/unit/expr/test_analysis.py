@@ -1,4 +1,4 @@
-"""Static analysis: reads that reach the result unchanged, constants a path is compared with."""
+"""Reads that reach the result unchanged, and constants a path is compared with."""
 
 from __future__ import annotations
 

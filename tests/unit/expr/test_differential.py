@@ -1,4 +1,4 @@
-"""Jinja2 and NoETL give the same values on one corpus, except where the corpus says why not."""
+"""Jinja2 and NoETL agree on one corpus, except where the corpus says why."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FAILURES = (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, Lookup
 
 
 def normal(value: Any) -> Any:
-    """A value in a form that compares types as well: `1`, `1.0` and `true` differ, lists and tuples do not."""
+    """Convert a value so that types compare: `1`, `1.0` and `true` differ."""
     if isinstance(value, Undefined | jinja2.Undefined):
         return "undefined", None
     if isinstance(value, str):

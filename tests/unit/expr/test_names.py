@@ -1,4 +1,4 @@
-"""Paths are written the way people write them, and misspelt names find their neighbours."""
+"""Formatting of paths, and suggestions for misspelt names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a template is: its kind, its value, its truth, and what an evaluation is given."""
+"""Kind, value and truth of a template, and the options of an evaluation."""
 
 from __future__ import annotations
 

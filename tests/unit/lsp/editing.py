@@ -1,4 +1,4 @@
-"""What tests of the editor's features share: a playbook to type into, a cursor in the text, and the good corpus."""
+"""Helpers for tests of editor features: a playbook, a cursor, the good corpus."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ workflow:
 
 
 def typed(text: str, catalog: tuple[str, ...] = ("etl/child",)) -> tuple[Reading, int]:
-    """Give a reading of a text and the offset of the cursor in it."""
+    """Return a reading of a text and the offset of the cursor in it."""
     offset = text.index(CURSOR)
     return Reading(text.replace(CURSOR, ""), "typed.yaml", language_kinds(), catalog), offset
 
 
 def offered(text: str) -> list[str]:
-    """Give the labels that completion offers at the cursor."""
+    """Return the labels that completion offers at the cursor."""
     return [item.label for item in complete(*typed(text)).items]
 
 
 @cache
 def good() -> tuple[tuple[str, Reading], ...]:
-    """Give every good playbook of the corpus, read."""
+    """Yield every good playbook of the corpus."""
     return tuple((path.name, reading_of(path)) for path in files("good"))
 
 

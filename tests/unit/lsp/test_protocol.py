@@ -1,4 +1,4 @@
-"""What features give, as messages: places in code units, severities, replaced ranges."""
+"""Conversion to messages: positions in code units, severities, replaced ranges."""
 
 from __future__ import annotations
 

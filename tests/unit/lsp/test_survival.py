@@ -1,4 +1,4 @@
-"""Whatever stands in the editor, no feature fails: playbooks cut off, spoiled, or no playbooks at all."""
+"""No feature fails on truncated, corrupted or foreign documents."""
 
 from __future__ import annotations
 

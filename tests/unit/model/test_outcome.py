@@ -1,4 +1,4 @@
-"""Errors as outcomes tell them: their class, and what the errors that code may raise stand for."""
+"""Errors in outcomes: their class, and the errors that code may raise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""References: their address, and what is seen of a stored result where nothing is loaded."""
+"""References: their address, and what is visible without loading."""
 
 from __future__ import annotations
 

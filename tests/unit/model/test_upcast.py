@@ -1,4 +1,4 @@
-"""Events of older versions: each step is taken once, in order, and nothing else is touched."""
+"""Upcasting: each step is taken once, in order, and nothing else changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a file of tests is told with its place and the nearest name; what is right is read."""
+"""Problems of test files have a position and the nearest name; good files are read."""
 
 from __future__ import annotations
 

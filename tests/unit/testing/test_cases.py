@@ -1,4 +1,4 @@
-"""Cases are played by the real engine: mocks answer, time leaps, and every difference is found where it is written."""
+"""Cases run on the real engine with mocks and virtual time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cassettes: every error and every last result of a log, read back as answers in their order."""
+"""Cassettes: errors and last results of a log, replayed in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The saga test finds what a saga forgets to undo, and promises of the engine that a log does not keep."""
+"""The saga test finds missing compensations and violated engine guarantees."""
 
 from __future__ import annotations
 

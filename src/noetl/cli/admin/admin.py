@@ -1,4 +1,4 @@
-"""`noetl admin`: rebuild the projections of a store, collect garbage, prune old data.
+"""`noetl admin`: rebuild projections, collect garbage, prune old data.
 
 Tested in tests/acceptance/admin/test_admin.py, test_dlq_cli.py and tests/unit/stores/postgres/test_admin.py.
 """
@@ -42,7 +42,10 @@ def rebuild(
     ] = False,
     store: StorePath = None,
 ) -> None:
-    """Rebuild the projections from the event log. Stop servers and runs first: all work is queued again."""
+    """Rebuild the projections from the event log.
+
+    Stop servers and runs first: all work is queued again.
+    """
 
     async def job(opened: Store) -> list[str]:
         from noetl.wiring import open_rebuild

@@ -1,6 +1,6 @@
-"""`noetl credential`: store, list and delete a server's credentials; values are never printed.
+"""`noetl credential`: store, list and delete a server's credentials.
 
-Read the value from a file or stdin to keep it out of the shell's history. Tested in tests/client/test_api.py.
+Values are never printed. Read them from a file or stdin to keep them out of the shell's history. Tested in tests/client/test_api.py.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def check(
 
 
 def require_database(given: str | None) -> str:
-    """Return the database URL of `--db` or the environment. Raises InvalidInput if there is none."""
+    """Return the database URL of `--db` or the environment. Raises InvalidInput."""
     url = (given or environment().get(DB_URL, "")).strip()
     if not url.startswith(("postgresql://", "postgres://")):
         raise InvalidInput(f"No database given. Use --db postgresql://…, or set {DB_URL}.")

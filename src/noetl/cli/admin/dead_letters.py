@@ -86,7 +86,7 @@ class DeadLetterQueue(Protocol):
     async def preview(self, wanted: LetterFilter, patch: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]: ...
 
     async def replay(self, wanted: LetterFilter, patch: Mapping[str, Any], wait_s: float) -> tuple[int, int | None]:
-        """Return how many letters were replayed, and how many failed again if that is known."""
+        """Return how many were replayed, and how many failed again, if known."""
 
     async def discard(self, wanted: LetterFilter, reason: str) -> int: ...
 
@@ -162,7 +162,7 @@ class LocalQueue:
         await replay(self._app.control, [batch], patch, by=_user(), name=new_id(), note=note)
 
     async def _wait(self, batch: Ready) -> int:
-        """Wait until no letter of a batch is being replayed; return how many are pending again."""
+        """Wait for the replays of a batch; return how many are pending again."""
         own = {letter.message_id for letter in batch.letters}
         replaying = LetterSelection((REPLAYING,), batch.execution_id, limit=_NO_LIMIT)
         while own & {letter.message_id for letter in await self._store.letters(replaying)}:
@@ -236,7 +236,7 @@ class RemoteQueue:
             return found.count, None
 
     async def _wait(self, names: Sequence[str]) -> int:
-        """Wait until none of these letters is being replayed; return how many are pending again."""
+        """Wait for the replays of letters; return how many are pending again."""
         failed_again = 0
         for name in names:
             while (letter := await self._client.letter(name)).status == REPLAYING:

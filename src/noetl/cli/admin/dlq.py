@@ -1,4 +1,4 @@
-"""`noetl dlq`: list, show, replay and discard dead letters of the local store or of a server.
+"""`noetl dlq`: list, show, replay and discard dead letters.
 
 Exit code 0: done; 1: a replay failed again; 2: nothing matches. Tested in tests/acceptance/admin/test_dlq_cli.py.
 """

@@ -1,4 +1,4 @@
-"""`noetl outbox`: list, show, retry, discard and deliver outbox messages of the local store or of a server.
+"""`noetl outbox`: list, show, retry, discard and deliver outbox messages.
 
 Tested in tests/acceptance/admin/test_outbox_cli.py.
 """
@@ -94,7 +94,10 @@ def retry(
     json: AsJson = False,
     store: Place = None,
 ) -> None:
-    """Deliver a message again. A server sends it at once, a local store with `noetl outbox drain`."""
+    """Deliver a message again.
+
+    A server sends it at once, a local store with `noetl outbox drain`.
+    """
     call(lambda: _change("retry", number, dead, "", json, store))
 
 
@@ -108,7 +111,7 @@ def discard(
     json: AsJson = False,
     store: Place = None,
 ) -> None:
-    """Give up a message: it will not be delivered."""
+    """Discard a message: it will not be delivered."""
 
     async def job() -> None:
         _require_selection("discard", number, dead)

@@ -1,4 +1,4 @@
-"""`noetl token`: create, list and revoke API tokens of the local store or of a server.
+"""`noetl token`: create, list and revoke API tokens.
 
 A token's secret is printed once, when it is created. Tested in tests/server/http/test_serve.py.
 """

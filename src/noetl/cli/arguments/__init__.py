@@ -1,1 +1,1 @@
-"""Command-line arguments: shared options, sub-commands, completion, files and payloads."""
+"""Command-line arguments: options, sub-commands, completion, files, payloads."""

@@ -1,4 +1,4 @@
-"""Command with actions (`noetl dlq list`): each action is a sub-command with its own help.
+"""Command with actions (`noetl dlq list`), each with its own help.
 
 Tested in tests/acceptance/test_actions.py.
 """

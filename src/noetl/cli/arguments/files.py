@@ -53,7 +53,7 @@ def _is_playbook(path: Path) -> bool:
 
 
 def read_file(name: str, problems: list[FileProblem]) -> bytes | None:
-    """Return the content of a file, or of stdin for `-`; on failure add a problem and return None."""
+    """Return the content of a file or stdin (`-`), or None with a new problem."""
     try:
         return load_file(name)
     except InvalidInput as error:

@@ -54,7 +54,7 @@ WaitForSignal = Annotated[
 
 
 def parse_wait(wait: str | None) -> float:
-    """Return the seconds of `--wait[=SECONDS]`: 0 when absent, infinity without a value."""
+    """Return the seconds of `--wait`: 0 if absent, infinity without a value."""
     if wait is None:
         return 0.0
     if wait == "forever":

@@ -1,4 +1,4 @@
-"""Values from the command line: `--set`, `--payload`, `--patch`, signal data and batch files.
+"""Values from the command line: `--set`, `--payload`, batch files and more.
 
 A batch file (`noetl exec --each`) has one JSON object per line, or one JSON array of objects; errors name the file and the line.
 Tested in tests/acceptance/executions/test_run.py and test_exec_each.py.
@@ -27,7 +27,7 @@ class BatchItem(Struct, frozen=True):
 
 
 def read_payload(assignments: Iterable[str], payload: str | None) -> dict[str, Any]:
-    """Merge `--payload JSON|@FILE` with each `--set key=value`; the latter win. Raises InvalidInput."""
+    """Merge `--payload` with each `--set`, which win. Raises InvalidInput."""
     data = _parse_payload(payload) if payload is not None else {}
     for text in assignments:
         key, equals, value = text.partition("=")

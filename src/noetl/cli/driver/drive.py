@@ -1,6 +1,7 @@
-"""Drive an execution from this process: work and follow its log until it ends or waits for an outside event.
+"""Drive an execution from this process until it ends or is blocked.
 
-Ctrl-C cancels the execution; a second Ctrl-C kills the process. Tested in tests/acceptance/executions/test_run*.py.
+Blocked means that only an outside event, such as a signal, can move it. Ctrl-C cancels the execution; a second Ctrl-C kills the
+process. Tested in tests/acceptance/executions/test_run*.py.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def new_id() -> str:
 
 
 async def drive(app: Embedded, state: Execution, progress: Progress, wait_s: float = 0.0) -> Execution:
-    """Follow an execution to its end, or until it has waited `wait_s` for an outside event."""
+    """Follow an execution to its end, or until it was blocked for `wait_s`."""
     execution_id = state.execution_id
     blocked_since: float | None = None
     tune_gc()
@@ -75,7 +76,7 @@ def _check_store(app: Embedded, execution_id: str) -> None:
 
 
 async def _is_blocked(log: EventLog, state: Execution) -> bool:
-    """Return whether only an outside event can move an execution or any of its children."""
+    """Return whether only an outside event can move an execution."""
     if not state.children:
         return needs_signal(state)
     if state.timers or any(run.phase in ("scheduled", "started") and run.loop is None for run in state.runs.values()):
@@ -93,7 +94,7 @@ async def _is_blocked(log: EventLog, state: Execution) -> bool:
 async def _event_feed(
     app: Embedded, execution_id: str, after: int
 ) -> AsyncIterator[Callable[[], Awaitable[Event | None]]]:
-    """Return a function that waits briefly for the next event and returns None on timeout."""
+    """Yield a function that returns the next event, or None after a short wait."""
     queue: asyncio.Queue[Event] = asyncio.Queue()
 
     async def feed() -> None:

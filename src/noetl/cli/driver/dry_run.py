@@ -1,4 +1,4 @@
-"""Print what `noetl run` would do, for `--dry-run`: the route and every known input. Runs nothing.
+"""Print what `noetl run` would do: the route and every known input.
 
 The analysis is in `noetl.engine.queries.dry_run`. Tested in tests/acceptance/executions/test_run_dry.py.
 """

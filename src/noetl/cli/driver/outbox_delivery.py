@@ -1,6 +1,6 @@
-"""Deliver outbox messages while this process drives an execution, and those left when it ends.
+"""Deliver outbox messages while this process drives an execution.
 
-No server does it for a local store. Undelivered messages stay in the store, and the last line says how to send them. Tested in
+Messages that cannot be delivered stay in the store; the last line says how to send them. Tested in
 tests/acceptance/admin/test_outbox_cli.py.
 """
 
@@ -24,7 +24,7 @@ _INTERVAL_S: Final = 1.0
 
 @asynccontextmanager
 async def deliver_outbox(app: Embedded) -> AsyncIterator[None]:
-    """Deliver from the first message on; on exit wait for deliveries in flight and print the counts.
+    """Deliver messages; on exit wait for those in flight and print the counts.
 
     Settings bound the time of one attempt, and so the time of the exit.
     """

@@ -1,4 +1,4 @@
-"""Send a message to an execution: through the store or a server, or by becoming its driver.
+"""Send a message to an execution, and drive it if no process does.
 
 Shared by `signal`, `cancel`, `pause` and `unpause`. Tested in tests/acceptance/executions/test_run_signal.py.
 """
@@ -38,7 +38,7 @@ async def send(
     wait_s: float = 0.0,
     as_json: bool,
 ) -> int:
-    """Send a message. If it can move a local execution without a driver, drive it until it ends or waits."""
+    """Send a message; drive a local execution that it moves and nothing drives."""
     server = server_of(store)
     if server is not None:
         return await _send_remote(server, given, message, notice, as_json)
@@ -77,7 +77,7 @@ async def _submit(client: Client, execution_id: str, message: AnyMessage) -> Tol
 
 
 async def _find(store: str | None, given: str, message: AnyMessage) -> tuple[str, str, bool]:
-    """Return an execution's ID, its root and whether it is local. Raises if it cannot take the message."""
+    """Return an execution's ID, its root, and whether it is local."""
 
     async def job(opened: Store) -> Execution:
         state, _ = await load_state(opened, given)

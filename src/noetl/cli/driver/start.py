@@ -1,4 +1,4 @@
-"""Start a prepared playbook in this process and drive it, or take over an execution without a driver.
+"""Start or take over an execution in this process and drive it.
 
 Tested in tests/acceptance/executions/test_run.py and test_run_resume.py.
 """
@@ -59,7 +59,7 @@ async def start_and_drive(
 async def take_over(
     settings: Settings, execution_id: str, root: str, message: AnyMessage | None, wait_s: float, *, as_json: bool
 ) -> int:
-    """Become the driver of an execution, send it a message, drive it; return the exit code."""
+    """Take over an execution, send it a message, drive it; return the exit code."""
     pool = f"local:{root}"
     async with embedded(settings) as app:
         with driver_lock(settings, root):
@@ -74,7 +74,7 @@ async def take_over(
 
 
 async def _expire_leases(app: Embedded, execution_id: str) -> None:
-    """Expire the leases of a dead driver at once, for the execution and all its children."""
+    """Expire a dead driver's leases, of the execution and all its children."""
     await app.control.take_over(execution_id)
     for child in fold(execution_id, await app.store.read(execution_id)).children:
         await _expire_leases(app, child)

@@ -1,4 +1,4 @@
-"""`noetl exec`: start one or many executions on a server, and wait for them if asked.
+"""`noetl exec`: start one or many executions on a server.
 
 Prints the IDs, or with `--wait` and `--follow` what `noetl run` prints. Exit codes are those of `noetl run`; of many executions,
 the code of the first that did not complete. Tested in tests/acceptance/executions/test_exec_each.py.
@@ -111,7 +111,7 @@ async def _start_one(
 async def _start_batch(
     client: Client, batch: list[BatchItem], options: Mapping[str, Any]
 ) -> AsyncIterator[list[Started]]:
-    """Start an execution per item in as few requests as the server allows; yield each request's executions."""
+    """Start an execution per item; yield the executions of each request."""
     started, key = 0, options["idempotency_key"]
     for number, part in enumerate(_split(batch)):
         part_key = f"{key}/{number}" if key and number else key
@@ -172,7 +172,7 @@ async def _report(
 
 
 async def _follow(client: Client, execution_id: str, limit_s: float, *, show: bool, as_json: bool) -> int:
-    """Follow an execution to its end or the time limit, print its summary; return the exit code."""
+    """Follow an execution to its end or the limit; return the exit code."""
     from asyncio import timeout
     from contextlib import suppress
 

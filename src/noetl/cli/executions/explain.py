@@ -1,4 +1,4 @@
-"""`noetl explain`: explain a diagnostic, tool kind, field, filter or scope from the code itself, or an execution.
+"""`noetl explain`: explain a topic of the language, or an execution.
 
 Formats the text on a terminal; prints plain Markdown to a file or a pipe. Exit code 2: unknown topic. The texts are in
 `noetl.dsl.explain`. Tested in tests/acceptance/language/test_explain_cli.py.
@@ -33,7 +33,7 @@ def command(
     json: Annotated[bool, typer.Option("--json", help="Print JSON; only for executions.")] = False,
     store: Place = None,
 ) -> None:
-    """Explain a diagnostic, tool kind, field, filter or scope, or why an execution is where it is."""
+    """Explain a topic of the language, or why an execution is where it is."""
     if topic is not None and (topic == "last" or _EXECUTION_ID.fullmatch(topic)):
         from noetl.cli.output.explain_execution import explain_execution
 

@@ -1,4 +1,4 @@
-"""`noetl fork`: start a new execution that shares an old one's history up to a step or an event.
+"""`noetl fork`: start a new execution from the middle of an old one.
 
 Work in progress at that point runs again; completed work does not. Tested in tests/acceptance/executions/test_run_fork.py.
 """

@@ -1,4 +1,4 @@
-"""`noetl logs`: print the output of an execution's tasks: lines of Python code, commands and tools.
+"""`noetl logs`: print the output of an execution's tasks.
 
 Tested in tests/acceptance/executions/test_run_commands.py.
 """

@@ -1,4 +1,4 @@
-"""`noetl record`: record the task results of an execution as a cassette for `noetl test`.
+"""`noetl record`: record task results as a cassette for `noetl test`.
 
 Secrets are masked. `--test` also writes a first test file that expects the results of the run. Exit code 2: a file could not be
 written. The format is in `noetl.testing.cases.cassettes.recording`. Tested in tests/acceptance/executions/test_record_cli.py.
@@ -93,7 +93,7 @@ async def _read_logs(history: History, execution_id: str) -> list[Log]:
 
 
 def _result_loader(history: History, place: str | None) -> Load:
-    """Return a function that loads stored results from the store's blobs or from the server."""
+    """Return a function that loads stored results from the store or the server."""
     client = getattr(history, "client", None)
     if client is not None:
         from noetl.testing.cases.cassettes.cassette import fetched

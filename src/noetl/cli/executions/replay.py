@@ -1,4 +1,4 @@
-"""`noetl replay`: fold an execution's log up to an event and print the state, or diff two states.
+"""`noetl replay`: print the state of an execution at an event, or diff two.
 
 Runs and writes nothing. Tested in tests/acceptance/executions/test_run_commands.py.
 """

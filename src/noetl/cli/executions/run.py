@@ -1,4 +1,4 @@
-"""`noetl run`: check a playbook, run it in this process on a durable log and print its result.
+"""`noetl run`: check a playbook, run it in this process, print its result.
 
 Exit codes: 0 completed, 1 failed, 2 invalid input, 3 cancelled, 4 waiting, 5 partial. Tested in
 tests/acceptance/executions/test_run*.py.
@@ -54,7 +54,7 @@ def command(
 async def _run(
     file: str, step: str | None, data: Mapping[str, Any], settings: Settings, wait_s: float, *, as_json: bool
 ) -> int:
-    """Check a playbook and run it; Python processes start while it is checked. Return the exit code."""
+    """Check and run a playbook, warming up Python processes; return the exit code."""
     from noetl.cli.playbooks.prepare import Preparer
     from noetl.wiring import child_processes
 

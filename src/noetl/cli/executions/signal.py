@@ -1,4 +1,4 @@
-"""`noetl signal`: send a signal; a local execution without a driver is driven until it ends or waits again.
+"""`noetl signal`: send a signal, and drive the execution if no process does.
 
 Exit codes are those of `noetl run`; 0 if another process drives the execution. Tested in
 tests/acceptance/executions/test_run_signal.py.

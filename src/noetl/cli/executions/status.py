@@ -1,4 +1,4 @@
-"""`noetl status`: show the status of an execution, its steps, and what it is waiting for.
+"""`noetl status`: show the status of an execution and what it waits for.
 
 Tested in tests/acceptance/executions/test_run_commands.py.
 """

@@ -1,4 +1,4 @@
-"""`noetl completion`: print the script that completes commands, options, executions and steps in a shell.
+"""`noetl completion`: print the completion script of a shell.
 
 The completers are in `noetl.cli.arguments.completers`. Tested in tests/acceptance/language/test_completion_cli.py.
 """
@@ -22,7 +22,10 @@ def command(
         str, typer.Argument(metavar="bash|zsh|fish", help="Shell to complete in.", autocompletion=one_of(*_SHELLS))
     ],
 ) -> None:
-    """Print the completion script of a shell. Add `eval "$(noetl completion bash)"` to its start file."""
+    """Print the completion script of a shell.
+
+    Add `eval "$(noetl completion bash)"` to its start file.
+    """
     from typer.completion import show_callback
 
     if shell not in _SHELLS:

@@ -1,4 +1,4 @@
-"""`noetl graph`: draw the graph of a playbook as text, Mermaid, Graphviz, SVG or JSON.
+"""`noetl graph`: draw a playbook as text, Mermaid, Graphviz, SVG or JSON.
 
 An invalid playbook is drawn as far as possible, with a note on stderr. Exit code 0: drawn; 2: nothing to draw, or the arguments
 are wrong. The drawing is in `noetl.dsl.draw`. Tested in tests/acceptance/language/test_graph_cli.py.
@@ -97,7 +97,7 @@ def _reason(document: Document) -> str:
 
 
 def _note_problems(document: Document, file: str) -> None:
-    """Note on stderr that the playbook has errors: the drawing shows only what could be parsed."""
+    """Warn that the playbook has errors and the drawing may be incomplete."""
     from noetl.dsl.checking.context import Subject
     from noetl.dsl.validate import examine
     from noetl.wiring import language_kinds

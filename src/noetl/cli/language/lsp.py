@@ -54,7 +54,7 @@ def command(
 
 
 def _address(tcp: str) -> tuple[str, int]:
-    """Parse HOST:PORT; only loopback is allowed, because the server has no authentication."""
+    """Parse HOST:PORT; only loopback, because there is no authentication."""
     from ipaddress import ip_address
 
     host, colon, port = tcp.rpartition(":")
@@ -71,7 +71,7 @@ def _address(tcp: str) -> tuple[str, int]:
 
 
 def _catalog(uri: str) -> Collection[str] | None:
-    """Return the playbooks that a document can call: below the current folder, or relative to it."""
+    """Return the playbooks that a document can call."""
     from pygls.uris import to_fs_path
 
     from noetl.cli.playbooks.disk_catalog import DiskCatalog

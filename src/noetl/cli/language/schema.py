@@ -1,4 +1,4 @@
-"""`noetl schema`: print the JSON Schema of playbooks or of test files, for editors.
+"""`noetl schema`: print the JSON Schema of playbooks or of test files.
 
 Includes every installed tool kind. Exit code 2: the file cannot be written. Tested in
 tests/acceptance/language/test_schema_cli.py.

@@ -1,4 +1,4 @@
-"""`noetl test`: run the cases of `*.test.yaml` files in simulated time and report what differs.
+"""`noetl test`: run the cases of `*.test.yaml` files in simulated time.
 
 Exit code 0: all passed; 1: some failed, or coverage is too low; 2: a file is invalid, or there are no tests. The cases run in
 `noetl.testing.cases`. Tested in tests/acceptance/language/test_test_cli.py.

@@ -27,7 +27,7 @@ class TestedPlaybook:
 
 
 def load_tests(text: bytes | str, file: Path) -> tuple[TestFile, TestedPlaybook | None]:
-    """Read a test file; its problems are in `troubles`, and the playbook is None if it is unusable."""
+    """Read a test file, with its `troubles`; the playbook is None if unusable."""
     tests = read_tests(text, str(file), file.name)
     return tests, None if tests.troubles else _load_playbook(tests, file)
 

@@ -1,4 +1,4 @@
-"""One run of `noetl test`: find the test files, run the selected cases, report; with --watch, repeat.
+"""One run of `noetl test`: find test files, run cases, report, watch.
 
 Tested in tests/acceptance/language/test_test_cli.py.
 """
@@ -163,7 +163,7 @@ def _with_real_tools(stage: Stage) -> Stage:
 
 
 def run_and_watch(options: TestOptions) -> int:
-    """Run again when a file changes, until Ctrl-C; return the exit code of the last run."""
+    """Run again on every change until Ctrl-C; return the last exit code."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # even if the parent process ignores SIGINT
     code = 0
     try:

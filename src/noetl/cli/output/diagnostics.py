@@ -48,7 +48,7 @@ class Report:
 
 
 def print_text(report: Report, err: bool = False) -> None:
-    """Print place, message, source line, reason and fix of each diagnostic, then a summary."""
+    """Print each diagnostic with source line, reason and fix; then a summary."""
     for found in report.diagnostics:
         label = typer.style(f"{found.severity}[{found.code}]", fg=_COLOURS[found.severity], bold=True)
         typer.echo(f"{found.file}:{found.line}:{found.column}: {label} {found.message}", err=err)

@@ -1,4 +1,4 @@
-"""Print why an execution is where it is, for `noetl explain ID`: open work, its causes and past decisions.
+"""Print why an execution is where it is, for `noetl explain ID`.
 
 The analysis is in `noetl.engine.queries.explain`. Tested in tests/acceptance/executions/test_run_commands.py.
 """

@@ -1,4 +1,4 @@
-"""Progress of a run on stderr: lines for logs and pipes, a live display on a terminal.
+"""Progress of a run on stderr: lines, or a live display on a terminal.
 
 Both show the same events: steps, loops, retries, and waits with their reason. Tested in
 tests/acceptance/executions/test_run_progress.py.

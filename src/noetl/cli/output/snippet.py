@@ -1,4 +1,4 @@
-"""Source line of a diagnostic with carets below the place, safe to print on any terminal."""
+"""Source line of a diagnostic with carets, safe to print on any terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MAX_WIDTH = 140
 
 
 def snippet(source: Source, start: Position, end: Position) -> Iterator[str]:
-    """Yield the numbered line and the line with the carets; a long line is cut around the place."""
+    """Yield the numbered line, cut around the place if long, and the carets."""
     line = source.line(start.line)
     first = min(start.column - 1, len(line))
     last = min(end.column - 1, len(line)) if end.line == start.line else len(line)

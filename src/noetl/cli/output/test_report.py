@@ -214,7 +214,7 @@ def _failure(found: Failure) -> dict[str, Any]:
 
 
 def write_junit(outcome: Outcome, place: Path) -> None:
-    """Write the results as JUnit XML. Raises InvalidInput if the file cannot be written."""
+    """Write the results as JUnit XML. Raises InvalidInput."""
     from xml.etree.ElementTree import Element, ElementTree, SubElement
 
     root = Element("testsuites", name="noetl test")

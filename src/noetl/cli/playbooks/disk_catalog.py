@@ -23,7 +23,7 @@ _MAX_FOLDERS = 10_000  # a link may lead anywhere
 
 
 class DiskCatalog(Collection[str]):
-    """Paths of the playbooks below a folder, and files relative to the calling playbook."""
+    """Playbooks below a folder, and files relative to the calling playbook."""
 
     def __init__(self, folder: Path, caller: Path) -> None:
         self._folder = folder
@@ -41,7 +41,7 @@ class DiskCatalog(Collection[str]):
         return len(self._paths)
 
     def file(self, path: str) -> Path | None:
-        """Return the file of a playbook: relative to the caller, else the first with that path."""
+        """Return a playbook's file: relative to the caller, else by catalog path."""
         return (self._caller / path).resolve() if self.is_beside(path) else self._paths.get(path)
 
     def is_beside(self, path: str) -> bool:
@@ -64,7 +64,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _folders(folder: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield each folder below one with the names of its files, once however many links lead to it."""
+    """Yield each folder below one, once, with the names of its files."""
     seen: set[tuple[int, int]] = set()
     for place, folders, names in os.walk(folder, followlinks=True):
         try:

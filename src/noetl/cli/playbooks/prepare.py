@@ -1,4 +1,4 @@
-"""Prepare playbooks to run: read and check them, and register them with those they call.
+"""Prepare playbooks to run: read, check and register them.
 
 A `kind: playbook` task can name a file relative to its caller; it is replaced by the called playbook's path, so that the log has
 catalog paths only. Tested in tests/acceptance/executions/test_run_children.py.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Prepared(Struct, frozen=True):
-    """Checked playbook: its tree, its source text, the canonical form and the hash of that."""
+    """Checked playbook: tree, source text, canonical form and its hash."""
 
     tree: Playbook
     content: bytes
@@ -46,7 +46,7 @@ class Preparer(Struct):
     found: dict[Path, Prepared | None] = {}
 
     def prepare(self, name: str, only: str | None = None, quiet: bool = False) -> Prepared:
-        """Read and check a playbook and those it calls; `only` keeps one step. Raises InvalidInput."""
+        """Check a playbook and those it calls; `only` keeps one step. Raises InvalidInput."""
         content = load_file(name)
         self.on_text(content)
         file = self.folder / "-" if name == "-" else Path(name).resolve()
@@ -94,7 +94,7 @@ class Preparer(Struct):
 
 
 def _check(content: bytes, name: str, catalog: DiskCatalog, quiet: bool) -> Playbook:
-    """Return the canonical tree of a playbook; print its errors. Raises InvalidPlaybook."""
+    """Check a playbook, print its errors, return its tree. Raises InvalidPlaybook."""
     from noetl.cli.output.diagnostics import Report, print_text
     from noetl.dsl.checking.context import Subject
     from noetl.dsl.reading.parse import parse

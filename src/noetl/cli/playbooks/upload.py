@@ -1,4 +1,4 @@
-"""Upload playbooks and those they call to a server's catalog; the server checks them.
+"""Upload playbooks, and those they call, to a server's catalog.
 
 A `kind: playbook` task can name a file relative to its caller. A server has no such files, so the uploaded text names the child
 by its catalog path; nothing else in it changes. Tested in tests/client/test_register.py.
@@ -73,7 +73,7 @@ class Collector(Struct):
         return tree.path
 
     def _child(self, path: str, catalog: DiskCatalog, caller: str, problems: list[FileProblem]) -> str:
-        """Collect a called playbook if the server lacks it or it is named by file; return its path."""
+        """Collect a called playbook unless the server has it; return its path."""
         file = catalog.file(path)
         by_name = file is not None and not catalog.is_beside(path)
         if file is None or (by_name and path in self.registered):
@@ -92,7 +92,7 @@ def _called_paths(tree: Playbook) -> Iterator[Value]:
 
 
 async def upload(client: Client, names: list[str], folder: Path) -> list[Registered]:
-    """Register playbooks and those they call, or none if one has errors; the last named comes last."""
+    """Register playbooks and those they call, or none if one has errors."""
     collector = Collector(folder, await _catalog_paths(client))
     collector.add(names)
     uploads = list(collector.uploads.values())

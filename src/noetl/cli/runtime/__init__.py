@@ -1,1 +1,1 @@
-"""Runtime of a command: settings, store or server, driver lock, event loop, errors."""
+"""Runtime of a command: settings, store or server, driver lock, errors."""

@@ -23,7 +23,7 @@ def contexts_file() -> Path:
 
 
 def load_contexts() -> tuple[_Contexts, str]:
-    """Return the contexts by name, and the name of the one in use; empty if that is this machine."""
+    """Return the contexts by name, and the one in use, `""` for this machine."""
     try:
         data = json.loads(contexts_file().read_text(encoding="utf-8"))
         contexts = {str(name): dict(one) for name, one in data["contexts"].items()}

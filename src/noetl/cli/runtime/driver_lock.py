@@ -28,7 +28,7 @@ _RETRY_S: Final = 0.02
 
 @contextmanager
 def driver_lock(settings: Settings, execution_id: str) -> Iterator[None]:
-    """Hold the driver's lock of an execution. Raises Conflict while another process holds it."""
+    """Hold the driver's lock. Raises Conflict while another process holds it."""
     path = settings.locks / execution_id
     try:
         settings.locks.mkdir(parents=True, exist_ok=True)
@@ -60,7 +60,7 @@ def root_of(state: Execution) -> str:
 
 
 def driver_of(place: str | None, state: Execution) -> str | None:
-    """Return the PID that drives an execution on this machine; None if no process does, or a server."""
+    """Return the PID that drives an execution on this machine, or None."""
     return None if server_of(place) is not None else lock_holder(local_settings(place), root_of(state))
 
 

@@ -15,7 +15,7 @@ from noetl.settings import CONFIG, SECTIONS, config_file
 
 
 def environment() -> Mapping[str, str]:
-    """Return the variables of this process. Raises InvalidInput for an invalid configuration file."""
+    """Return the variables of this process. Raises InvalidInput for a bad file."""
     folder = Path.cwd()
     if not os.environ.get(CONFIG, "").strip() and not config_file(os.environ, folder).exists():
         return os.environ
@@ -25,7 +25,7 @@ def environment() -> Mapping[str, str]:
 
 
 def layer_of(variables: Mapping[str, str]) -> dict[str, Any]:
-    """Return the defaults that executions get from the configuration. Raises InvalidInput."""
+    """Return the configured defaults of executions. Raises InvalidInput."""
     if not any(name.startswith(SECTIONS) for name in variables):
         return {}
     from noetl.configuration import layer

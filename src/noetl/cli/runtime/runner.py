@@ -1,4 +1,4 @@
-"""Run a command's coroutine: event loop, logging, garbage collection, errors as exit codes.
+"""Run a command's coroutine: event loop, logging, errors as exit codes.
 
 Exit codes: 0 completed, 1 failed, 2 invalid input, 3 cancelled, 4 waiting, 5 partial. Tested in
 tests/acceptance/executions/test_run.py.

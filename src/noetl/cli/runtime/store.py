@@ -73,7 +73,7 @@ async def with_store(store: str | None, job: Callable[[Store], Awaitable[T]]) ->
 
 
 async def resolve_id(store: History, given: str) -> str:
-    """Return the ID of an existing execution; `last` is the newest. Raises UnknownExecution."""
+    """Return an execution's ID; `last` is the newest. Raises UnknownExecution."""
     if given == "last":
         rows = await store.executions(Selection(limit=1))
         if not rows:
@@ -94,7 +94,7 @@ async def load_state(store: History, given: str) -> tuple[Execution, list[Event]
 
 
 async def load_plan(store: History, state: Execution) -> Plan:
-    """Return the plan that an execution is pinned to. Raises InvalidInput if it is gone."""
+    """Return the plan that an execution is pinned to. Raises InvalidInput."""
     from noetl.dsl.tree.pin import unpinned
     from noetl.engine.plan.plan import plan
 

@@ -51,7 +51,7 @@ def _context_token(url: str) -> str | None:
 
 
 def require_server(place: str | None, hint: str) -> Server:
-    """Return the server that a command uses. Raises InvalidInput with a hint if there is none."""
+    """Return the server of a command. Raises InvalidInput if there is none."""
     found = server_of(place)
     if found is None:
         raise InvalidInput(

@@ -1,4 +1,4 @@
-"""Serve HTTP until a signal arrives, with or without a worker: for `serve` and `up`.
+"""Serve HTTP until a signal arrives, for `serve` and `up`.
 
 Tested in tests/server/http/test_serve.py.
 """

@@ -1,4 +1,4 @@
-"""`noetl register`: register playbooks, and those they call, in a server's catalog.
+"""`noetl register`: register playbooks in a server's catalog.
 
 The server checks them first. Exit code 2: a playbook has errors, which are printed. Tested in tests/client/test_register.py.
 """
@@ -19,7 +19,7 @@ def command(
     json: AsJson = False,
     server: Place = None,
 ) -> None:
-    """Register playbooks in a server's catalog, with the playbooks that they call by file."""
+    """Register playbooks, and those they call by file, in a server's catalog."""
 
     async def job() -> None:
         from noetl.cli.output.format import to_json

@@ -1,4 +1,4 @@
-"""`noetl serve`: run the server until it is stopped; requests in flight are answered first.
+"""`noetl serve`: run the server until it is stopped.
 
 Tested in tests/server/http/test_serve.py.
 """

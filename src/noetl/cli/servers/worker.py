@@ -1,4 +1,4 @@
-"""`noetl worker`: run a worker for a remote server; list and drain a server's workers.
+"""`noetl worker`: run a worker for a remote server; list and drain workers.
 
 On SIGINT or SIGTERM the worker stops taking work, finishes what runs, and returns the rest. Exit code 0: stopped; 1: the server
 refused the worker. Tested in tests/cluster/ and tests/acceptance/test_actions.py.
@@ -169,7 +169,7 @@ async def _work(worker: Worker, session: Session, settings: WorkerSettings) -> N
 
 
 def _on_opened(worker: Worker, settings: WorkerSettings) -> Callable[[Welcome, str], None]:
-    """Return a callback that sets the server's heartbeat interval and prints each server once."""
+    """Return a callback that sets the heartbeat and prints each server once."""
     printed: set[str] = set()
 
     def opened(welcome: Welcome, url: str) -> None:

@@ -7,7 +7,7 @@ them. Tested in tests/unit/expr/builtins/test_functions.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
@@ -58,10 +58,6 @@ def duration(
         raise EvaluationError(f"not a duration: {error}") from None
 
 
-def _supplied(name: str, implementation: Callable[..., Any]) -> Callee:
-    return Callee(name, "function", implementation, pure=False)
-
-
 def call_supplied(context: Context, name: str, *arguments: Any) -> Any:
     """Call a function that the caller passed in."""
     function = (context.functions or {}).get(name)
@@ -70,39 +66,30 @@ def call_supplied(context: Context, name: str, *arguments: Any) -> Any:
     return function(*arguments)
 
 
-def now(context: Context) -> Any:
-    """Time of the event being decided; on a worker, the start of the attempt."""
-    return call_supplied(context, "now")
+def _of_moment(name: str, summary: str) -> Callee:
+    def function(context: Context) -> Any:
+        return call_supplied(context, name)
+
+    function.__doc__ = summary
+    return Callee(name, "function", function, pure=False)
 
 
-def gen_uuid(context: Context) -> Any:
-    """Id that is unique to this place and call, and stable when work is repeated."""
-    return call_supplied(context, "gen_uuid")
+def _of_step(name: str, summary: str) -> Callee:
+    def function(context: Context, step: str) -> Any:
+        return call_supplied(context, name, step)
 
-
-def done(context: Context, step: str) -> Any:
-    """Whether the step has finished, successfully or not."""
-    return call_supplied(context, "done", step)
-
-
-def ok(context: Context, step: str) -> Any:
-    """Whether the step has succeeded."""
-    return call_supplied(context, "ok", step)
-
-
-def fail(context: Context, step: str) -> Any:
-    """Whether the step has failed."""
-    return call_supplied(context, "fail", step)
+    function.__doc__ = summary
+    return Callee(name, "function", function, pure=False)
 
 
 FUNCTIONS: Final[Mapping[str, Callee]] = {
     "dict": Callee("dict", "function", dict_),
-    "done": _supplied("done", done),
-    "fail": _supplied("fail", fail),
-    "gen_uuid": _supplied("gen_uuid", gen_uuid),
+    "done": _of_step("done", "Whether the step has finished, successfully or not."),
+    "fail": _of_step("fail", "Whether the step has failed."),
+    "gen_uuid": _of_moment("gen_uuid", "Id that is unique to this place and call, and stable when work is repeated."),
     "namespace": Callee("namespace", "function", namespace),
-    "now": _supplied("now", now),
-    "ok": _supplied("ok", ok),
+    "now": _of_moment("now", "Time of the event being decided; on a worker, the start of the attempt."),
+    "ok": _of_step("ok", "Whether the step has succeeded."),
     "range": Callee("range", "function", range_),
     "timedelta": Callee("timedelta", "function", duration),
 }

@@ -20,6 +20,7 @@ from noetl.expr.syntax.lexer import Lexeme
 
 _CLOSES: Final = {"(": ")", "[": "]", "{": "}"}
 _TAG_ENDS: Final = {"{{": "}}", "{%": "%}", "{#": "#}"}
+_error: Final = TemplateSyntaxError
 _SWALLOWED: Final = re.compile(r"[}%]\}.*\{[{%]", re.DOTALL)
 _STATEMENTS: Final = ("if", "elif", "else", "endif", "for", "endfor", "set", "endset", "raw", "endraw")
 
@@ -81,10 +82,6 @@ class ParseFailure(Struct, frozen=True):
             elif name.text not in {"elif", "else"}:
                 stack.append((name.text, begin.offset))
         return stack[-1] if stack else None
-
-
-def _error(message: str, offset: int, fix: str) -> TemplateSyntaxError:
-    return TemplateSyntaxError(message, offset, fix)
 
 
 def _open_quote(failure: ParseFailure) -> TemplateSyntaxError | None:

@@ -74,7 +74,7 @@ class Gate:
         self._known: OrderedDict[str, tuple[int, Token | None]] = OrderedDict()
 
     async def who(self, header: str | None) -> Actor:
-        """Return the actor of a request; NOBODY without a token. Raises Refusal for an invalid token."""
+        """Return the actor of a request. Raises Refusal for an invalid token."""
         if self.everybody is not None:
             return self.everybody
         if not header:
@@ -144,9 +144,9 @@ def is_loopback(host: str) -> bool:
 
 
 def needs_token(mode: str, host: str, *, has_tokens: bool) -> bool:
-    """Return whether a server requires tokens: `auto` does unless it listens on loopback. Raises InvalidInput.
+    """Return whether a server requires tokens. Raises InvalidInput.
 
-    A server that other machines can reach always requires tokens.
+    `auto` requires them unless the server listens on loopback. A server that other machines can reach always requires them.
     """
     if mode not in ("auto", "none", "token"):
         raise InvalidInput(f"Unknown value of `--auth`: {mode}. Use auto, none or token.")

@@ -1,4 +1,4 @@
-"""Create API tokens, for the API and the command line. Tested in tests/server/auth/test_gate.py."""
+"""Creation of API tokens. Tested in tests/server/auth/test_gate.py."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from noetl.ports import Token
 from noetl.server.auth.gate import ROLES, digest, new_secret
 
 
-def made(role: str, name: str, expires_s: int | None, pool: str | None, by: str, now: int) -> tuple[Token, str]:
+def create_token(role: str, name: str, expires_s: int | None, pool: str | None, by: str, now: int) -> tuple[Token, str]:
     """Return a new token as it is stored, and its secret. Raises InvalidInput."""
     if role not in ROLES:
         raise InvalidInput(f"Unknown role `{role}`. Use one of {', '.join(ROLES)}.")

@@ -1,4 +1,4 @@
-"""Encrypt credentials before they are stored, and decrypt them for a worker: AES-256-GCM.
+"""Encryption of stored credentials: AES-256-GCM.
 
 A sealed credential is bound to its name, so it cannot be swapped for another. The first of several keys encrypts, all of
 them decrypt, so keys can be rotated. Tested in tests/server/auth/test_vault.py.
@@ -45,7 +45,7 @@ class Vault:
         return _mark(self._first) + nonce + sealed
 
     def open(self, name: str, sealed: bytes) -> dict[str, Any]:
-        """Decrypt the data of a credential. Raises InvalidInput if no key fits or the data was changed."""
+        """Decrypt a credential. Raises InvalidInput if it was changed."""
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -68,7 +68,7 @@ class Vault:
 
 
 def keys_of(text: str) -> list[bytes]:
-    """Parse keys of a setting: URL-safe base64 of 32 bytes, separated by commas, the newest first."""
+    """Parse keys: URL-safe base64, separated by commas, the newest first."""
     keys = []
     for part in text.split(","):
         try:
@@ -82,14 +82,14 @@ def keys_of(text: str) -> list[bytes]:
 
 
 def vault_beside(path: Path) -> Vault:
-    """Return a vault whose key is in a file only this user can read; create the file if it is missing."""
+    """Return a vault whose key is in a private file; create a missing file."""
     with suppress(FileExistsError), open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(urlsafe_b64encode(secrets.token_bytes(_KEY_BYTES)).decode())
     return Vault(keys_of(path.read_text(encoding="ascii")))
 
 
 def stored_credentials(first: Resolve, team: Credentials, vault: Vault | None) -> Resolve:
-    """Return a resolver of credentials inside a server: `first` wins over the store. It raises KeyError."""
+    """Return a resolver that asks `first`, then the store. It raises KeyError."""
 
     async def resolve(name: str) -> Mapping[str, Any]:
         with suppress(KeyError):

@@ -1,4 +1,4 @@
-"""Publish dead letters: each new or repeated one is put in the outbox, under one topic.
+"""Publish dead letters: put each in the outbox under one topic.
 
 Every letter has its own key in the outbox, so several servers can publish and each letter is sent once; after a crash the
 next scan catches up. The relay delivers the messages. Tested in tests/conformance/test_dead_letter_topic.py.
@@ -19,7 +19,7 @@ _PAGE: Final = 500
 _OVERLAP_MS: Final = 60_000  # tolerated clock difference: a letter may be written this much later than its timestamp
 
 
-class LetterTopic:
+class DeadLetterTopic:
     """Publish the dead letters of a store as outbox messages."""
 
     def __init__(self, letters: DeadLetters, outbox: OutboxIn, clock: Clock, topic: str, kept_ms: int) -> None:

@@ -1,4 +1,4 @@
-"""Reap expired leases: their work is queued again, and their execution gets a message.
+"""Reap expired leases: queue their work again and notify their execution.
 
 Tested in tests/unit/server/background/test_lease_reaper.py.
 """
@@ -14,7 +14,7 @@ from noetl.server.sequencer.sequencer import Sequencer
 _log = logging.getLogger(__name__)
 
 
-class Leases:
+class LeaseReaper:
     """Check for expired leases periodically."""
 
     def __init__(

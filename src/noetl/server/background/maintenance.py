@@ -19,7 +19,7 @@ _AGAIN_S = 600.0  # pause after a failure
 
 
 @asynccontextmanager
-async def tended(tend: Callable[[], Awaitable[None]] | None, clock: Clock) -> AsyncIterator[None]:
+async def run_maintenance(tend: Callable[[], Awaitable[None]] | None, clock: Clock) -> AsyncIterator[None]:
     """Run `tend` daily while the block is active; opening the store has run it before."""
     if tend is None:
         yield

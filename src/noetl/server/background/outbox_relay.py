@@ -1,4 +1,4 @@
-"""Deliver the messages of the outbox at least once, each by one of the servers that share a store.
+"""Deliver the messages of the outbox, at least once, by one server each.
 
 A message with a permanent error, or without attempts left, is dead until an operator retries or discards it. The transport
 is passed in as `deliver`. Tested in tests/unit/server/background/test_outbox_relay.py.
@@ -16,7 +16,7 @@ from noetl.model.errors import NoetlError
 from noetl.model.outcome import Outcome, failed, raised
 from noetl.ports import Clock
 from noetl.ports.outbox import Outbox, OutboxMessage
-from noetl.server.background.dead_letter_topic import LetterTopic
+from noetl.server.background.dead_letter_topic import DeadLetterTopic
 
 _log = logging.getLogger(__name__)
 Deliver = Callable[[OutboxMessage], Awaitable[Outcome]]
@@ -25,7 +25,7 @@ _EVERY_S: Final = 1.0
 _FORGET_EVERY_S: Final = 3600.0
 
 
-class Relay:
+class OutboxRelay:
     """Deliver outbox messages in this process."""
 
     def __init__(
@@ -37,7 +37,7 @@ class Relay:
         *,
         timeout_ms: int = 30_000,
         kept_ms: int = 7 * 86_400_000,
-        topic: LetterTopic | None = None,
+        topic: DeadLetterTopic | None = None,
     ) -> None:
         self._outbox = outbox
         self._deliver = deliver
@@ -111,7 +111,7 @@ class Relay:
         return False
 
     def _again_at(self, message: OutboxMessage, outcome: Outcome, now: int) -> int | None:
-        """Return the time of the next attempt; None if the error is permanent or no attempt is left."""
+        """Return the time of the next attempt; None if there is none."""
         if outcome.error is None or not outcome.error.retryable or message.attempts >= self._schedule.attempts:
             return None
         delay = delay_ms(self._schedule, message.attempts, chance(message.key, message.attempts))

@@ -83,7 +83,7 @@ class Rebuild:
         return [f"execution {execution_id}: {text}" for text in found]
 
     async def derived(self, execution_id: str) -> Beside:
-        """Return the rows derived from the log of an execution, its parent and its children."""
+        """Return the rows derived from the logs of an execution and its family."""
         state, recorded = await self._folded(execution_id)
         self._children[execution_id] = _awaited(state)
         inbox: list[tuple[str, AnyMessage]] = []
@@ -102,7 +102,7 @@ class Rebuild:
         )
 
     async def _family(self, state: Execution) -> list[tuple[str, AnyMessage]]:
-        """Return the messages between an execution and its parent, if the parent still has a log."""
+        """Return the messages between an execution and a parent that has a log."""
         parent = None if state.parent is None else str(state.parent.get("execution_id"))
         if parent is None:
             return []
@@ -154,7 +154,7 @@ class Rebuild:
 
 
 def _awaited(state: Execution) -> dict[str, bool]:
-    """Return the children that an execution waits for, and whether each is to compensate."""
+    """Return the awaited children, and whether each is to compensate."""
     alone = left_alone(state)
     return {child: child in alone for child in state.children}
 

@@ -1,4 +1,4 @@
-"""Reconcile running executions with their logs: rows that follow from a log and are missing are restored.
+"""Reconcile running executions with their logs: restore missing rows.
 
 Every running execution has queued or leased work, a timer, an undelivered message, a child, or it waits for a signal. One of
 several servers periodically checks some of the running executions: first those without any of these, then the others in
@@ -37,7 +37,7 @@ _MOST_CHILDREN: Final = 100  # children of one execution that are checked
 _OLD_ENOUGH_S: Final = 5.0
 
 
-class Liveness:
+class Reconciler:
     """Check executions periodically, on one server at a time."""
 
     def __init__(
@@ -136,7 +136,7 @@ class Liveness:
         return state
 
     async def _family(self, state: Execution) -> bool:
-        """Return whether a child has ended or never started, or the parent no longer waits."""
+        """Return whether a child is not running, or the parent no longer waits."""
         for child in list(state.children)[:_MOST_CHILDREN]:
             row = await self._log.execution(child)
             if row is None or row.get("ended_at") is not None:
@@ -151,7 +151,7 @@ class Liveness:
         return state.execution_id not in over.children or state.execution_id in left_alone(over)
 
     async def _missing(self, execution_id: str) -> Mend | None:
-        """Return the missing rows, derived from the log; None if there are none, or the execution has moved on.
+        """Return the missing rows; None if there are none or the log has grown.
 
         Rows of relatives are read before its own: a message is inserted by the commit that causes it.
         """
@@ -192,7 +192,7 @@ class Liveness:
 
 
 def could_move(plan: Plan, state: Execution) -> bool:
-    """Return whether an execution without rows would continue if it were decided again."""
+    """Return whether an execution without rows would continue if decided again."""
     if state.phase == "ended" or state.runs or state.timers or state.children or state.paused:
         return False
     made = decide(plan, load(dump(state)), Mend("look", state.seq), state.at)
@@ -200,7 +200,7 @@ def could_move(plan: Plan, state: Execution) -> bool:
 
 
 def _is_over(state: Execution) -> bool:
-    """Return whether an execution is idle: not started, or ended without a dead letter in replay."""
+    """Return whether an execution is not started, or ended without a replay."""
     return state.phase == "pending" or (state.phase == "ended" and not state.replays)
 
 

@@ -1,4 +1,4 @@
-"""Garbage collection of stored results: expired ones, ones whose scope has ended, and leftovers of crashed workers.
+"""Garbage collection of stored results: expired, out of scope, or orphaned.
 
 `engine.collect` decides from the log alone, so it is safe to collect twice, again after a crash, or on two servers. A
 tombstone with time and reason replaces the result while the log of its execution exists. Tested in
@@ -37,7 +37,7 @@ class Gone(msgspec.Struct, frozen=True):
     why: str
 
 
-class Collector:
+class ResultGC:
     """Scan a blob store periodically and remove garbage."""
 
     def __init__(self, log: EventLog, blobs: BlobStore, clock: Clock, terms: Terms, every_s: float = 0) -> None:
@@ -128,7 +128,7 @@ class Collector:
         return known[execution_id]
 
     async def _look(self, execution_id: str, live: set[str]) -> Owner:
-        """Return whether an execution and its ancestors have ended, and whether a relative is still running."""
+        """Return whether an execution, its ancestors and its relatives have ended."""
         row = await self._log.execution(execution_id)
         family = await self._line(execution_id)
         if row is None:
@@ -140,7 +140,7 @@ class Collector:
         return Owner(execution_id, logged=True, ended_at=max(int(end) for end in ends if end is not None))
 
     async def _under_way(self) -> tuple[set[str], set[str]]:
-        """Return the roots of families with a running execution, and results that are used though their log is gone."""
+        """Return roots with running executions, and results whose log is gone."""
         live: set[str] = set()
         kept: set[str] = set()
         before: str | None = None
@@ -154,7 +154,7 @@ class Collector:
         return live, kept
 
     async def _line(self, execution_id: str) -> list[str]:
-        """Return an execution and its ancestors, as far as their logs exist; the last one is the root."""
+        """Return an execution and its ancestors with logs; the root is the last."""
         found = [execution_id]
         while len(found) < _MOST_KIN:
             at = found[-1]

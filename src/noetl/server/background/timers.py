@@ -1,4 +1,4 @@
-"""Fire due timers as messages, and wake claims when delayed work becomes available.
+"""Fire due timers as messages, and wake claims for delayed work.
 
 The row of a timer stays until the commit that applies it, so a crash loses no timer. Tested in
 tests/unit/server/background/test_timers.py.

@@ -31,10 +31,10 @@ class Ended(Struct, frozen=True):
     ended_at: int
 
 
-class Waiting:
+class CompletionWaiter:
     """One waiter; open it before the executions start, so that no end is missed."""
 
-    def __init__(self, endings: Endings, execution_ids: tuple[str, ...]) -> None:
+    def __init__(self, endings: CompletionWaiters, execution_ids: tuple[str, ...]) -> None:
         self._endings = endings
         self.left = dict.fromkeys(execution_ids)  # not known to have ended
         self.ends: dict[str, Ended] = {}
@@ -43,7 +43,7 @@ class Waiting:
         self.looked_at = ""  # where the last read stopped: executions after it may have ended
         self._let_go = False
 
-    def __enter__(self) -> Waiting:
+    def __enter__(self) -> CompletionWaiter:
         self._endings.add(self)
         return self
 
@@ -54,7 +54,7 @@ class Waiting:
             self._endings.remove(self)
 
     async def within(self, seconds: float, *, may_be_over: bool = False) -> Mapping[str, Ended]:
-        """Wait for all ends, the timeout or the shutdown of the server; return the ends so far.
+        """Wait for all ends, the timeout or shutdown; return the ends so far.
 
         Pass `may_be_over` if an execution may have ended before this waiter was opened.
         """
@@ -99,19 +99,19 @@ class Waiting:
             self._woken.set_result(None)
 
 
-class Endings:
+class CompletionWaiters:
     """Waiters by execution."""
 
     def __init__(self, log: EventLog, listeners: CommitHooks) -> None:
         self._log = log
-        self._waiting: dict[str, list[Waiting]] = {}
+        self._waiting: dict[str, list[CompletionWaiter]] = {}
         self._let_go = False
         listeners.on_end.append(self.committed)
         listeners.on_doubt.append(self.doubt)
 
-    def of(self, *execution_ids: str) -> Waiting:
+    def of(self, *execution_ids: str) -> CompletionWaiter:
         """Return a waiter for all of these executions."""
-        return Waiting(self, execution_ids)
+        return CompletionWaiter(self, execution_ids)
 
     def committed(self, commit: Commit) -> None:
         """Wake the waiters of an execution that a commit ends."""
@@ -142,20 +142,20 @@ class Endings:
             for waiting in some:
                 waiting.let_go()
 
-    def add(self, waiting: Waiting) -> None:
+    def add(self, waiting: CompletionWaiter) -> None:
         if self._let_go:
             waiting.let_go()
         for execution_id in waiting.left:
             self._waiting.setdefault(execution_id, []).append(waiting)
 
-    def remove(self, waiting: Waiting) -> None:
+    def remove(self, waiting: CompletionWaiter) -> None:
         for execution_id in waiting.left:
             some = self._waiting[execution_id]
             some.remove(waiting)
             if not some:
                 del self._waiting[execution_id]
 
-    async def read(self, waiting: Waiting) -> None:
+    async def read(self, waiting: CompletionWaiter) -> None:
         """Read the rows of executions, up to the first that has not ended."""
         while waiting.left:
             execution_id = waiting.looked_at = next(iter(waiting.left))

@@ -1,4 +1,4 @@
-"""Follow the events of one or all executions: followers read the log, and commits wake them.
+"""Follow events of one or all executions: commits wake readers of the log.
 
 Nothing is buffered, so a slow follower costs no memory and misses nothing. Commits in quick succession are read together;
 the end of an execution wakes its followers at once. A follower of some types of events is not woken for others. To wait for
@@ -39,7 +39,7 @@ class _Follower(Struct, eq=False):
         self.at_end = self.wanted is not None and self.wanted <= _AT_END
 
     def passes_over(self, commit: Commit) -> bool:
-        """Skip a commit that follows the last seen event and has no wanted ones; return whether it was skipped."""
+        """Skip the next commit if it has no wanted events; return whether it did."""
         if commit.expected_seq != self.after or (not self.at_end and self.wants(commit)):
             return False
         self.after += len(commit.events)
@@ -89,7 +89,7 @@ class Followers:
             follower.wake(ended)
 
     def doubt(self, execution_id: str) -> None:
-        """Wake the followers of an execution, and those of all: its status is unknown here."""
+        """Wake the followers of an execution whose status is unknown here."""
         for follower in (*self._followers.get(execution_id, ()), *self._of_all):
             follower.wake(True)
 
@@ -119,7 +119,7 @@ class Followers:
     async def follow_batches(
         self, execution_id: str, after: int = 0, *, may_be_over: bool = True, wanted: frozenset[str] | None = None
     ) -> AsyncGenerator[list[Event], None]:
-        """Yield the events of an execution in batches; with `wanted`, events of other types may be left out.
+        """Yield events in batches; with `wanted`, other types may be left out.
 
         Pass `may_be_over=False` if its row has just shown that the execution is running: it saves a read.
         """
@@ -149,7 +149,7 @@ class Followers:
     async def follow_all(
         self, position: Mapping[str, int], wanted: frozenset[str] | None = None
     ) -> AsyncGenerator[list[Position], None]:
-        """Yield the events of all executions after a position, in batches; for `wanted` see `feed`."""
+        """Yield events of all executions after a position; for `wanted` see `feed`."""
         follower = _Follower(0, wanted)
         self._of_all.add(follower)
         after = dict(position)

@@ -52,7 +52,7 @@ class Reader:
         return dict(row)
 
     async def state(self, execution_id: str) -> Execution:
-        """Return the committed state. Callers must not change it, nor keep it across an await."""
+        """Return the committed state; do not change it or keep it across an await."""
         known = self._states.get(known_id(execution_id))
         if known is None:
             known = (asyncio.Lock(), await StateCache(self._log).get(execution_id))

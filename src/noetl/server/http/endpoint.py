@@ -1,4 +1,4 @@
-"""Endpoints: each route declares its role, body, answer and audit action, and is run in one place.
+"""Endpoints: routes with their role, body, answer and audit action.
 
 Authorisation, limits, decoding and errors are handled here, so no route can forget them; the OpenAPI document is generated
 from the same declarations. A change writes its own audit entry, in its transaction; for a call that has written none, the
@@ -21,8 +21,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from noetl.ports import AuditEntry
 from noetl.server.auth.gate import NOBODY, Actor, Role, forbidden, may, unauthorised
-from noetl.server.http.limits import MOST_BYTES, body_of, decoded
-from noetl.server.problems import Refusal, answer, invalid
+from noetl.server.http.limits import MOST_BYTES, decode_json, read_body
+from noetl.server.problems import Refusal, invalid_input, problem_response
 from noetl.server.services import Services
 
 Handler = Callable[..., Awaitable[Any]]
@@ -120,7 +120,7 @@ class Endpoint:
         return serve
 
     async def answer(self, call: Call) -> Response | bytes:
-        """Run the route. Returns a response, or the body of one with this route's status and media type."""
+        """Run the route; return a response, or the body of a successful one."""
         try:
             services = call.services
             gate = services.gate
@@ -134,7 +134,7 @@ class Endpoint:
             if self.query is not None:
                 arguments["query"] = _parse_query(call.scope["query_string"], self.query)
             if self.body is not None:
-                arguments["body"] = self._decode(call, await body_of(call.headers, call.receive, self.most))
+                arguments["body"] = self._decode(call, await read_body(call.headers, call.receive, self.most))
             result = await self.run(call, **arguments)
             if self.act and not call.is_noted:
                 await services.team.audit([call.act(next((str(arguments[name]) for name in self.places), ""))])
@@ -142,7 +142,7 @@ class Endpoint:
         except ClientDisconnect:
             return Response(status_code=499)
         except Exception as error:  # noqa: BLE001  every error has an answer; unexpected ones are logged there
-            return answer(error, call.scope["path"])
+            return problem_response(error, call.scope["path"])
 
     def _decode(self, call: Call, body: bytes) -> Any:
         kind = call.header(b"content-type")
@@ -152,7 +152,7 @@ class Endpoint:
                 raise Refusal(
                     415, "media-type", f"The body is {kind}.", where="header Content-Type", fix=f"Send {JSON}."
                 )
-        return decoded(body or b"{}", self._decoder)
+        return decode_json(body or b"{}", self._decoder)
 
 
 def headers_of(scope: Scope) -> dict[bytes, bytes]:
@@ -190,7 +190,7 @@ def _parse_query(text: bytes, kind: Any) -> Any:
     try:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise invalid(error, "The query") from None
+        raise invalid_input(error, "The query") from None
 
 
 class Noun:

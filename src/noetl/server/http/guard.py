@@ -1,4 +1,4 @@
-"""ASGI middleware in front of every route: Host, Origin, the number of concurrent requests, and security headers.
+"""ASGI middleware: Host, Origin, number of requests, security headers.
 
 A page of another site cannot call this server, not even through a DNS name that it points here (DNS rebinding). Tested in
 tests/server/http/test_guard.py.
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from noetl.server.http.endpoint import headers_of
-from noetl.server.problems import Refusal, answer
+from noetl.server.problems import Refusal, problem_response
 from noetl.server.services import Services
 
 HEADERS = {
@@ -65,7 +65,7 @@ class Guard:
             self._active -= 1
 
     def _check(self, path: str, headers: dict[bytes, bytes]) -> dict[str, str]:
-        """Return the CORS headers of the answer; none unless an allowed origin calls. Raises Refusal."""
+        """Return the CORS headers of the answer; mostly none. Raises Refusal."""
         host, origin, bounds = headers.get(b"host", b""), headers.get(b"origin"), self._services.bounds
         if host != self._host or not host:
             _check_host(host.decode("latin-1"), bounds.hosts)
@@ -124,7 +124,7 @@ _RAW = _raw(HEADERS)
 
 
 def _with_headers(send: Send, extra: dict[str, str]) -> Send:
-    """Return a `send` that adds the security headers, and `extra`, where the answer has not set them itself."""
+    """Return a `send` that adds headers which the answer has not set."""
     wanted = [*_raw(extra), *_RAW] if extra else _RAW
 
     def add_headers(message: Message) -> Awaitable[None]:
@@ -147,4 +147,4 @@ async def _refuse(refusal: Refusal, scope: Scope, receive: Receive, send: Send) 
         message: dict[str, Any] = {"type": "websocket.close", "code": 1008, "reason": str(refusal)[:120]}
         await send(message)
         return
-    await answer(refusal, scope["path"])(scope, receive, _with_headers(send, _NO_HEADERS))
+    await problem_response(refusal, scope["path"])(scope, receive, _with_headers(send, _NO_HEADERS))

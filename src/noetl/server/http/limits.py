@@ -1,7 +1,7 @@
-"""Limits of a request body: bytes, number of values, nesting depth. A body that is too large is never held whole.
+"""Limits of a request body: bytes, number of values, nesting depth.
 
-A body within the byte limit can still hold millions of empty lists, so its commas are counted before it is decoded. Tested
-in tests/server/http/test_limits.py.
+A body that is too large is never held whole. A body within the byte limit can still hold millions of empty lists, so its
+commas are counted before it is decoded. Tested in tests/server/http/test_limits.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 from noetl.model.refs import MOST_BYTES as MOST_RESULT_BYTES
-from noetl.server.problems import Refusal, invalid
+from noetl.server.problems import Refusal, invalid_input
 
 Result = TypeVar("Result")
 MOST_BYTES = 8 * 1024 * 1024
@@ -28,7 +28,7 @@ _NESTED = (dict, list)
 _SURELY_FLAT = MOST_DEPTH  # a body with fewer brackets cannot be too deep
 
 
-async def body_of(headers: Mapping[bytes, bytes], receive: Receive, most: int = MOST_BYTES) -> bytes:
+async def read_body(headers: Mapping[bytes, bytes], receive: Receive, most: int = MOST_BYTES) -> bytes:
     """Read a body into memory. Raises Refusal as soon as it is known to be too large."""
     parts: list[bytes] = []
     await _read(headers, receive, most, parts.append)
@@ -36,7 +36,7 @@ async def body_of(headers: Mapping[bytes, bytes], receive: Receive, most: int = 
 
 
 @asynccontextmanager
-async def spooled(headers: Mapping[bytes, bytes], receive: Receive, most: int) -> AsyncIterator[BinaryIO]:
+async def spool_body(headers: Mapping[bytes, bytes], receive: Receive, most: int) -> AsyncIterator[BinaryIO]:
     """Read a body into a temporary file; a small one stays in memory."""
     with SpooledTemporaryFile(_IN_MEMORY) as file:
         await _read(headers, receive, most, file.write)
@@ -44,7 +44,7 @@ async def spooled(headers: Mapping[bytes, bytes], receive: Receive, most: int) -
 
 
 async def _read(headers: Mapping[bytes, bytes], receive: Receive, most: int, write: Callable[[bytes], object]) -> None:
-    """Read a body part by part, up to a limit. Raises ClientDisconnect when the client closes the connection."""
+    """Read a body part by part. Raises Refusal, ClientDisconnect."""
     declared = headers.get(b"content-length")
     if declared and (not declared.isdigit() or int(declared) > most):
         raise _too_large(most)
@@ -61,7 +61,7 @@ async def _read(headers: Mapping[bytes, bytes], receive: Receive, most: int, wri
         is_more = message.get("more_body", False)
 
 
-def decoded(body: bytes | str, decoder: msgspec.json.Decoder[Result], what: str = "The body") -> Result:
+def decode_json(body: bytes | str, decoder: msgspec.json.Decoder[Result], what: str = "The body") -> Result:
     """Decode JSON of bounded size and depth. Raises Refusal."""
     raw = body.encode() if isinstance(body, str) else body
     if raw.count(b",") > MOST_VALUES:
@@ -74,7 +74,7 @@ def decoded(body: bytes | str, decoder: msgspec.json.Decoder[Result], what: str 
     except RecursionError:
         raise _too_deep(what) from None
     except (msgspec.ValidationError, msgspec.DecodeError) as error:
-        raise invalid(error, what) from None
+        raise invalid_input(error, what) from None
     except UnicodeDecodeError:
         raise Refusal(400, "malformed", f"{what} is not UTF-8.", fix="Encode it as UTF-8.") from None
 
@@ -86,11 +86,11 @@ def _refuse_depth(raw: bytes, what: str) -> None:
         raise _too_deep(what) from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         return  # the typed decoder reports it in more detail
-    if deeper(data, MOST_DEPTH):
+    if is_deeper(data, MOST_DEPTH):
         raise _too_deep(what)
 
 
-def deeper(data: Any, most: int) -> bool:
+def is_deeper(data: Any, most: int) -> bool:
     """Return whether plain data is nested deeper than `most` levels."""
     level = [data] if isinstance(data, _NESTED) else []
     for _ in range(most):

@@ -1,4 +1,4 @@
-"""Validate the text of a playbook and pin it, for the catalog and for a start by content.
+"""Validate and pin a playbook, for the catalog and for a start by content.
 
 Runs the checks of `noetl validate` in a few threads, so a long text does not block the event loop. Tested in
 tests/server/api/test_catalog.py.
@@ -32,7 +32,7 @@ class Checked:
     diagnostics: list[Diagnosed]
 
 
-async def checked(services: Services, text: str) -> Checked:
+async def check_playbook(services: Services, text: str) -> Checked:
     """Validate a text. Raises Refusal with all diagnostics if it has errors."""
     content = text.encode("utf-8", "surrogatepass")
     async with services.checking:

@@ -32,7 +32,7 @@ _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _position = msgspec.json.Decoder(dict[str, int])
 
 
-async def followed(call: Call, execution_id: str, query: FollowQuery) -> Response:
+async def stream_execution(call: Call, execution_id: str, query: FollowQuery) -> Response:
     """Follow one execution."""
     row = await call.services.reader.row(execution_id)
     is_over = row.get("status") in ENDED
@@ -55,7 +55,7 @@ async def followed(call: Call, execution_id: str, query: FollowQuery) -> Respons
     return _stream(call, texts())
 
 
-async def listed_live(call: Call, query: FeedQuery) -> Response:
+async def stream_all(call: Call, query: FeedQuery) -> Response:
     """Follow all executions."""
     wanted = types(query.type or _SHOWN)
     last = call.header(b"last-event-id").strip()
@@ -119,7 +119,7 @@ def _bad_event_id(expected: str) -> Refusal:
 
 
 class _Stream(Response):
-    """A response that ends with its texts, when the client disconnects or when the server stops."""
+    """A response that ends with its texts, on disconnect or at shutdown."""
 
     def __init__(self, services: Services, texts: AsyncGenerator[str, None]) -> None:
         super().__init__(None, 200, _HEADERS, "text/event-stream")

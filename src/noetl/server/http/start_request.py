@@ -13,7 +13,7 @@ from noetl.ports import AuditEntry
 from noetl.server.auth.gate import forbidden, may
 from noetl.server.feeds.completion import Ended
 from noetl.server.http.endpoint import Call
-from noetl.server.http.playbook_check import checked
+from noetl.server.http.playbook_check import check_playbook
 from noetl.server.problems import Refusal, not_found
 from noetl.wire.answers import Started
 from noetl.wire.requests import StartAsked
@@ -22,7 +22,7 @@ NAMED = "start:"  # prefix of the message id of a start with an idempotency key
 _MOST_KEY = 200
 
 
-def key_of(call: Call) -> str:
+def idempotency_key(call: Call) -> str:
     """Return the idempotency key of a request, or an empty text."""
     key = call.header(b"idempotency-key")
     if len(key) > _MOST_KEY:
@@ -36,7 +36,7 @@ def key_of(call: Call) -> str:
     return key
 
 
-async def meant(call: Call, body: StartAsked) -> tuple[str, str]:
+async def find_playbook(call: Call, body: StartAsked) -> tuple[str, str]:
     """Return path and content hash of the playbook to start. Raises Refusal."""
     if (body.content is None) == (body.path is None and body.playbook is None):
         raise Refusal(
@@ -49,7 +49,7 @@ async def meant(call: Call, body: StartAsked) -> tuple[str, str]:
     if body.content is not None:
         if not may(call.actor, "editor"):  # the playbook is not registered
             raise forbidden(call.actor, "editor")
-        made = await checked(call.services, body.content)
+        made = await check_playbook(call.services, body.content)
         place = f"by-content/{made.playbook[:16]}"
         now = call.services.clock.now()
         act = AuditEntry(now, call.actor.name, "playbook.register", place, {"playbook": made.playbook})
@@ -76,7 +76,7 @@ async def meant(call: Call, body: StartAsked) -> tuple[str, str]:
     return plan.playbook.path, playbook
 
 
-async def found(call: Call, execution_id: str) -> Started | None:
+async def find_started(call: Call, execution_id: str) -> Started | None:
     """Return the execution that an earlier request with the same key started, or None."""
     row = await call.services.store.execution(execution_id)
     if row is None:
@@ -90,7 +90,7 @@ async def found(call: Call, execution_id: str) -> Started | None:
     )
 
 
-async def told(call: Call, started: Started, ends: Mapping[str, Ended]) -> Started:
+async def with_outcome(call: Call, started: Started, ends: Mapping[str, Ended]) -> Started:
     """Return a start with the outcome of its execution, or with its current status."""
     ended = ends.get(started.execution_id)
     if ended is not None:

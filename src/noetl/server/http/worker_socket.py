@@ -19,7 +19,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 from noetl.model.letters import NO_LETTERS
 from noetl.ports import AuditEntry
 from noetl.server.auth.gate import NOBODY, Actor, forbidden, may, unauthorised
-from noetl.server.http.limits import decoded
+from noetl.server.http.limits import decode_json
 from noetl.server.problems import Refusal, problem_of
 from noetl.server.services import Services
 from noetl.server.workers.connection import WorkerConnection
@@ -113,7 +113,7 @@ class Session:
     async def _begin(self) -> WorkerConnection:
         services = self._services
         actor = await services.gate.who(self._websocket.headers.get("authorization"))
-        frame = decoded(await asyncio.wait_for(self._receive(), _HELLO_S), _decoder, "The frame")
+        frame = decode_json(await asyncio.wait_for(self._receive(), _HELLO_S), _decoder, "The frame")
         if not isinstance(frame, wire.Hello):
             raise Refusal(400, "no-hello", "the first frame is not hello", fix="Say hello first.")
         if actor is NOBODY and frame.token:
@@ -151,7 +151,7 @@ class Session:
     def _came(self, hand: WorkerConnection, data: bytes | str) -> None:
         """Serve a frame, beside the others."""
         try:
-            frame = decoded(data, _decoder, "The frame")
+            frame = decode_json(data, _decoder, "The frame")
         except Refusal as refusal:
             self.push(wire.Refused(refusal.problem))
             return

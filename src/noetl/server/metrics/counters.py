@@ -1,4 +1,4 @@
-"""Counters and histograms as plain numbers, converted for prometheus_client when the page is read.
+"""Counters and histograms as plain numbers, converted when the page is read.
 
 Cheaper to update than the library's own: counting happens on the commit path. Tested in tests/unit/server/metrics/test_server_metrics.py.
 """

@@ -98,7 +98,7 @@ class TaskMetrics:
             self._task(workflow, step, self._about(playbook, step, event.entity_id), event)
 
     def _task(self, workflow: str, step: str, about: About, event: Event) -> None:
-        """Count an ended task, or a failed attempt; the last attempt is counted with its task."""
+        """Count an ended task or a failed attempt, except a task's last one."""
         error: Any = event.payload.get("error")
         again = event.event_type == "task.attempt.failed"
         if again and "delay_ms" not in event.payload:
@@ -131,7 +131,7 @@ class TaskMetrics:
                 del self._led[next(iter(self._led))]
 
     def _item(self, workflow: str, playbook: str, step: str, event: Event) -> None:
-        """Count a loop item, and its successful sinks where the log has no events of its tasks."""
+        """Count a loop item, and the sinks that have no events of their own."""
         error = event.payload.get("error")
         if error is not None and error.get("kind") == "timeout" and "task" not in error:
             self._timeouts[workflow, step, "item"] += 1
@@ -146,7 +146,7 @@ class TaskMetrics:
                 self._sunk(about, about.sink, True)
 
     def _sinks(self, playbook: str, step: str) -> tuple[tuple[str, About], ...]:
-        """Return the tasks of a loop's items in order; none where the log has an event of each."""
+        """Return the tasks of loop items in order; none if each has an event."""
         found = self._quiet.get((playbook, step))
         plan = self._plan_of(playbook) if found is None else None
         if plan is not None and step in plan.net.index:

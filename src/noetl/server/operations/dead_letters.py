@@ -24,7 +24,7 @@ from noetl.model.messages import Again, AnyMessage, Discard, Replay
 from noetl.ports import Act, Commit, EventLog, Keys
 from noetl.ports.letters import DeadLetters, LetterSelection
 from noetl.server.cache.ids import KEY_MS
-from noetl.server.operations.forks import tell_surely
+from noetl.server.operations.forks import submit_with_retry
 
 if TYPE_CHECKING:
     from noetl.server.control_plane import LocalControl
@@ -64,7 +64,7 @@ async def pending(store: DeadLetters, selection: LetterSelection) -> list[DeadLe
 async def ready(
     store: Store, control: LocalControl, letters: Iterable[DeadLetter], patch: Mapping[str, Any], kinds: Kinds
 ) -> list[Ready]:
-    """Recall the work of letters from their logs and check the patch. Raises InvalidInput; changes nothing."""
+    """Recall the work of letters and check the patch. Raises InvalidInput."""
     made: list[Ready] = []
     for execution_id, own in _by_execution(letters).items():
         events = await store.read(execution_id)
@@ -98,7 +98,7 @@ async def replay(
     name: str,
     note: Note | None = None,
 ) -> int:
-    """Queue the work of letters again and return their number. Idempotent under one `name`."""
+    """Queue the work of letters again; return their number. Idempotent by `name`."""
     for one in found:
         for start in range(0, len(one.work), _TOGETHER):
             part = one.work[start : start + _TOGETHER]
@@ -111,7 +111,7 @@ async def replay(
 async def discard(
     control: LocalControl, letters: Iterable[DeadLetter], reason: str, *, by: str, name: str, note: Note | None = None
 ) -> int:
-    """Close letters without their work and return their number. Idempotent under one `name`."""
+    """Close letters without their work; return their number. Idempotent by `name`."""
     count = 0
     for execution_id, own in _by_execution(letters).items():
         for start in range(0, len(own), _TOGETHER):
@@ -124,7 +124,7 @@ async def discard(
 
 
 async def _tell(control: LocalControl, execution_id: str, message: AnyMessage, note: Note | None, count: int) -> None:
-    await tell_surely(control, execution_id, message, None if note is None else note(execution_id, count))
+    await submit_with_retry(control, execution_id, message, None if note is None else note(execution_id, count))
 
 
 def _by_execution(letters: Iterable[DeadLetter]) -> dict[str, list[DeadLetter]]:
@@ -135,19 +135,19 @@ def _by_execution(letters: Iterable[DeadLetter]) -> dict[str, list[DeadLetter]]:
 
 
 def _message_id(verb: str, name: str, execution_id: str, letters: list[tuple[str, int | None]]) -> str:
-    """Return the same id for the same letters and name, so that a repeated request is applied once."""
+    """Return the same id for the same letters and name, for idempotency."""
     return f"{verb}:{name}:{execution_id}:{message_digest(repr(letters))}"
 
 
-async def was_told(store: EventLog, verb: str, name: str, letter: DeadLetter) -> bool:
+async def was_applied(store: EventLog, verb: str, name: str, letter: DeadLetter) -> bool:
     """Return whether a request under this name was applied to a letter before."""
     message_id = _message_id(verb, name, letter.execution_id, [(letter.run_id, letter.loop_index)])
     digest = f"{message_digest(message_id)}."
     return any(event.event_id.startswith(digest) for event in await store.read(letter.execution_id))
 
 
-async def first_found(keys: Keys, name: str, letters: list[DeadLetter], now: int) -> tuple[list[DeadLetter], int]:
-    """Return the letters of a repeatable request, and how many its first sending found.
+async def first_letters(keys: Keys, name: str, letters: list[DeadLetter], now: int) -> tuple[list[DeadLetter], int]:
+    """Return the letters of an idempotent request, and their original number.
 
     A repeated request finishes what the first one left undone. Letters that failed again since then are left out.
     """
@@ -168,7 +168,7 @@ def log_letters(commit: Commit) -> None:
 
 
 def preview(letter: DeadLetter, patch: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the input of a replay as far as the letter holds it: secrets masked, templates not rendered."""
+    """Return the input of a replay: secrets masked, templates not rendered."""
     payload: Any = dict(letter.payload)
     for path, value in patch.items():
         payload = put_at(payload, path.split("."), value)

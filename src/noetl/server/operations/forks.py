@@ -1,4 +1,4 @@
-"""Fork an execution, for the API and the command line: a new one with a copy of the history up to a step or an event.
+"""Fork executions: start a new one with a copy of a part of the history.
 
 `engine.fork` decides which history is copied. Tested in tests/acceptance/executions/test_run_fork.py and
 tests/server/api/test_executions.py.
@@ -72,11 +72,11 @@ async def fork_from(
     state = fold(execution_id, made.events)
     # The message also moves tokens that wait where the history was cut.
     message: AnyMessage = PatchCtx(uuid4().hex, ctx, "fork") if ctx else Resume(uuid4().hex)
-    await tell_surely(control, execution_id, message)
+    await submit_with_retry(control, execution_id, message)
     return Made(state, seq)
 
 
-async def tell_surely(
+async def submit_with_retry(
     control: LocalControl, execution_id: str, message: AnyMessage, act: Act = None
 ) -> Mapping[str, Any]:
     """Submit a message; retry when another server commits in between."""

@@ -25,6 +25,7 @@ from noetl.stores.postgres.rows import (
     message_row,
     number,
     numbered,
+    text,
     work_row,
 )
 
@@ -61,19 +62,23 @@ class Claims:
         index = self._assigned.get(work_id)
         return None if index is None else self._claims[index]
 
-    def rows(self) -> list[tuple[Any, ...]]:
-        """Return a row for each group of claims: its workers, and how much each of them wants."""
-        return [
-            (
-                [self._claims[index].worker for index in indexes],
-                list(pools),
-                list(tags),
-                now,
-                until,
-                [self._claims[index].most for index in indexes],
-            )
+    def rows(self) -> str | None:
+        """Encode a row for each group of claims: its workers, and how much each of them wants.
+
+        JSON is cheaper to send than arrays, and is decoded only if work is leased from the queue.
+        """
+        rows = [
+            {
+                "workers": [self._claims[index].worker for index in indexes],
+                "pools": pools,
+                "tags": tags,
+                "now": now,
+                "until": until,
+                "wanted": [self._claims[index].most for index in indexes],
+            }
             for (pools, tags, now, until), indexes in self._groups.items()
         ]
+        return text(rows) if rows else None
 
     def pools(self) -> list[str]:
         """Return the claimed pools if new work is assigned to claims, else none."""
@@ -232,7 +237,7 @@ async def _apply(
         log_rows(changes.log_parts()) or None,
         works or None,
         claims.pools(),
-        claims.rows() or None,
+        claims.rows(),
         [row for row in timers if row[2] is None] or None,
         [row for row in timers if row[2] is not None] or None,
         [message_row(*row) for row in changes.messages.values()] or None,

@@ -103,17 +103,17 @@ def positions_of(rows: Sequence[Sequence[Any]], most: int, wanted: Collection[st
     return [position for _, position in in_turn[:most]]
 
 
-def execution_row(
-    execution_id: str, expected: int, seq: int, projection: Mapping[str, Any] | None
-) -> tuple[int, int, int, Any, Any, Any, Any, Any, Any, Any, Any]:
+def execution_row(execution_id: str, expected: int, seq: int, projection: Mapping[str, Any] | None) -> tuple[Any, ...]:
+    """Return the row of an execution, with the last seq that the batch expects."""
+    name = numbered(execution_id)
     if projection is None:
-        return (numbered(execution_id), expected, seq, None, None, None, None, None, None, None, None)
+        return (name, expected, seq, None, None, None, None, None, None, None, None)
+    path, parent, tags, started_at = (None,) * 4 if expected else about(projection)
     error = projection.get("error")
     message = str(error.get("message") or "").replace("\0", "") if isinstance(error, Mapping) else None
-    status = str(projection.get("status", "pending"))
-    ended_at = projection.get("ended_at")
     return (
-        numbered(execution_id), expected, seq, status, *about(projection), ended_at, message, text(projection),
+        name, expected, seq, str(projection.get("status", "pending")), path, parent, tags or None, started_at,
+        projection.get("ended_at"), message, text(projection),
     )  # fmt: skip
 
 
@@ -126,7 +126,7 @@ def work_row(item: WorkItem, born: int, claim: Claim | None) -> tuple[Any, ...]:
     worker, until = (None, None) if claim is None else (claim.worker, claim.until)
     return (
         item.work_id, numbered(item.execution_id), item.step, item.pool, item.priority, item.available_at,
-        sorted(set(item.requires)), born, text(item), worker, until,
+        sorted(set(item.requires)) or None, born, text(item), worker, until,
     )  # fmt: skip
 
 

@@ -113,15 +113,8 @@ def test_values_in_words() -> None:
 )  # fmt: skip
 def test_which_types_a_scalar_fits(value: Any, fitting: set[str]) -> None:
     kinds: list[Type] = [
-        Type(),
-        Text(),
-        Flag(),
-        Number(),
-        Choice(("a",)),
-        OneOf((Type(),)),
-        ListOf(Text()),
-        MapOf(Text()),
-    ]
+        Type(), Text(), Flag(), Number(), Choice(("a",)), OneOf((Type(),)), ListOf(Text()), MapOf(Text()),
+    ]  # fmt: skip
     assert {type(kind).__name__ for kind in kinds if fits(scalar(value), kind)} == fitting
 
 

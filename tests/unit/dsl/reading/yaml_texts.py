@@ -12,21 +12,8 @@ from random import Random
 from hypothesis import strategies as st
 
 WORDS = [
-    "a",
-    "step",
-    "x y",
-    "näh",
-    "日本",
-    "😀",
-    "v1.0",
-    "a-b",
-    "https://h/p?q=1",
-    "it's",
-    'say"so"',
-    "1",
-    "0x1F",
-    "-3.5e2",
-]
+    "a", "step", "x y", "näh", "日本", "😀", "v1.0", "a-b", "https://h/p?q=1", "it's", 'say"so"', "1", "0x1F", "-3.5e2",
+]  # fmt: skip
 PLAIN = [
     *WORDS,
     "true",

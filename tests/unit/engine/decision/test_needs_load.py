@@ -1,4 +1,4 @@
-"""Decisions that read more of a stored result than lies beside its reference: they say what they need, and are made again."""
+"""Decisions that need a stored result, and are made again with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests what is recorded of a worker's report: every known event with all it says, and the same state live as folded."""
+"""Records of a report: every known event, and the same state as folded."""
 
 from __future__ import annotations
 

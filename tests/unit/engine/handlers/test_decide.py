@@ -1,4 +1,4 @@
-"""Tests the straight path: start, step, router, end, and what a decision holds beside its events."""
+"""Decisions: start, step, router, end, and what is committed beside events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests steps that are taken as done from outside: parked, running, suspended, in a loop; and the start's priority."""
+"""Steps completed by hand: parked, running, suspended, in a loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages that cannot be decided: their event, their letter, and what becomes of them."""
+"""Poison messages: their event, their letter, retries and discards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replays of dead letters: in a running loop, after the end, and what becomes of those that fail again."""
+"""Retried dead letters: in a running loop, after the end, failing again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small helpers for tests of pipelines: tasks from YAML, and a run over scripted outcomes.
+"""Helpers for tests of pipelines: tasks from YAML, scripted outcomes.
 
 run = Run(tasks("- a: {kind: noop}"), outcomes={"a": [ok(1)]})
 run.result()
@@ -24,12 +24,12 @@ _HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: t, path: t}\
 
 
 def playbook(text: str) -> Playbook:
-    """Give the playbook of a text that leaves the head out."""
+    """Return the playbook of a text without its head."""
     return normalize(parse(_HEAD + text))
 
 
 def tasks(text: str) -> tuple[Task, ...]:
-    """Give the pipeline that a YAML list is."""
+    """Return the pipeline of a YAML list."""
     lines = "\n".join("      " + line for line in text.strip("\n").splitlines())
     return playbook(f"workflow:\n  - step: s\n    tool:\n{lines}\n").workflow[0].tasks
 
@@ -39,7 +39,7 @@ def info(**more: Any) -> RunInfo:
 
 
 class Run:
-    """Drives a pipeline: outcomes come by label, the last one again and again; time passes by `tick`."""
+    """Drives a pipeline with outcomes by label; the last one repeats, `tick` is time."""
 
     def __init__(
         self,

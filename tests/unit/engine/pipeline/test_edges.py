@@ -1,4 +1,4 @@
-"""Edges of pipelines: what is seen again after a crash, bounds to the last unit, and calls that end in odd ways."""
+"""Edges of pipelines: crashes, exact bounds, and odd ends of calls."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_timer_does_not_end_a_wait_that_has_no_end() -> None:
 
 
 def test_a_new_owner_knows_with_what_the_attempt_was_made() -> None:
-    """A POST that was sent is not repeated, also where its method came from the step's `args`."""
+    """A POST that was sent is not retried, even if its method came from `args`."""
     made = tasks("- a: {kind: http, url: 'http://x.test/', method: '{{ input.how }}'}")
     scopes = Scopes(args={"how": "POST"})
     pipeline = start(made, scopes, info())
@@ -184,7 +184,7 @@ def retried(then: str, settings: dict[str, Any] | None = None, kind: str = "kind
 
 
 def delays(then: str) -> list[int]:
-    """Give the delays before the retries of a task that always fails."""
+    """Return the delays before the retries of a task that always fails."""
     pipeline, found, at = retried(f"attempts: 12, {then}"), [], START
     action = advance(pipeline, at)
     while not isinstance(action, Finished):

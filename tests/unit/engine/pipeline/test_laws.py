@@ -1,4 +1,4 @@
-"""Laws of pipelines: a snapshot gives the same future, transitions are bounded, keys are never shared by new work."""
+"""Laws of pipelines: snapshots, bounded transitions, unique keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of a task that is come to again: how they are remembered, what the next one may take, and what travels."""
+"""Pages of a task: how they are kept, limited and sent."""
 
 from __future__ import annotations
 

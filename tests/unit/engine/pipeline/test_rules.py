@@ -1,4 +1,4 @@
-"""Task policies: what each outcome leads to, and what the rules may read and write."""
+"""Task policies: what follows each outcome, and what rules read and write."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WRONG = failed("client_error", "no", code="HTTP_400")
 
 
 def ruled(*rules: str, unmatched: str = "continue", extra: str = "") -> Any:
-    """Give a pipeline a, b, c in which b has these rules."""
+    """Return a pipeline a, b, c in which b has these rules."""
     lines = "\n".join(f"          - {rule}" for rule in rules)
     return tasks(
         "- a: {kind: noop}\n"

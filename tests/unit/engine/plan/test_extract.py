@@ -1,4 +1,4 @@
-"""What the server reads of a result: found in its templates, and taken so that the same lookups find it."""
+"""What the server's templates read of a result, and its extraction."""
 
 from __future__ import annotations
 

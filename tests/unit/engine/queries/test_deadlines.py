@@ -1,4 +1,4 @@
-"""Tests that every time-out that runs is told: of the task, the item, the loop, the step, the execution."""
+"""Every time-out that applies: of the task, item, loop, step and execution."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def begun(script: Script, at: int, *ended: int, chunk: str = "c1") -> None:
 
 
 def looping(more: str, count: int = 40) -> Script:
-    """A loop on one lease, three items at once, of which nothing was told yet."""
+    """A loop on one lease, three items at once, without a report yet."""
     loop = f"loop: {{in: '{{{{ range({count}) | list }}}}', iterator: x, item_timeout_ms: {more}}}"
     loop = loop.replace("iterator: x", "iterator: x, spec: {mode: parallel, max_in_flight: 3, policy: {exec: local}}")
     return held(f"- step: a\n  {loop}\n  tool: {{kind: noop}}\n", "workload: {ms: 700}\n")

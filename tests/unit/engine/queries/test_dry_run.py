@@ -1,4 +1,4 @@
-"""Tests what can be told of a run before it happens."""
+"""Dry runs: the steps, the known inputs, and what stays open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests forks: the shared history, what is put in the queue again, and places that cannot be forked from."""
+"""Forks of executions: history, queued work, and events that cannot be forked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests what is told of an execution: what each token and run waits for, and which decisions led there."""
+"""Explanations: what each token and run waits for, and past decisions."""
 
 from __future__ import annotations
 

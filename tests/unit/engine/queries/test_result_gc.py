@@ -1,4 +1,4 @@
-"""Which stored results may go, decided from what is known of them and of their executions."""
+"""Which stored results may be deleted."""
 
 from __future__ import annotations
 

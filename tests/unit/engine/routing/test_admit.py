@@ -1,4 +1,4 @@
-"""Tests gates: rules, parking, when parked tokens are tried again, consuming, signals, `on_parked`."""
+"""Gates: rules, parking, retries of parked tokens, signals, `on_parked`."""
 
 from __future__ import annotations
 

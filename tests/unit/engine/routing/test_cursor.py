@@ -1,4 +1,4 @@
-"""Tests cursor loops on the control side, with the rows of scripted claims: recorded first, run once each, until none is left."""
+"""Cursor loops on the server: claimed rows are recorded first and run once."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Scene:
         return self._report(self.claim, epoch, rows=rows)
 
     def close(self, epoch: int = 1, error: dict[str, Any] | None = None) -> Scene:
-        """Tell that the claim took effect."""
+        """Report that the claim took effect."""
         return self._report(self.claim, epoch, ending=Ending("error" if error else "ok", error=error))
 
     def claimed(self, *ids: int, epoch: int = 1) -> Scene:
@@ -72,7 +72,7 @@ class Scene:
         return self
 
     def drained(self) -> Scene:
-        """Let claims give nothing until none is made any more."""
+        """Answer claims with no row until the loop ends."""
         while any(item.chunk is not None and item.chunk.claim for item in self.work.values()):
             self.claimed()
         return self

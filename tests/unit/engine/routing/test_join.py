@@ -1,4 +1,4 @@
-"""Tests joins: all, any, n, each; lineage; spent branches; deadlocks; cycles; merging of args."""
+"""Joins: all, any, n, each; lineage; lost branches; deadlocks; cycles; args."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.unit.engine.given import Given, book, broke, done, given
 
 
 def net(arcs: dict[str, str], joins: dict[str, Any] | None = None, head: str = "") -> str:
-    """Make a playbook of `a: "b c"` (all of them) or `a: "?b c"` (`b` when `ctx.go`, else `c`)."""
+    """Build a playbook of `a: "b c"` (all) or `a: "?b c"` (`b` if `ctx.go`, else `c`)."""
     joins = joins or {}
     names = dict.fromkeys([*arcs, *(target.strip("?") for line in arcs.values() for target in line.split())])
     lines = []

@@ -1,4 +1,4 @@
-"""Long lists of loops: stored and read by range; results put away in parts while the loop runs, and a state that stays small."""
+"""Long loops: lists read by range, results stored on the way, a small state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests loops on the control side: lists, ranges, widths, order, failures, writes, reducers, events."""
+"""Loops on the server: lists, ranges, widths, order, failures, reducers."""
 
 from __future__ import annotations
 

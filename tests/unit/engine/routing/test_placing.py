@@ -1,4 +1,4 @@
-"""Tests where work goes: pools and priorities, as texts and as templates, by layering."""
+"""Placement of work: pools and priorities, as text and templates, layered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests routers: the order of set, conditions, arcs' set and tokens; failures; what templates see."""
+"""Routers: order of set, conditions and tokens; failures; names in templates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests endings: time-outs, cancellation, compensation, the final step, lost leases, statuses, starts."""
+"""Endings: time-outs, cancellation, compensation, the final step, lost leases."""
 
 from __future__ import annotations
 
@@ -294,7 +294,7 @@ PARENT = {"execution_id": "1", "run_id": "call#1"}
 
 
 def ended_child(*messages: AnyMessage, **parent: str) -> ChildEnded:
-    """Give what a child of two steps tells its parent when it ends."""
+    """Return the message of a child of two steps to its parent when it ends."""
     text = book("- {step: a, tool: {kind: noop}, next: b}\n- {step: b, tool: {kind: noop}}")
     scene = given(text)
     scene.log.clear()
@@ -338,7 +338,7 @@ def calling() -> Script:
     [
         ("cancelled", True, ["undo_a#1"], True),
         ("cancelled", False, ["undo_a#1"], False),
-        ("completed", None, ["undo_b#1", "undo_a#1"], True),  # it had ended well before it could be told
+        ("completed", None, ["undo_b#1", "undo_a#1"], True),  # it completed before the cancellation
         ("failed", None, ["undo_a#1"], True),
     ],
 )

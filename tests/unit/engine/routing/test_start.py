@@ -1,4 +1,4 @@
-"""Starts: what a request says, what is refused before anything is written, and in which words."""
+"""Starts: the request, and what is refused before anything is written."""
 
 from __future__ import annotations
 

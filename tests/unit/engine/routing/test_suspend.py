@@ -1,4 +1,4 @@
-"""Tests suspensions: timers, signals, children, for step-runs and for single items of a loop."""
+"""Suspensions: timers, signals, children, for step-runs and loop items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a task before it runs, and that a task without templates is run as if it were rendered."""
+"""Plans of tasks, and that literal fields equal rendered ones."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ _OUTCOMES = st.sampled_from(
 
 
 def played(run_info: RunInfo, texts: list[str], outcomes: list[Outcome], planned: bool, carried: bool) -> Any:
-    """Play a pipeline; gives all that it asked for, recorded, waited for and came to, and what it remembers."""
+    """Run a pipeline; return its actions, records, waits, end and memory."""
     pipeline = tasks("\n".join(f"- t{number}: {{{text}}}" for number, text in enumerate(texts)))
     plans = plans_of(pipeline, Layered(run_info.settings))
     if not planned:

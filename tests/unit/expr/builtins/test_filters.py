@@ -1,4 +1,4 @@
-"""Filters that Jinja2 does not have, and what filters say when they are given the wrong thing.
+"""Filters that Jinja2 does not have, and error messages of filters.
 
 Those that Jinja2 has are compared with it in test_differential.py.
 """

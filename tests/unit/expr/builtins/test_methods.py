@@ -1,4 +1,4 @@
-"""Values have a short list of methods, none of which changes them; those of Python's that exist are compared with it."""
+"""Methods of values, compared with Python's; none changes its value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tests after `is`; those that Jinja2 has are compared with it in test_differential.py."""
+"""Tests after `is`; see also test_differential.py."""
 
 from __future__ import annotations
 

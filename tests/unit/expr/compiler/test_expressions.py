@@ -1,4 +1,4 @@
-"""Simple conditions are compiled into light closures, and light or not they give the same."""
+"""Simple conditions compile into light closures; every way to evaluate agrees."""
 
 from __future__ import annotations
 

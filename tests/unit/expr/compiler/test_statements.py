@@ -1,4 +1,4 @@
-"""Text with `if`, `for` and `set`; what Jinja2 has as well is compared with it in test_differential.py."""
+"""Text with `if`, `for` and `set`; see also test_differential.py."""
 
 from __future__ import annotations
 

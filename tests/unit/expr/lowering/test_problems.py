@@ -1,4 +1,4 @@
-"""Things to call that do not exist, and statements that are refused, are found without running a template."""
+"""Unknown calls and unsupported statements are found without evaluation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Templates that would cost far more than they look. Each must end as an error before the cost is paid."""
+"""Templates that cost more than they look; each must fail before the cost is paid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An evaluation ends before it costs more than its budget, and the budget is counted, not timed."""
+"""An evaluation fails before it exceeds its budget, which is counted, not timed."""
 
 from __future__ import annotations
 

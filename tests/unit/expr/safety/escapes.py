@@ -1,4 +1,4 @@
-"""Templates that try to get from data to Python. Each must end as an error, as nothing, or as plain data.
+"""Templates that try to escape to Python; each must fail or yield plain data.
 
 `ESCAPES` is a plain list so that tests of other packages can put it into every field that takes a template.
 """

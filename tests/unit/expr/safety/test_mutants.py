@@ -1,4 +1,4 @@
-"""Broken copies of good templates compile or fail with a place, and evaluate or fail as templates: never anything else."""
+"""Mutated templates compile and evaluate, or fail as templates with an offset."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIGNS = "{}%#()[]'\"|.,:=+-*/~<>!&? \n\\_azAZ09é"
 
 
 def mutant(chance: random.Random) -> str:
-    """A template with a few characters dropped, doubled, replaced or taken from another one."""
+    """Drop, double, replace or insert a few characters of a template."""
     source = chance.choice(SOURCES)
     for _ in range(chance.randint(1, 3)):
         place = chance.randrange(len(source) + 1)

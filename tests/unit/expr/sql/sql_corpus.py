@@ -1,4 +1,4 @@
-"""Texts that try to change the SQL around them, and SQL that is awkward to write values into."""
+"""SQL injections, and SQL that is awkward to write values into."""
 
 from __future__ import annotations
 

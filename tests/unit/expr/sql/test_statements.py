@@ -42,7 +42,7 @@ def rendered(template: str, scope: dict[str, Any], **more: Any) -> str:
 
 
 def skeleton(text: str, inside: bool = True) -> list[str]:
-    """What the text is made of, without what stands inside quotes; the bodies of programs are looked into."""
+    """Return the SQL tokens without quoted content; bodies of programs are lexed."""
     found: list[str] = []
     for match in _ORACLE.finditer(text):
         kind = match.lastgroup or ""

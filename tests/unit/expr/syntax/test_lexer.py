@@ -1,4 +1,4 @@
-"""The lexer splits templates into the same lexemes as Jinja2, each with its offset."""
+"""The lexer finds the same lexemes as Jinja2, each with its offset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors of templates are one tree; a syntax error has its offset, its reason and, if known, a fix."""
+"""Error tree of templates; syntax errors have an offset, a reason and a fix."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ STEP = f"{HEAD}  - step: store\n"
 
 
 def mentions(text: str, thing: Thing) -> list[tuple[str, bool]]:
-    """Give what is written at each mention, with a mark where it defines; line by line so that places can be told."""
+    """Return the text of each mention with its line, marked if it defines."""
     reading = Reading(text, "text.yaml", language_kinds())
     found = (one for one in occurrences(reading.subject) if one.thing == thing)
     lines = reading.exact.source

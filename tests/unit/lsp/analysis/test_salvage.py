@@ -29,7 +29,7 @@ workflow:
 
 
 def shape(playbook: Playbook) -> list[tuple[str, list[tuple[str, str]], list[str]]]:
-    """Give what names are about: steps, their tasks with kinds, and where arcs lead."""
+    """Return steps, their tasks with kinds, and the targets of arcs."""
     return [
         (step.name, [(task.label, task.kind) for task in step.tasks], [arc.step for arc in step.arcs])
         for step in playbook.workflow

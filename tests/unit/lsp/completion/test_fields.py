@@ -1,4 +1,4 @@
-"""Completion of keys: what a map may still have, at every level and in every half-written state."""
+"""Completion of keys at every level and in every incomplete state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever stands in a good playbook would also be offered there: completion knows all that the language knows."""
+"""Completion offers everything that occurs in a good playbook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Completion inside templates: names by role, keys below them, filters, tests, functions, texts."""
+"""Completion in templates: names, keys, filters, tests, functions, strings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Completion of values: words, kinds, and the names of steps, tasks, credentials and playbooks."""
+"""Completion of values: words, kinds, names of steps, tasks, credentials, playbooks."""
 
 from __future__ import annotations
 

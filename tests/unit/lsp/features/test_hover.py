@@ -1,4 +1,4 @@
-"""What is told under the pointer."""
+"""Hover texts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ STEP = f"{HEAD}  - step: store\n    desc: Keeps it all.\n"
 
 
 def told(text: str) -> tuple[str, str]:
-    """Give the word that a hover is about and its text."""
+    """Return the word that a hover covers, and its text."""
     reading, offset = typed(text)
     found = hover(reading, offset)
     return (reading.text[found.start : found.end], found.text) if found else ("", "")

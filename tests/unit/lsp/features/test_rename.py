@@ -1,4 +1,4 @@
-"""Renaming: everywhere it is named, nowhere else, and never to the harm of the playbook."""
+"""Rename: complete, exact, and refused if it would do harm."""
 
 from __future__ import annotations
 

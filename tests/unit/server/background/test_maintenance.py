@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from noetl.model.errors import StoreUnavailable
-from noetl.server.background.maintenance import tended
+from noetl.server.background.maintenance import run_maintenance
 from noetl.stores.postgres.database import connect
 from noetl.stores.postgres.store import PostgresStore
 from tests.conformance.commits import commit
@@ -43,7 +43,7 @@ async def test_it_is_done_every_day_and_soon_again_after_trouble() -> None:
             done.set()
             await asyncio.Event().wait()
 
-    async with tended(tend, clock):
+    async with run_maintenance(tend, clock):
         await asyncio.wait_for(done.wait(), 10)
     assert clock.slept == [86_400.0, 86_400.0, 600.0, 86_400.0]
 

@@ -12,7 +12,7 @@ from noetl.engine.tasks.retry import Schedule
 from noetl.model.errors import StoreUnavailable
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports.outbox import OutboxMessage
-from noetl.server.background.outbox_relay import Relay
+from noetl.server.background.outbox_relay import OutboxRelay
 from noetl.stores.memory.outbox import MemoryOutbox
 from noetl.stores.memory.tables import Tables
 
@@ -58,13 +58,13 @@ def outbox() -> MemoryOutbox:
     return MemoryOutbox(Tables())
 
 
-Make = Callable[..., Relay]
+Make = Callable[..., OutboxRelay]
 
 
 @pytest.fixture
 def relay(outbox: MemoryOutbox, clock: Hand) -> Make:
-    def make(target: Target, attempts: int = 3) -> Relay:
-        return Relay(outbox, target, clock, Schedule(attempts, 1_000, "exponential", 60_000, jitter=0.5))
+    def make(target: Target, attempts: int = 3) -> OutboxRelay:
+        return OutboxRelay(outbox, target, clock, Schedule(attempts, 1_000, "exponential", 60_000, jitter=0.5))
 
     return make
 
@@ -212,7 +212,7 @@ async def test_a_target_that_hangs_holds_up_no_other(outbox: MemoryOutbox, clock
 
     for index in range(200):
         await outbox.put(OutboxMessage(f"k{index}"), clock.now())
-    draining = asyncio.create_task(Relay(outbox, deliver, clock, Schedule(3)).drain())
+    draining = asyncio.create_task(OutboxRelay(outbox, deliver, clock, Schedule(3)).drain())
     while len(got) < 199:
         await asyncio.sleep(0)
     assert not draining.done()

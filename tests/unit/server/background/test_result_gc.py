@@ -14,7 +14,7 @@ from noetl.engine.queries.result_gc import Terms
 from noetl.model.errors import BadReference, StoreUnavailable
 from noetl.model.events import Event
 from noetl.ports import Commit
-from noetl.server.background.result_gc import Collector
+from noetl.server.background.result_gc import ResultGC
 from noetl.server.control_plane import Store
 
 pytestmark = pytest.mark.asyncio
@@ -62,8 +62,8 @@ async def put(blobs: MemoryBlobs | FileBlobs, address: str, scope: str = "execut
     await stored.put(blobs, address, b'{"n":1}', "db", stored.JSON, "none", terms)
 
 
-def collector(store: Store, blobs: Any, clock: Clock | None = None, every_s: float = 0) -> Collector:
-    return Collector(store, blobs, clock or Clock(), TERMS, every_s)
+def collector(store: Store, blobs: Any, clock: Clock | None = None, every_s: float = 0) -> ResultGC:
+    return ResultGC(store, blobs, clock or Clock(), TERMS, every_s)
 
 
 async def gone(store: Store, blobs: Any) -> dict[str, str]:

@@ -10,7 +10,7 @@ import pytest
 from noetl.model.events import Event
 from noetl.ports import Commit
 from noetl.server.control_plane import Store
-from noetl.server.feeds.completion import Ended, Endings
+from noetl.server.feeds.completion import CompletionWaiters, Ended
 from noetl.server.sequencer.commit_hooks import CommitHooks
 from tests.conformance.commits import event
 
@@ -47,7 +47,7 @@ class Reads:
 
 
 async def test_whoever_waits_is_told_by_the_commit_of_the_end(store: Store) -> None:
-    endings = Endings(store, CommitHooks())
+    endings = CompletionWaiters(store, CommitHooks())
     last = Event("e.0", "1", 2, "playbook.finished", 7, payload={"status": "failed", "error": {"kind": "x"}})
     with endings.of("1") as waiting:
         told = asyncio.ensure_future(waiting.within(LONG_S))
@@ -61,7 +61,7 @@ async def test_whoever_waits_is_told_by_the_commit_of_the_end(store: Store) -> N
 
 
 async def test_an_end_that_came_before_anybody_waited_is_not_missed(store: Store) -> None:
-    endings = Endings(store, CommitHooks())
+    endings = CompletionWaiters(store, CommitHooks())
     with endings.of("1") as waiting, endings.of("1") as other:
         endings.committed(over())
         assert await waiting.within(LONG_S) == await other.within(LONG_S) == {"1": Ended("completed", 3, None, 9)}
@@ -69,7 +69,7 @@ async def test_an_end_that_came_before_anybody_waited_is_not_missed(store: Store
 
 
 async def test_whoever_waits_for_many_waits_for_all_of_them(store: Store) -> None:
-    endings = Endings(store, CommitHooks())
+    endings = CompletionWaiters(store, CommitHooks())
     with endings.of("1", "2", "3") as waiting:
         told = asyncio.ensure_future(waiting.within(LONG_S))
         for execution_id in ("3", "1"):
@@ -82,7 +82,7 @@ async def test_whoever_waits_for_many_waits_for_all_of_them(store: Store) -> Non
 
 
 async def test_when_the_time_is_over_the_ends_that_are_known_are_given(store: Store) -> None:
-    endings = Endings(store, CommitHooks())
+    endings = CompletionWaiters(store, CommitHooks())
     with endings.of("1", "2") as waiting:
         endings.committed(over())
         assert list(await waiting.within(0.01)) == ["1"]
@@ -91,7 +91,7 @@ async def test_when_the_time_is_over_the_ends_that_are_known_are_given(store: St
 
 @pytest.mark.parametrize("when", ["before", "after"])
 async def test_an_end_that_somebody_else_committed_is_found_in_the_row(store: Store, when: str) -> None:
-    endings = Endings(store, CommitHooks())
+    endings = CompletionWaiters(store, CommitHooks())
     with endings.of("1") as waiting:
         if when == "before":
             await store.commit([row_of()])
@@ -107,7 +107,7 @@ async def test_an_end_that_somebody_else_committed_is_found_in_the_row(store: St
 
 async def test_of_many_rows_only_those_up_to_the_first_that_has_not_ended_are_read(store: Store) -> None:
     reads = Reads(store)
-    endings = Endings(reads, CommitHooks())  # type: ignore[arg-type]
+    endings = CompletionWaiters(reads, CommitHooks())  # type: ignore[arg-type]
     await store.commit([row_of("1"), row_of("3")])
     with endings.of("1", "2", "3") as waiting:
         told = asyncio.ensure_future(waiting.within(LONG_S, may_be_over=True))
@@ -121,7 +121,7 @@ async def test_of_many_rows_only_those_up_to_the_first_that_has_not_ended_are_re
 
 async def test_those_that_somebody_else_ended_are_found_behind_one_that_ends_here(store: Store) -> None:
     reads = Reads(store)
-    endings = Endings(reads, CommitHooks())  # type: ignore[arg-type]
+    endings = CompletionWaiters(reads, CommitHooks())  # type: ignore[arg-type]
     await store.commit([row_of("1"), row_of("3")])
     with endings.of("1", "2", "3") as waiting:
         told = asyncio.ensure_future(waiting.within(LONG_S, may_be_over=True))
@@ -132,7 +132,7 @@ async def test_those_that_somebody_else_ended_are_found_behind_one_that_ends_her
 
 
 async def test_whoever_waits_is_let_go_when_the_server_stops(store: Store) -> None:
-    endings = Endings(store, CommitHooks())
+    endings = CompletionWaiters(store, CommitHooks())
     with endings.of("1") as waiting:
         told = asyncio.ensure_future(waiting.within(LONG_S))
         await asyncio.sleep(0.01)

@@ -26,7 +26,7 @@ async def health(call: Call) -> Health:
 
 @noun.route("GET", "/ready", "open", problems=(503,))
 async def ready(call: Call) -> Health:
-    """Check that the server can work: its background tasks run, its store answers, and it is not stopping."""
+    """Check that background tasks run, the store answers, and no shutdown began."""
     if call.services.stopping.is_set():
         raise StoreUnavailable("The server is stopping.")
     if not call.services.control.is_whole:

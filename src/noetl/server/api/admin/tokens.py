@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from noetl.ports import Token
-from noetl.server.auth.tokens import made
+from noetl.server.auth.tokens import create_token
 from noetl.server.http.endpoint import Call, Noun
 from noetl.server.problems import not_found
 from noetl.wire.answers import Removed, TokenMade, TokenRow, TokenRows
@@ -29,7 +29,7 @@ noun = Noun("tokens", "API tokens.")
 async def create(call: Call, body: TokenAsked) -> TokenMade:
     """Create a token; its secret is shown once."""
     now = call.services.clock.now()
-    token, secret = made(body.role, body.name, body.expires_s, body.pool, call.actor.name, now)
+    token, secret = create_token(body.role, body.name, body.expires_s, body.pool, call.actor.name, now)
     await call.services.team.add_token(token, call.act(token.token_id, role=token.role, name=token.name))
     return TokenMade(**_shown(token), secret=secret)
 

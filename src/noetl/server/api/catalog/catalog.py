@@ -13,7 +13,7 @@ import msgspec
 
 from noetl.engine.queries.view import changed
 from noetl.server.http.endpoint import Call, Noun
-from noetl.server.http.playbook_check import checked
+from noetl.server.http.playbook_check import check_playbook
 from noetl.server.problems import Refusal, not_found
 from noetl.wire.answers import (
     CatalogEntry,
@@ -50,7 +50,7 @@ noun = Noun("catalog", "Playbooks by path and version.")
 )
 async def register(call: Call, body: Registration) -> Registered:
     """Validate a playbook and register it; the same text twice is one version."""
-    made = await checked(call.services, body.content)
+    made = await check_playbook(call.services, body.content)
     if body.path is not None and body.path != made.path:
         raise Refusal(
             409,
@@ -90,7 +90,7 @@ async def versions(call: Call, query: PlaybookQuery) -> Versions:
 
 @noun.route("GET", "/api/catalog/diff", "viewer", problems=(404,))
 async def diff(call: Call, query: DiffQuery) -> Difference:
-    """Return the changes between two versions; by default the latest and the one before."""
+    """Return the changes between two versions; default: the last two."""
     new = await _found(call, query.path, query.version)
     since = query.since or max(1, int(new["version"]) - 1)
     old = await _found(call, query.path, since)

@@ -1,4 +1,4 @@
-"""Credentials: stored and listed here, decrypted only for a worker that holds a lease.
+"""Credentials: stored and listed here, decrypted only for a leased task.
 
 These routes never return the data of a credential. Tested in tests/server/auth/test_vault.py.
 """

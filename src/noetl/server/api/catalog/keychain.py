@@ -1,4 +1,4 @@
-"""The keychain of a playbook: the credentials that it declares, and whether they are stored. Never their data.
+"""The keychain of a playbook: declared credentials, never their data.
 
 Workers resolve the entries. Stored credentials are managed in `credentials`. Tested in tests/server/auth/test_vault.py.
 """
@@ -20,7 +20,7 @@ noun = Noun("keychain", "Credentials that a playbook declares.")
 
 @noun.route("GET", "/api/keychain", "viewer", problems=(404,))
 async def listed(call: Call, query: KeychainQuery) -> KeychainEntries:
-    """List the entries of an execution or a playbook: name, kind, credential and expiry."""
+    """List the keychain entries of an execution or a playbook."""
     path, playbook = await _meant(call, query)
     plan = await call.services.control.plan(playbook)
     stored = {str(row["name"]): row for row in await call.services.team.credentials()}

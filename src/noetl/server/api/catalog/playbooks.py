@@ -1,4 +1,4 @@
-"""Canonical trees by content hash, to which executions are pinned; every worker fetches a tree once.
+"""Canonical trees of playbooks by content hash.
 
 Tested in tests/server/api/test_worker.py.
 """

@@ -1,4 +1,4 @@
-"""Render templates with the values of an execution, for authors of templates and for older workers.
+"""Render templates with the values of an execution.
 
 Secrets are not available: only workers resolve them. Tested in tests/server/api/test_executions.py.
 """

@@ -16,7 +16,16 @@ from noetl.model.letters import PENDING, STATUSES, DeadLetter
 from noetl.ports.letters import LetterSelection
 from noetl.server.cache.ids import key_name
 from noetl.server.http.endpoint import Call, Noun
-from noetl.server.operations.dead_letters import Note, discard, first_found, pending, preview, ready, replay, was_told
+from noetl.server.operations.dead_letters import (
+    Note,
+    discard,
+    first_letters,
+    pending,
+    preview,
+    ready,
+    replay,
+    was_applied,
+)
 from noetl.server.problems import Refusal
 from noetl.wire.letters import (
     Discarded,
@@ -56,7 +65,7 @@ async def grouped(call: Call, query: LettersQuery) -> LetterGroups:
 
 @noun.route("GET", "/api/dlq/{message_id}", "viewer", problems=(404,))
 async def detail(call: Call, message_id: str) -> Letter:
-    """Return a dead letter with its payload, stack trace and an excerpt of its context; secrets are masked."""
+    """Return a dead letter in detail; secrets are masked."""
     letter = await _letter(call, message_id)
     return Letter(**{name: getattr(letter, name) for name in Letter.__struct_fields__})
 
@@ -70,7 +79,7 @@ async def detail(call: Call, message_id: str) -> Letter:
     problems=(400, 409, 422),
 )
 async def replay_many(call: Call, body: LettersReplay) -> Replayed:
-    """Replay all pending dead letters that match; idempotent with an `Idempotency-Key`."""
+    """Replay all matching dead letters; idempotent with an `Idempotency-Key`."""
     letters = await pending(call.services.store, _chosen(body))
     name, count = _name(call), len(letters)
     if not body.dry_run:
@@ -102,7 +111,7 @@ async def replay_one(call: Call, message_id: str, body: LetterReplay) -> Replaye
     problems=(400, 422),
 )
 async def discard_many(call: Call, body: LettersDiscard) -> Discarded:
-    """Discard all pending dead letters that match; idempotent with an `Idempotency-Key`."""
+    """Discard all matching dead letters; idempotent with an `Idempotency-Key`."""
     letters = await pending(call.services.store, _chosen(body))
     name, letters, count = await _once(call, "discard", body, letters)
     done = await _discard(call, letters, body.reason, body.group or body.execution_id or body.path or "dlq", name)
@@ -126,13 +135,13 @@ async def discard_one(call: Call, message_id: str, body: LetterDiscard) -> Disca
 async def _once(
     call: Call, verb: str, body: LettersReplay | LettersDiscard, letters: list[DeadLetter]
 ) -> tuple[str, list[DeadLetter], int]:
-    """Return the name of a request, its letters, and how many letters its first sending found."""
+    """Return the name of a request, its letters, and their original number."""
     name = _name(call)
     if not call.header(b"idempotency-key"):
         return name, letters, len(letters)
     asked = msgspec.json.encode(body, order="deterministic").decode()
     name = f"{verb}:{key_name(name, asked)}"
-    return name, *await first_found(call.services.team, name, letters, call.services.clock.now())
+    return name, *await first_letters(call.services.team, name, letters, call.services.clock.now())
 
 
 async def _replay(call: Call, letters: list[DeadLetter], body: LetterReplay, entity: str, name: str) -> Replayed:
@@ -181,9 +190,9 @@ async def _letter(call: Call, message_id: str) -> DeadLetter:
 
 
 async def _waiting(call: Call, message_id: str, verb: str, name: str) -> DeadLetter:
-    """Return a pending letter, or one to which this request was applied before. Raises Refusal."""
+    """Return a letter that is pending, or done by this request. Raises Refusal."""
     letter = await _letter(call, message_id)
-    if letter.status == PENDING or await was_told(call.services.store, verb, name, letter):
+    if letter.status == PENDING or await was_applied(call.services.store, verb, name, letter):
         return letter
     detail = f"Dead letter {message_id} is {letter.status}; only a pending one can be replayed or discarded."
     raise Refusal(409, "conflict", detail, fix="`GET /api/dlq` lists pending dead letters.")

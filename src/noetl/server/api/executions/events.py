@@ -1,4 +1,4 @@
-"""The events of an execution, in pages. Following them is in `sse`. Tested in tests/server/api/test_executions.py."""
+"""Events of an execution. Tested in tests/server/api/test_executions.py."""
 
 from __future__ import annotations
 

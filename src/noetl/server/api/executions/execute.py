@@ -17,8 +17,8 @@ from noetl.model.messages import Start
 from noetl.server.cache.ids import KEY_MS, is_started_by, key_name, new_execution
 from noetl.server.feeds.reader import known_id
 from noetl.server.http.endpoint import Call, Noun
-from noetl.server.http.start_request import NAMED, found, key_of, meant, told
-from noetl.server.operations.forks import tell_surely
+from noetl.server.http.start_request import NAMED, find_playbook, find_started, idempotency_key, with_outcome
+from noetl.server.operations.forks import submit_with_retry
 from noetl.server.problems import Refusal
 from noetl.wire.answers import Started
 from noetl.wire.older import SeedExecute
@@ -41,10 +41,10 @@ noun = Noun("execute", "Start executions.")
 async def execute(call: Call, body: Execute) -> Started:
     """Start an execution; with `wait_ms`, wait for its end."""
     services = call.services
-    path, playbook = await meant(call, body)
+    path, playbook = await find_playbook(call, body)
     now = services.clock.now()
     execution_id, message_id = str(new_execution(now)), urandom(16).hex()
-    key = key_of(call)
+    key = idempotency_key(call)
     if key:
         name = key_name(call.actor.name, key)
         execution_id, message_id = (
@@ -56,7 +56,7 @@ async def execute(call: Call, body: Execute) -> Started:
     with services.control.endings.of(execution_id) as waiting:
         started = await _begun(call, body, execution_id, message_id, path, playbook)
         ends = await waiting.within(body.wait_ms / 1000, may_be_over=bool(key))
-    return await told(call, started, ends)
+    return await with_outcome(call, started, ends)
 
 
 @noun.route(
@@ -93,7 +93,7 @@ def _version(given: Any) -> int:
 
 async def _begun(call: Call, body: Execute, execution_id: str, message_id: str, path: str, playbook: str) -> Started:
     is_named = message_id.startswith(NAMED)
-    if is_named and (repeated := await found(call, execution_id)) is not None:
+    if is_named and (repeated := await find_started(call, execution_id)) is not None:
         await _same(call, execution_id, path, body, message_id)
         call.is_noted = True  # nothing changes
         return repeated
@@ -109,14 +109,14 @@ async def _begun(call: Call, body: Execute, execution_id: str, message_id: str, 
         trace=body.trace or "",
     )
     act = call.act(execution_id, path=path, playbook=playbook)
-    row = await tell_surely(call.services.control, execution_id, message, act)
+    row = await submit_with_retry(call.services.control, execution_id, message, act)
     if is_named:  # a concurrent request with this key may have started it
         await _same(call, execution_id, path, body, message_id)
     return Started(execution_id=execution_id, status=str(row.get("status")), path=path, playbook=playbook)
 
 
 async def _same(call: Call, execution_id: str, path: str, body: Execute, message_id: str) -> None:
-    """Check that the execution of a key was started by the same request. Raises Refusal."""
+    """Check that a key belongs to the same request. Raises Refusal."""
     [first] = await call.services.store.read(execution_id, 0, 1)
     if not is_started_by(first, message_id):
         raise Conflict(f"The id reserved for this key, {execution_id}, belongs to another execution. Use another key.")

@@ -26,7 +26,7 @@ from noetl.ports.work import Answer
 from noetl.server.cache.ids import KEY_MS, is_started_by, key_name, new_execution
 from noetl.server.feeds.reader import known_id
 from noetl.server.http.endpoint import Call, Noun
-from noetl.server.http.start_request import NAMED, found, key_of, meant, told
+from noetl.server.http.start_request import NAMED, find_playbook, find_started, idempotency_key, with_outcome
 from noetl.server.problems import Refusal, problem_of
 from noetl.wire.answers import Started, StartedMany
 from noetl.wire.requests import ExecuteMany
@@ -55,9 +55,9 @@ class _Places(Struct, frozen=True):
     problems=(404, 409, 422, 429, 503),
 )
 async def execute_many(call: Call, body: ExecuteMany) -> StartedMany:
-    """Start an execution for each payload, all or none; with `wait_ms`, wait for their ends."""
-    key = key_of(call)
-    path, playbook = await meant(call, body)
+    """Start an execution for each payload; with `wait_ms`, wait for their ends."""
+    key = idempotency_key(call)
+    path, playbook = await find_playbook(call, body)
     parent = {"execution_id": known_id(body.parent)} if body.parent is not None else None
     like = Start("", path, playbook, {}, parent, tags=body.tags, priority=body.priority, trace=body.trace or "")
     wrong = await call.services.control.misfit(like, body.payloads)
@@ -69,11 +69,11 @@ async def execute_many(call: Call, body: ExecuteMany) -> StartedMany:
     with call.services.control.endings.of(*places.ids) as waiting:
         begun = await _begun(call, like, body.payloads, places)
         ends = await waiting.within(body.wait_ms / 1000, may_be_over=bool(places.older))
-        return _counted([await told(call, one, ends) for one in begun])
+        return _counted([await with_outcome(call, one, ends) for one in begun])
 
 
 async def _places(call: Call, key: str, path: str, payloads: Sequence[Mapping[str, Any]]) -> _Places:
-    """Assign an execution id to each place; with a key, the id that its first request got."""
+    """Assign an execution id to each place; the same ones for the same key."""
     now = call.services.clock.now()
     ids = [str(new_execution(now)) for _ in payloads]
     if not key:
@@ -101,7 +101,7 @@ async def _begun(call: Call, like: Start, payloads: Sequence[Mapping[str, Any]],
     """Start the executions that have not started before; return all in order."""
     begun: dict[int, Started] = {}
     for place in sorted(places.older):
-        repeated = await found(call, places.ids[place])
+        repeated = await find_started(call, places.ids[place])
         if repeated is not None:
             await _own(call, places.ids[place], places.messages[place])
             begun[place] = repeated
@@ -128,7 +128,7 @@ async def _begun(call: Call, like: Start, payloads: Sequence[Mapping[str, Any]],
 async def _submitted(
     call: Call, left: dict[int, tuple[str, Start, AuditEntry]], count: int
 ) -> dict[int, Mapping[str, Any]]:
-    """Submit starts together and return the rows of the executions; retry on conflicts with other servers."""
+    """Submit starts together and return their rows; retry on conflicts."""
     rows: dict[int, Mapping[str, Any]] = {}
     for _ in range(_TRIES):
         if not left:

@@ -1,4 +1,4 @@
-"""Executions: list, details, state at any event, and the explanation of the current state.
+"""Executions: list, details, state at any event, and explanation.
 
 Read-only, apart from deletion; `steering` changes executions. Tested in tests/server/api/test_executions.py.
 """
@@ -18,7 +18,7 @@ from noetl.ports import Selection
 from noetl.ports.replay import views
 from noetl.server.feeds.reader import known_id
 from noetl.server.http.endpoint import Call, Noun
-from noetl.server.http.sse import followed, listed_live
+from noetl.server.http.sse import stream_all, stream_execution
 from noetl.server.problems import Refusal
 from noetl.server.workers.presence import groups
 from noetl.wire.answers import Execution, ExecutionRow, Executions, Explained, State, Told
@@ -62,7 +62,7 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
 @noun.route("GET", "/api/executions/stream", "viewer", gives="text/event-stream", problems=(400, 503))
 async def stream(call: Call, query: FeedQuery) -> Response:
     """Follow all executions as server-sent events; `Last-Event-ID` resumes a stream."""
-    return await listed_live(call, query)
+    return await stream_all(call, query)
 
 
 @noun.route("GET", "/api/executions/{execution_id}", "viewer", problems=(404,))
@@ -100,7 +100,7 @@ async def state_at(call: Call, execution_id: str, query: StateQuery) -> State:
 
 @noun.route("GET", "/api/executions/{execution_id}/explain", "viewer", problems=(404,))
 async def explain(call: Call, execution_id: str) -> Explained:
-    """Explain the current state: what is running, what it waits for, and which choices led there."""
+    """Explain the current state: what is active, and what it waits for."""
     services = call.services
     state = await services.reader.state(execution_id)
     events = await services.store.read(execution_id)
@@ -120,8 +120,8 @@ async def explain(call: Call, execution_id: str) -> Explained:
 
 @noun.route("GET", "/api/executions/{execution_id}/events/stream", "viewer", gives="text/event-stream", problems=(404,))
 async def follow(call: Call, execution_id: str, query: FollowQuery) -> Response:
-    """Follow one execution as server-sent events until it has ended; `Last-Event-ID` resumes a stream."""
-    return await followed(call, execution_id, query)
+    """Follow one execution as server-sent events; `Last-Event-ID` resumes."""
+    return await stream_execution(call, execution_id, query)
 
 
 @noun.route("DELETE", "/api/executions/{execution_id}", "admin", act="execution.delete", problems=(404, 409))

@@ -1,4 +1,4 @@
-"""Control an execution: cancel, pause, resume, signal, patch, complete, fork, retry.
+"""Control executions: cancel, pause, resume, signal, patch, fork, retry.
 
 Each is one message, or a new execution with a copy of the history. Tested in tests/server/api/test_executions.py.
 """
@@ -14,7 +14,7 @@ from noetl.model.messages import AnyMessage, Cancel, Complete, PatchCtx, Pause, 
 from noetl.server.cache.ids import new_execution
 from noetl.server.feeds.reader import known_id
 from noetl.server.http.endpoint import Call, Noun
-from noetl.server.operations.forks import fork_from, tell_surely
+from noetl.server.operations.forks import fork_from, submit_with_retry
 from noetl.server.problems import Refusal
 from noetl.wire.answers import Forked, Told
 from noetl.wire.requests import Cancellation, CtxPatch, Forced, Fork, Retry, SignalSent
@@ -34,7 +34,7 @@ async def _tell(call: Call, execution_id: str, message: AnyMessage, **detail: An
             fix="Fork it, or retry it from the step that failed.",
         )
     act = call.act(execution_id, **detail)
-    row = dict(await tell_surely(call.services.control, execution_id, message, act))
+    row = dict(await submit_with_retry(call.services.control, execution_id, message, act))
     return Told(execution_id=execution_id, status=str(row["status"]), last_seq=row["last_seq"])
 
 
@@ -124,7 +124,7 @@ async def patch(call: Call, execution_id: str, body: CtxPatch) -> Told:
     problems=(404, 409, 503),
 )
 async def complete(call: Call, execution_id: str, step: str, body: Forced) -> Told:
-    """Complete a step without its work: its runs end, and tokens parked at it continue."""
+    """Complete a step without its work: runs end, parked tokens continue."""
     state = await call.services.reader.state(execution_id)
     waiting = [run.step for run in state.runs.values() if run.phase != "routing"]
     waiting += [token.step for token in state.tokens.values()]
@@ -146,7 +146,7 @@ async def complete(call: Call, execution_id: str, step: str, body: Forced) -> To
     problems=(400, 404),
 )
 async def fork(call: Call, execution_id: str, body: Fork) -> Forked:
-    """Start a new execution with a copy of this one's history up to a step or an event."""
+    """Start a new execution with this one's history up to a step or an event."""
     return await _fork(call, execution_id, body.start, body.ctx, body.workload, body.playbook or "")
 
 
@@ -160,7 +160,7 @@ async def fork(call: Call, execution_id: str, body: Fork) -> Forked:
     problems=(400, 404, 409),
 )
 async def retry(call: Call, execution_id: str, body: Retry) -> Forked:
-    """Continue from the failed step in a new execution; steps that ended before are not repeated."""
+    """Continue from the failed step in a new execution."""
     services = call.services
     state = await services.reader.state(execution_id)
     step = body.step or next((str(failure["step"]) for failure in state.failures), None)

@@ -1,4 +1,4 @@
-"""The values of `ctx`, which playbooks also call `vars`. Tested in tests/server/api/test_executions.py."""
+"""The values of `ctx`. Tested in tests/server/api/test_executions.py."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from noetl.model.messages import PatchCtx
 from noetl.server.http.endpoint import Call, Noun
-from noetl.server.operations.forks import tell_surely
+from noetl.server.operations.forks import submit_with_retry
 from noetl.server.problems import not_found
 from noetl.wire.answers import Told, Variable, Vars
 from noetl.wire.requests import CtxPatch
@@ -43,5 +43,5 @@ async def put(call: Call, execution_id: str, body: CtxPatch) -> Told:
     await call.services.reader.row(execution_id)
     act = call.act(execution_id, keys=sorted(body.writes))
     message = PatchCtx(uuid4().hex, body.writes, call.actor.name)
-    row = await tell_surely(call.services.control, execution_id, message, act)
+    row = await submit_with_retry(call.services.control, execution_id, message, act)
     return Told(execution_id=execution_id, status=str(row["status"]), last_seq=row["last_seq"])

@@ -18,7 +18,7 @@ from noetl.model.refs import SCHEME
 from noetl.ports import BlobStore
 from noetl.server.api.workers.worker import holder
 from noetl.server.http.endpoint import Call, Noun
-from noetl.server.http.limits import MOST_BLOB_BYTES, spooled
+from noetl.server.http.limits import MOST_BLOB_BYTES, spool_body
 from noetl.server.problems import Refusal
 from noetl.wire.answers import Removed
 from noetl.wire.requests import BlobQuery
@@ -73,7 +73,7 @@ async def put(call: Call, query: BlobQuery) -> Removed:
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         detail = f"`meta` is not a JSON object with a valid size: {error}."
         raise Refusal(422, "invalid-input", detail, where="query meta", fix="See /api/openapi.json.") from None
-    async with spooled(call.headers, call.receive, MOST_BLOB_BYTES) as file:
+    async with spool_body(call.headers, call.receive, MOST_BLOB_BYTES) as file:
         await call.services.blobs.put_file(query.ref, file, meta)
     return Removed(removed=0)
 

@@ -1,4 +1,4 @@
-"""The outbox: list messages, retry or discard them; workers put messages for the execution of their lease.
+"""The outbox: list, retry and discard messages; workers put them.
 
 Tested in tests/server/api/test_outbox.py.
 """

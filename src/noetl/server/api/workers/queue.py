@@ -1,4 +1,4 @@
-"""The older form of the worker protocol: lease, heartbeat and events, with the meaning of the current one.
+"""The older form of the worker protocol: lease, heartbeat and events.
 
 A worker names its work by the id in the lease; the server knows the lease. Ranges of loop items can only be reported by
 the current protocol. Tested in tests/server/api/test_seed_paths.py.

@@ -1,4 +1,4 @@
-"""The worker protocol over HTTP: the frames of a session as requests. Tested in tests/server/api/test_worker.py."""
+"""The worker protocol over HTTP. Tested in tests/server/api/test_worker.py."""
 
 from __future__ import annotations
 

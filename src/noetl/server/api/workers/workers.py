@@ -1,4 +1,4 @@
-"""Workers and pools: list, register, drain and remove workers; list pools with their queues.
+"""Workers and pools: list, register, drain and remove.
 
 Tested in tests/server/api/test_worker.py.
 """

@@ -351,19 +351,19 @@ RETURN to_timestamp(ms::double precision / 1000);
 CREATE FUNCTION to_ms(at timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN (extract(epoch FROM at) * 1000)::bigint;
 
--- Lease work to claims, in the order of the queue: the first of `workers` gets as much as it wants, then the next. Each
+-- Lease work to claims, an array of claim_row as JSON, in the order of the queue: the first of `workers` gets as much as it wants, then the next. Each
 -- combination of required tags in a pool is found by one index seek, so that work for other workers costs nothing. Work
 -- that another transaction is leasing is skipped.
 
-CREATE FUNCTION claim_work(claims claim_row[])
+CREATE FUNCTION claim_work(claims json)
 RETURNS TABLE (claim integer, epoch bigint, attempt integer, node_id text, work json) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   asked record;
   takers text[]; -- the worker of each work item
 BEGIN
-  FOR asked IN SELECT * FROM unnest(claims) WITH ORDINALITY LOOP
-    CONTINUE WHEN none_queued(asked.pools);
+  FOR asked IN SELECT * FROM json_populate_recordset(NULL::claim_row, claims) WITH ORDINALITY LOOP
+    CONTINUE WHEN NOT EXISTS (SELECT FROM queue WHERE status = 'queued' AND pool = ANY (asked.pools));
     takers := ARRAY(
       SELECT w.name FROM unnest(asked.workers, asked.wanted) WITH ORDINALITY AS w (name, most, place),
         generate_series(1, w.most)
@@ -401,21 +401,6 @@ BEGIN
   END LOOP;
 END $$;
 
--- Return whether nothing is queued in these pools, not even delayed work.
-
-CREATE FUNCTION none_queued(pools text[]) RETURNS boolean LANGUAGE plpgsql AS $$
-DECLARE
-  one text;
-BEGIN
-  FOREACH one IN ARRAY pools LOOP
-    PERFORM FROM queue WHERE status = 'queued' AND pool = one LIMIT 1;
-    IF FOUND THEN
-      RETURN false;
-    END IF;
-  END LOOP;
-  RETURN true;
-END $$;
-
 -- Raise NL001, because a guard failed: the batch changes nothing.
 
 CREATE FUNCTION refuse_batch() RETURNS bigint LANGUAGE plpgsql AS $$
@@ -431,7 +416,7 @@ END $$;
 
 CREATE FUNCTION commit_batch(
   writer bigint, executions execution_row[], leases lease_row[], consumed text[], logs log_row[], works work_row[],
-  pools text[], claims claim_row[], cleared timer_row[], timers timer_row[], messages message_row[], audits audit_row[],
+  pools text[], claims json, cleared timer_row[], timers timer_row[], messages message_row[], audits audit_row[],
   letters json, closed json
 ) RETURNS TABLE (claim integer, epoch bigint, attempt integer, node_id text, work json) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -543,13 +528,14 @@ BEGIN
     WHERE dlq.message_id = x.message_id;
   END IF;
 
-  IF cardinality(pools) > 0 AND none_queued(pools) THEN
+  IF cardinality(pools) > 0 AND NOT EXISTS (SELECT FROM queue WHERE status = 'queued' AND pool = ANY (pools)) THEN
     RETURN QUERY
     INSERT INTO queue (
       node_id, execution_id, action, pool, priority, available_at, requires, created_at, context, worker_id, lease_until,
       status, epoch, attempts, last_heartbeat
     )
-    SELECT x.node_id, x.execution_id, x.action, x.pool, x.priority, to_time(nullif(x.available_at, 0)), x.requires,
+    SELECT x.node_id, x.execution_id, x.action, x.pool, x.priority, to_time(nullif(x.available_at, 0)),
+      coalesce(x.requires, '{}'),
       to_time(x.born), x.context, x.worker, to_time(x.until), CASE WHEN x.worker IS NULL THEN 'queued' ELSE 'leased' END,
       CASE WHEN x.worker IS NULL THEN 0 ELSE nextval('lease_epoch') END, CASE WHEN x.worker IS NULL THEN 0 ELSE 1 END,
       CASE WHEN x.worker IS NULL THEN NULL ELSE now() END
@@ -559,14 +545,15 @@ BEGIN
   END IF;
   IF cardinality(works) > 0 THEN
     INSERT INTO queue (node_id, execution_id, action, pool, priority, available_at, requires, created_at, context)
-    SELECT x.node_id, x.execution_id, x.action, x.pool, x.priority, to_time(nullif(x.available_at, 0)), x.requires,
+    SELECT x.node_id, x.execution_id, x.action, x.pool, x.priority, to_time(nullif(x.available_at, 0)),
+      coalesce(x.requires, '{}'),
       to_time(x.born), x.context
     FROM unnest(works) WITH ORDINALITY AS x ORDER BY x.ordinality
     ON CONFLICT (node_id) DO UPDATE SET pool = excluded.pool, priority = excluded.priority,
       available_at = excluded.available_at, requires = excluded.requires, context = excluded.context,
       updated_at = now();
   END IF;
-  IF cardinality(claims) > 0 THEN
+  IF claims IS NOT NULL THEN
     RETURN QUERY SELECT * FROM claim_work(claims);
   END IF;
 END $$;
