@@ -122,11 +122,11 @@ async def _create(
     store: str | None, role: str, name: str, expires_s: int | None, pool: str | None
 ) -> tuple[str, str, str, str]:
     from noetl.ports import AuditEntry
-    from noetl.server.auth.tokens import made
+    from noetl.server.auth.tokens import create_token
 
     now = int(time() * 1000)
     async with _open_tokens(store) as team:
-        token, secret = made(role, name, expires_s, pool, "cli", now)
+        token, secret = create_token(role, name, expires_s, pool, "cli", now)
         entry = AuditEntry(now, "cli", "token.create", token.token_id, {"role": role, "name": name})
         await team.add_token(token, entry)
     return token.token_id, role, name, secret

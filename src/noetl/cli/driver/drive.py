@@ -24,7 +24,7 @@ from noetl.engine.state.evolve import evolve, fold
 from noetl.engine.state.execution import Execution
 from noetl.model.errors import StoreUnavailable
 from noetl.model.messages import Cancel
-from noetl.server.operations.forks import tell_surely
+from noetl.server.operations.forks import submit_with_retry
 
 if TYPE_CHECKING:
     from noetl.model.events import Event
@@ -134,7 +134,7 @@ async def _cancel_on_interrupt(app: Embedded, state: Execution) -> AsyncIterator
             notice = f"a rollback is running and continues; resume it later with `noetl resume {execution_id}`"
         typer.echo(f"noetl: {notice}; press Ctrl-C again to kill", err=True)
         message = Cancel(new_id(), "interrupted from the keyboard", by="keyboard")
-        cancellations.append(asyncio.create_task(tell_surely(app.control, execution_id, message)))
+        cancellations.append(asyncio.create_task(submit_with_retry(app.control, execution_id, message)))
 
     loop.add_signal_handler(signal.SIGINT, interrupted)
     try:

@@ -16,7 +16,7 @@ import typer
 from noetl.model.errors import NoetlError
 
 if TYPE_CHECKING:
-    from noetl.server.background.outbox_relay import Relay
+    from noetl.server.background.outbox_relay import OutboxRelay
     from noetl.wiring import Embedded
 
 _INTERVAL_S: Final = 1.0
@@ -57,7 +57,7 @@ async def _relay(app: Embedded, used: asyncio.Event, ended: asyncio.Event) -> No
     await print_outbox(app, delivered)
 
 
-async def _drain(relay: Relay) -> int:
+async def _drain(relay: OutboxRelay) -> int:
     """Try the due messages; an unavailable store is tried again later."""
     try:
         return await relay.drain()

@@ -17,7 +17,7 @@ from noetl.cli.runtime.target import Server, connect, server_of
 from noetl.engine.routing.saga import refused
 from noetl.model.errors import Conflict, InvalidInput
 from noetl.model.messages import Cancel, Pause, Resume, Signal
-from noetl.server.operations.forks import tell_surely
+from noetl.server.operations.forks import submit_with_retry
 from noetl.wiring import embedded
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ async def send(
     if moves and is_local and lock_holder(settings, root) is None:
         return await take_over(settings, execution_id, root, message, wait_s, as_json=as_json)
     async with embedded(settings) as app:
-        await tell_surely(app.control, execution_id, message)
+        await submit_with_retry(app.control, execution_id, message)
     typer.echo(f"{notice} execution {execution_id}", err=True)
     return 0
 

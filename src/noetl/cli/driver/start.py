@@ -24,7 +24,7 @@ from noetl.engine.state.evolve import fold
 from noetl.engine.state.execution import Execution
 from noetl.model.messages import AnyMessage, PatchCtx, Start
 from noetl.server.cache.ids import new_execution
-from noetl.server.operations.forks import tell_surely
+from noetl.server.operations.forks import submit_with_retry
 from noetl.settings import Settings
 from noetl.wiring import Embedded, embedded
 
@@ -65,11 +65,11 @@ async def take_over(
         with driver_lock(settings, root):
             await _expire_leases(app, root)
             # Lost work is queued again from the current state, not as it was first leased, once this is answered.
-            await tell_surely(app.control, root, PatchCtx(new_id(), {}))
+            await submit_with_retry(app.control, root, PatchCtx(new_id(), {}))
             async with app.working(pool):
                 state = fold(execution_id, await app.store.read(execution_id))
                 if message is not None:
-                    await tell_surely(app.control, execution_id, message)
+                    await submit_with_retry(app.control, execution_id, message)
                 return await drive_and_report(app, state, wait_s, as_json=as_json)
 
 
