@@ -14,7 +14,7 @@ SAME_KIND = {
     "src/noetl/cli/language": "one command per file",
     "src/noetl/cli/servers": "one command per file",
     "src/noetl/dsl/rules/*": "one rule of the checker per file",
-    "src/noetl/expr/filters": "one topic of filters per file",
+    "src/noetl/expr/builtins/filters": "one topic of filters per file",
     "src/noetl/server/api": "one noun of the API per file",
     "src/noetl/server/api/*": "one noun of the API per file",
     "src/noetl/tools": "one tool kind per file",

@@ -62,7 +62,7 @@ class Database:
     def submit(self, job: Job[Result]) -> asyncio.Future[Result]:
         """Queue a job for the thread."""
         if self._closed:
-            raise StoreUnavailable(f"the store {self.path} is closed.")
+            raise StoreUnavailable(f"the store {self.path} is closed")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Result] = loop.create_future()
         self._pending += 1

@@ -29,7 +29,7 @@ def test_every_statement_fits_the_schema(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(queries("sqlite")))
 def test_every_statement_is_used(name: str) -> None:
-    code = "".join(path.read_text() for folder in ("stores", "blobs") for path in (SRC / folder).glob("*.py"))
+    code = "".join(path.read_text() for folder in ("stores", "blobs") for path in (SRC / folder).rglob("*.py"))
     assert f'"{name}"' in code
 
 

@@ -211,5 +211,5 @@ async def test_every_statement_fits_the_schema_and_is_used(name: str) -> None:
     connection = await connect(fresh_database())
     await connection.prepare(queries("postgres")[name])
     await connection.close()
-    code = "".join(path.read_text() for folder in ("stores", "blobs") for path in (SRC / folder).glob("*.py"))
+    code = "".join(path.read_text() for folder in ("stores", "blobs") for path in (SRC / folder).rglob("*.py"))
     assert f'"{name}"' in code
