@@ -10,9 +10,29 @@ from importlib import import_module
 from noetl.server.http.endpoint import Endpoint, Noun
 
 NOUNS = (
-    "health", "execute", "execute_many", "executions", "steering", "dlq", "events", "results", "vars", "catalog", "playbooks", "credentials", "keychain",
-    "worker", "blobs", "outbox", "workers", "queue", "tokens", "audit", "context", "page",
-)  # fmt: skip
+    "admin.health",
+    "executions.execute",
+    "executions.execute_many",
+    "executions.executions",
+    "executions.steering",
+    "executions.dlq",
+    "executions.events",
+    "executions.results",
+    "executions.vars",
+    "catalog.catalog",
+    "catalog.playbooks",
+    "catalog.credentials",
+    "catalog.keychain",
+    "workers.worker",
+    "workers.blobs",
+    "workers.outbox",
+    "workers.workers",
+    "workers.queue",
+    "admin.tokens",
+    "admin.audit",
+    "executions.context",
+    "admin.page",
+)
 
 
 def nouns() -> list[Noun]:

@@ -245,7 +245,7 @@ async def test_nothing_outlives_a_killed_worker(tmp_path: Path) -> None:
 WORKER = """
     import asyncio, sys
     from noetl.ports import Job
-    from noetl.worker.children import ChildPool
+    from noetl.worker.processes.children import ChildPool
 
     CODE = '''
     import os, subprocess, time
