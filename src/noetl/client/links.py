@@ -73,7 +73,8 @@ class SocketLink:
         self._socket = socket
         self._receive = receive
         self._closed = _connection_closed()
-        self._outgoing: asyncio.Queue[bytes] = asyncio.Queue()
+        self._outgoing: list[bytes] = []
+        self._is_queued = asyncio.Event()
         self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._write())]
 
     def send(self, frame: FromWorker) -> None:
@@ -82,21 +83,23 @@ class SocketLink:
             raise NoetlError(
                 f"A report of {len(data):,} bytes is larger than the server accepts. Store results by reference."
             )
-        if any(task.done() for task in self._tasks):
+        if self._tasks[0].done() or self._tasks[1].done():
             raise Unreachable("The session is closed.")
-        self._outgoing.put_nowait(data)
+        self._outgoing.append(data)
+        self._is_queued.set()
 
     async def broken(self) -> None:
         await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
 
     async def close(self) -> None:
         """Send what is queued, then close."""
-        flush = asyncio.create_task(self._outgoing.join())
-        await asyncio.wait([flush, *self._tasks], timeout=_CLOSE_S, return_when=asyncio.FIRST_COMPLETED)
+        with suppress(self._closed, TimeoutError):
+            async with asyncio.timeout(_CLOSE_S):
+                await self._flush()
         await self._socket.close()
-        for task in (flush, *self._tasks):
+        for task in self._tasks:
             task.cancel()
-        await asyncio.wait([flush, *self._tasks])
+        await asyncio.wait(self._tasks)
 
     async def _read(self) -> None:
         """Receive frames until the connection is closed."""
@@ -112,8 +115,14 @@ class SocketLink:
     async def _write(self) -> None:
         with suppress(self._closed):
             while True:
-                await self._socket.send(await self._outgoing.get())
-                self._outgoing.task_done()
+                await self._is_queued.wait()
+                self._is_queued.clear()
+                await self._flush()
+
+    async def _flush(self) -> None:
+        frames, self._outgoing = self._outgoing, []
+        for data in frames:
+            await self._socket.send(data)
 
 
 def _connection_closed() -> type[Exception]:

@@ -78,7 +78,7 @@ def test_only_one_process_drives_an_execution(folder: Folder) -> None:
         until((folder.path / "begun").exists, "the step")
         refused = folder.call("resume", "last")
         assert refused.code == 1
-        assert f"process {process.pid}" in refused.err
+        assert f"Process {process.pid}" in refused.err
         process.send_signal(signal.SIGINT)
         process.wait()
         assert process.returncode == 3

@@ -84,7 +84,8 @@ class Session:
         self._websocket = websocket
         self._services = services
         self._tasks: set[asyncio.Task[None]] = set()
-        self._outgoing: asyncio.Queue[wire.ToWorker] = asyncio.Queue()
+        self._outgoing: list[wire.ToWorker] = []
+        self._is_queued = asyncio.Event()
 
     async def run(self) -> None:
         """Serve until either side ends it."""
@@ -137,16 +138,22 @@ class Session:
                 self._came(hand, await self._receive())
             except (WebSocketDisconnect, RuntimeError):
                 return
-            if self._outgoing.qsize() >= _MOST_AT_ONCE:
-                await self._outgoing.join()
+            if len(self._outgoing) >= _MOST_AT_ONCE:
+                await self._flush()
             while len(self._tasks) >= _MOST_AT_ONCE:
                 await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
 
     async def _write(self) -> None:
-        """Send outgoing frames in order until the connection is closed."""
+        """Send queued frames until cancelled."""
         while True:
-            await self._send(await self._outgoing.get())
-            self._outgoing.task_done()
+            await self._is_queued.wait()
+            self._is_queued.clear()
+            await self._flush()
+
+    async def _flush(self) -> None:
+        frames, self._outgoing = self._outgoing, []
+        for frame in frames:
+            await self._send(frame)
 
     def _came(self, hand: WorkerConnection, data: bytes | str) -> None:
         """Serve a frame, beside the others."""
@@ -191,7 +198,8 @@ class Session:
 
     def push(self, frame: wire.ToWorker) -> None:
         """Queue a frame for sending."""
-        self._outgoing.put_nowait(frame)
+        self._outgoing.append(frame)
+        self._is_queued.set()
 
     async def _send(self, frame: wire.ToWorker) -> None:
         if self._websocket.application_state is not WebSocketState.CONNECTED:

@@ -70,7 +70,7 @@ async def test_a_database_is_made_brought_up_to_date_and_checked(address: str) -
     done = noetl("db", "init", "--db", address)
     assert (done.code, done.out) == (0, "database created\n"), done.err
     assert noetl("db", "init", "--db", address).out == "database already exists\n"
-    assert noetl("db", "migrate", "--db", address).out == "0 migrations done\n"
+    assert noetl("db", "migrate", "--db", address).out == "0 migrations applied\n"
     assert noetl("db", "check", "--db", address, "--deep").code == 0
     for action, said in (("init", '{"made":false}'), ("migrate", '{"migrations":0}'), ("check", '{"differences":[]}')):
         assert noetl("db", action, "--db", address, "--json").out == said + "\n"
@@ -82,7 +82,9 @@ async def test_a_database_is_made_brought_up_to_date_and_checked(address: str) -
 
 
 async def test_bad_input_is_told_in_a_line(address: str) -> None:
-    for given in (["db", "init", "--db", "mysql://x"], ["db", "destroy", "--db", address], ["db", "check"]):
+    unknown = noetl("db", "destroy", "--db", address)
+    assert (unknown.code, "No such command 'destroy'" in unknown.err) == (2, True)
+    for given in (["db", "init", "--db", "mysql://x"], ["db", "check"]):
         done = noetl(*given)
         assert done.code == 2
         assert done.err.startswith("noetl: ")
