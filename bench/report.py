@@ -104,7 +104,7 @@ def shares(flame: Flame) -> str:
 
 
 def functions(flame: Flame) -> str:
-    """Format the hottest functions, such as `server/metrics/server_metrics.py _count_one`."""
+    """Format the hottest functions, each as `path function` with its share."""
     lines = []
     for name, share in flame.functions.items():
         function, _, path = name.removesuffix(")").partition(" (")

@@ -1,4 +1,6 @@
-"""Run a playbook on a server over HTTP: python scripts/demo_run.py URL FILE [KEY=VALUE…].
+"""Run a playbook on a server over HTTP.
+
+    python scripts/demo_run.py URL FILE [KEY=VALUE…]
 
 An example of the API that needs only the standard library. Exits with 1 if the execution did not complete.
 """

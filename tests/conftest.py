@@ -1,11 +1,11 @@
-"""What every test shares: how hypothesis looks for counter-examples, and a place for summaries of long tests."""
+"""Shared by all tests: hypothesis profiles, and summaries of long tests."""
 
 import os
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Same examples for everybody and every run: a red test is red on the next machine too. Time never decides a test.
+# Same examples on every machine and run: a red test is red on the next machine too. Time never decides a test.
 settings.register_profile(
     "steady", deadline=None, derandomize=True, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )

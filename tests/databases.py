@@ -1,6 +1,7 @@
-"""PostgreSQL databases for tests of the store: one server per test process, emptied before each use.
+"""PostgreSQL databases for store tests: one server per test process.
 
-The server does not flush to the disk. Tests that stop or crash a server start their own.
+Each database is emptied before use. The server does not flush to the disk. Tests that stop or crash a server start
+their own.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def _create(name: str) -> str:
 
 
 def fresh_database(name: str = "conformance") -> str:
-    """Return the address of a database in which every table of the store exists and is empty."""
+    """Return the address of a database with every table of the store, all empty."""
     address = _create(name)
     _connection(address).execute(_EMPTY.encode())
     return address

@@ -1,4 +1,4 @@
-"""A control plane of a worker made of two coroutines, `claim` and `report_wait`: faults are easily put in between."""
+"""Control plane of two coroutines, `claim` and `report_wait`, for fault tests."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def free_port() -> int:
 
 
 class PostgresServer:
-    """PostgreSQL server with its own folder; can be stopped and started again on the same data and port."""
+    """PostgreSQL server with its own folder; can restart on the same data and port."""
 
     def __init__(self, **settings: str) -> None:
         as_root = os.geteuid() == 0
@@ -55,7 +55,6 @@ class PostgresServer:
         return f"postgresql://noetl@127.0.0.1:{self._port}/{database}"
 
     def create(self, database: str) -> None:
-        """Create an empty database."""
         self._run("createdb", "-h", "127.0.0.1", "-p", str(self._port), "-U", "noetl", database)
 
     def drop(self, database: str) -> None:

@@ -29,8 +29,6 @@ class WatchedDatabase(Database):
 
 
 class WatchedStore(SqliteStore):
-    """The store on such a database."""
-
     def __init__(self, path: Path) -> None:
         super().__init__(path, WatchedDatabase(path))
 
@@ -50,8 +48,6 @@ class WatchedServer(PostgresDatabase):
 
 
 class WatchedPostgres(PostgresStore):
-    """The store on such a server."""
-
     def __init__(self, address: str) -> None:
         super().__init__(address)
-        self.database = WatchedServer(address, connections=1)  # whoever asks first is answered first
+        self.database = WatchedServer(address, connections=1)  # requests are answered in order

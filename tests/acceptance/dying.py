@@ -1,4 +1,6 @@
-"""The command line in a process that kills itself at one point of a cursor's claim: `python dying.py POINT ARGUMENT…`.
+"""Command line that kills itself at one point of a cursor's claim.
+
+    python dying.py POINT ARGUMENT…
 
 Points: before the rows are recorded, after that and before the claim's commit, after the commit and before its end is
 reported, and after a row's work was done and before that is reported. The second row dies, so the first has passed.

@@ -1,4 +1,4 @@
-"""An editor in a few lines: starts the real `noetl lsp` and speaks the protocol with it, message by message."""
+"""Minimal editor: starts the real `noetl lsp` and exchanges messages with it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Stream(Protocol):
 
 
 class Editor:
-    """One side of the conversation; positions are pairs of line and column, both from 0."""
+    """LSP client; positions are pairs of line and column, both from 0."""
 
     def __init__(self, reads: Stream, writes: Stream) -> None:
         self._reads = reads
@@ -55,7 +55,7 @@ class Editor:
         self._send({"method": method, "params": params})
 
     def ask(self, method: str, params: Message | None = None) -> Message:
-        """Send a request and give its whole answer; diagnostics that come before it are kept."""
+        """Send a request and return its response; keep diagnostics that come before it."""
         self._count += 1
         self._send({"id": self._count, "method": method, "params": params})
         while True:
@@ -91,7 +91,7 @@ class Editor:
         self.notify("textDocument/didChange", {"textDocument": document, "contentChanges": [{"text": text}]})
 
     def found(self, uri: str) -> list[tuple[str, int, int]]:
-        """Give code, line and column of what was published last; an answered request says that it has arrived."""
+        """Return code, line and column of the diagnostics published last."""
         self.ask("textDocument/documentSymbol", {"textDocument": {"uri": uri}})
         places = ((one["code"], one["range"]["start"]) for one in self.diagnostics[uri])
         return [(code, start["line"], start["character"]) for code, start in places]
@@ -140,7 +140,7 @@ def server(*arguments: str, cwd: Path | None = None) -> Iterator[Running]:
 
 
 def applied(text: str, edits: list[Message]) -> str:
-    """Give a text with edits made, as an editor that counts UTF-16 code units does."""
+    """Apply edits to a text, counting columns in UTF-16 code units."""
     lines = text.split("\n")
 
     def offset(place: Message) -> int:

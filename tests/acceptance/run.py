@@ -19,7 +19,7 @@ class Ran:
 
 
 def noetl(*arguments: str, cwd: Path | None = None, stdin: bytes | None = None, **environment: str) -> Ran:
-    """Run `noetl` with these arguments; colours are off unless the environment asks for them."""
+    """Run `noetl` with these arguments; without colours unless the environment asks."""
     done = subprocess.run(
         [sys.executable, "-m", "noetl", *arguments],
         cwd=cwd,

@@ -1,4 +1,4 @@
-"""Runs playbooks with the real command in a folder of their own, and gives back what it printed, left behind and exited with."""
+"""Run playbooks with the real command in a folder of their own."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Folder:
     path: Path
 
     def playbook(self, workflow: str, name: str = "play", **sections: Any) -> str:
-        """Write a playbook from its workflow and, as data, any other sections of it; gives the file's name."""
+        """Write a playbook from its workflow and other sections; return the file's name."""
         text = HEAD.format(name=name)
         text += "".join(f"{section}: {json.dumps(data)}\n" for section, data in sections.items())
         text += "workflow:\n" + indent(dedent(workflow).strip("\n"), "  ") + "\n"
@@ -68,7 +68,7 @@ class Folder:
         return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
 
     def ids(self) -> list[str]:
-        """Give the executions of the store, the newest first."""
+        """Return the executions of the store, newest first."""
         if not (self.path / ".noetl" / "noetl.db").exists():
             return []
         ran = self.call("runs", "--json")

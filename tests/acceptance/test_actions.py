@@ -1,4 +1,4 @@
-"""Sub-commands of `dlq`, `outbox`, `token` and the others, as real processes: help, options, typos."""
+"""Sub-commands of `dlq`, `outbox`, `token` and others: help, options, typos."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line as a whole: help, version, unknown commands, and what a start may cost."""
+"""The command line as a whole: help, version, unknown commands, start-up cost."""
 
 from __future__ import annotations
 

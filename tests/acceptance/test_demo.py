@@ -1,4 +1,4 @@
-"""`make demo`: the script it runs, with and without a terminal; nothing of it stays."""
+"""`make demo`: its script, with and without a terminal; nothing is left behind."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PATIENCE_S = 120.0
 
 @contextmanager
 def demo(folder: Path, stdin: int, out: int) -> Iterator[subprocess.Popen[bytes]]:
-    """Start the script in a process group of its own; at the end that group must be empty, and so must its folder."""
+    """Start the script in its own process group; check that nothing is left of it."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         started = subprocess.Popen(
             ["bash", str(ROOT / "scripts" / "demo.sh")],

@@ -1,4 +1,4 @@
-"""`noetl.Client` against a real server: its verbs, its errors in words, and following an execution over a cut."""
+"""`noetl.Client` against a real server: verbs, errors, following over a cut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a step and an execution cost on a cluster, whatever the machine: commits, frames, round trips, rows, bytes."""
+"""Cost of a step on a cluster: commits, frames, round trips, rows, bytes."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ ROW = "".join(
 
 
 def commits(address: str) -> int:
-    """Give how many batches were committed so far."""
+    """Return the number of batches committed so far."""
     with psycopg.connect(address, autocommit=True) as connection:
         [number] = connection.execute("SELECT sum(commits) FROM noetl.writer").fetchone() or (0,)
         return int(number)
 
 
 async def test_a_step_in_a_row_is_one_commit_and_one_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The start hands the first step out; every report ends a step, and its answer brings the next one."""
+    """The start leases the first step; the answer to each report brings the next."""
     sent: Counter[str] = Counter()
     send = SocketLink.send
 
@@ -75,7 +75,7 @@ async def test_an_execution_that_is_followed_asks_the_database_little(
 async def test_a_step_is_one_round_trip_to_the_database_and_seven_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Everything that is asked while an execution runs and is followed: a question more for each step would be seen."""
+    """Counts every query while an execution runs and is followed."""
     asked: Counter[str] = Counter()
     names = {text: name for name, text in queries("postgres").items()}
     for method in ("fetch", "fetchrow", "fetchval", "execute", "executemany"):

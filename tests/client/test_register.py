@@ -1,4 +1,4 @@
-"""`noetl register` as a process against a real server: files, folders, and the playbooks that they call."""
+"""`noetl register` against a real server: files, folders, called playbooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A remote worker over real HTTP: its session, and what it does when the network, the server or its token fails."""
+"""A remote worker over real HTTP: its session, and failures of either side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A remote worker in this process, and a network between it and the server that can be cut."""
+"""Remote worker in this process, and a network to the server that can be cut."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def working(folder: Path, *servers: str, **more: Any) -> AsyncIterator[tup
 
 
 class Network:
-    """Connections to a server; they can be cut, kept cut, or kept from becoming WebSockets."""
+    """Connections to a server; can be cut, kept cut, or refused an upgrade."""
 
     def __init__(self, target: str) -> None:
         host, _, port = target.removeprefix("http://").partition(":")
@@ -45,7 +45,7 @@ class Network:
         self.upgrades = True
         self.opened = self.cuts = self.refused = 0
         self.url = ""
-        self.after_bytes: int | None = None  # cut once, when so many more bytes came back from the server
+        self.after_bytes: int | None = None  # cut once, after this many more bytes from the server
 
     def cut(self) -> None:
         for writer in self._connections:
@@ -53,7 +53,7 @@ class Network:
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """Let nothing through for a while."""
+        """Cut every connection and refuse new ones inside the block."""
         self.is_cut = True
         self.cut()
         try:

@@ -37,7 +37,6 @@ ENDLESS = {"slow": SLOW, "sql": SQL, "shell": SHELL, "python": PYTHON}
 
 
 async def command(system: Cluster, *words: str) -> Ran:
-    """Run a command against the servers."""
     return await asyncio.to_thread(noetl, *words, cwd=system.folder, NOETL_SERVER_URL=",".join(system.servers))
 
 

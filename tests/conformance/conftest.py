@@ -76,7 +76,6 @@ class Place:
         return SqliteUpkeep(store)
 
     def outbox(self, store: Store) -> Outbox:
-        """Return the outbox of a store."""
         if isinstance(store, MemoryStore):
             return MemoryOutbox(store.tables)
         if isinstance(store, PostgresStore):

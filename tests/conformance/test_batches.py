@@ -1,4 +1,4 @@
-"""Random batches over many executions: every store returns the same receipts and holds the same rows as the one in memory."""
+"""Random batches: every store returns what the store in memory returns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.asyncio
 
 
 class Game:
-    """Executions of a few steps that report in batches; some reports are late, come twice or build on an old state."""
+    """Executions that report in batches; some reports are late, duplicate or stale."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -70,7 +70,7 @@ class Game:
 
 
 def without_epochs(receipt: Receipt) -> Receipt:
-    """Return a receipt in which all leases have the same epoch: stores may leave gaps between epochs."""
+    """Return a receipt whose leases share one epoch: stores may leave gaps."""
     leases = tuple(tuple(replace(lease, epoch=0) for lease in found) for found in receipt.leases)
     return replace(receipt, leases=leases)
 

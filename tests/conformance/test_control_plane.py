@@ -99,7 +99,7 @@ async def sessions(served: Served) -> AsyncIterator[Callable[[str], Worker]]:
 
 
 async def settled(worker: Worker) -> None:
-    """Wait until a subscription is known to the server, and everything before it has happened."""
+    """Wait until the server knows a subscription and has done all work before it."""
     async with asyncio.timeout(20):
         while True:
             try:

@@ -1,4 +1,4 @@
-"""Dead letters under a topic: each goes to the outbox once, however many servers look."""
+"""Dead letters under a topic: each goes to the outbox once, with any servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every store's dead letters: written with their events, listed, grouped, closed and pruned."""
+"""Dead letters of every store: written with events, listed, grouped, pruned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every event log: guarded appends, atomic batches, snapshots, and rows of executions."""
+"""Every event log: guarded appends, atomic batches, snapshots, execution rows."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ async def test_one_commit_that_does_not_apply_leaves_the_others_alone(store: Sto
 
 
 async def test_what_builds_on_a_refused_commit_is_refused(place: Place) -> None:
-    """Another writer's events have the numbers that the refused ones would have had, and are not what was built on."""
+    """Another writer's events took the numbers that the refused ones would have had."""
     one, two = place.open(), place.open()
     assert await statuses(one, commit(count=2, message="theirs")) == ["applied"]
     batch = [commit(count=2, message="mine"), commit(at=2, message="next", work=(work("wrong"),)), commit("2")]

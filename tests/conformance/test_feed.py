@@ -1,4 +1,4 @@
-"""Every feed: a reader misses no event, sees none twice, and never waits for a writer."""
+"""Every feed: a reader misses no event, sees none twice, waits for no writer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process that is killed while it commits: everything acknowledged is stored, and nothing is stored partially."""
+"""A process killed while it commits: acknowledged commits are stored, whole."""
 
 from __future__ import annotations
 

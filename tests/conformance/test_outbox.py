@@ -1,4 +1,4 @@
-"""Every outbox: messages are stored once, claimed by one relay, delivered, retried and discarded."""
+"""Every outbox: stored once, claimed by one relay, delivered, retried, discarded."""
 
 from __future__ import annotations
 

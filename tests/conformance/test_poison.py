@@ -1,4 +1,4 @@
-"""Messages that cannot be decided become dead letters, are replayed and discarded, and hold up nobody else."""
+"""Undecidable messages become dead letters and do not block other messages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WAIT = HEAD + "workflow:\n  - {step: one, tool: {kind: wait, signal: go}}\n"
 
 
 class Mistake:
-    """A mistake in the rules that some messages meet, until somebody corrects it."""
+    """A bug in the rules that some messages hit until the test fixes it."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.meets: Any = lambda message: False
@@ -56,7 +56,7 @@ async def served(store: Store) -> AsyncIterator[LocalControl]:
 
 
 async def letters(store: Store, count: int = 1) -> list[DeadLetter]:
-    """Give the letters, as soon as there are so many."""
+    """Wait for `count` dead letters and return them."""
     while len(found := await store.letters(LetterSelection())) < count:
         await asyncio.sleep(0.01)
     return found

@@ -1,4 +1,4 @@
-"""Liveness: what is deleted behind the server's back is put back from the log, and what is under way is left alone."""
+"""Liveness: deleted rows are restored from the log, running work is left alone."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def halfway(control: LocalControl, store: Store, what: str) -> None:
 
 
 async def lose(upkeep: Upkeep, *executions: str) -> list[Beside]:
-    """Delete all that is kept beside logs, but for the rows of the executions themselves; gives what it was."""
+    """Delete all rows beside the logs but those of executions; return them."""
     rows = [await upkeep.beside(name) for name in executions]
     await upkeep.empty(0)
     await upkeep.put_beside([msgspec.structs.replace(row, work=(), timers=(), inbox=(), dead=()) for row in rows])
@@ -75,7 +75,7 @@ async def test_what_was_lost_is_put_back_and_the_execution_ends(place: Place, wh
     store = place.open()
     async with LocalControl(store, RealClock(), lease_s=60) as control:
         await halfway(control, store, what)
-    other = place.open()  # as after a crash: nobody knows more than what is stored
+    other = place.open()  # as after a crash: only what is stored is known
     upkeep = place.upkeep(other)
     [row] = await lose(upkeep, "500")
     async with LocalControl(other, RealClock()) as control:
@@ -108,7 +108,7 @@ async def test_one_row_of_several_is_missed_too(place: Place) -> None:
 
 
 async def untold(store: Store, execution_id: str, message: AnyMessage) -> None:
-    """Have a message decided and committed, but for what it tells other executions: as if that had been deleted."""
+    """Decide and commit a message without its messages to other executions."""
     state = await StateCache(store).get(execution_id)
     made = decide(await PlanCache(store).get(state.playbook), state, message, RealClock().now())
     assert isinstance(made, Decision)
@@ -210,7 +210,7 @@ async def test_whoever_waits_or_works_is_left_alone(place: Place) -> None:
 
 
 async def test_no_false_alarm_while_executions_run(place: Place) -> None:
-    """Looks all the time at executions that run, on the server that drives them and on another one."""
+    """Reconciles running executions all the time, on their server and on another."""
     store, other = place.open(), place.open()
     async with LocalControl(store, RealClock()) as control, LocalControl(other, RealClock()) as second:
         watches = [_watch(control, place.upkeep(store)), _watch(second, place.upkeep(other))]

@@ -1,4 +1,4 @@
-"""Every store's server tables: workers, queue depths, tokens, credentials, idempotency keys, audit trail."""
+"""Every store's server tables: workers, queues, tokens, credentials, audit."""
 
 from __future__ import annotations
 

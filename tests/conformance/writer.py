@@ -1,4 +1,4 @@
-"""Process that commits until it is killed, and prints each commit after it was acknowledged."""
+"""Process that commits until it is killed, and prints acknowledged commits."""
 
 from __future__ import annotations
 

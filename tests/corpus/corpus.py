@@ -1,4 +1,4 @@
-"""The corpus of playbooks: good ones that must be silent, broken ones with the diagnostics they must give.
+"""Corpus of playbooks: good ones, and broken ones with expected diagnostics.
 
 A broken file says what it expects in its first lines: `# expect: NOE201 14:11`, one line per diagnostic. A JSON playbook,
 which has no comments, has them in a file of the same name that ends in `.expect`.

@@ -1,4 +1,4 @@
-"""Checks the whole corpus: good playbooks are silent, broken ones give exactly the diagnostics they expect."""
+"""The whole corpus: good playbooks are silent, broken ones give what they expect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Breaks good playbooks in seeded ways; the checker answers every mutant and never crashes or hangs.
+"""Seeded mutants of good playbooks: the checker never crashes or hangs.
 
 A thousand mutants run by default, many more with `make chaos`. A failing mutant is named by its seed:
 

@@ -1,4 +1,4 @@
-"""Records histories: the logs that scenarios leave, with what they came to. A recorded one is never written again.
+"""Record histories: logs of scenarios and their results, never rewritten.
 
 python -m tests.replay.record loop_cursor join_in_cycle
 """
@@ -22,7 +22,7 @@ FOLDER = Path(__file__).parent
 
 
 def told(state: Execution) -> dict[str, Any]:
-    """Give what must be read from a history for ever."""
+    """Return what every later version must read from a history."""
     found = {
         "status": state.status,
         "result": state.result,

@@ -1,4 +1,4 @@
-"""Recorded histories fold for ever: whoever changes the fold or an event keeps what these logs came to."""
+"""Recorded histories fold to the same result in every later version."""
 
 from __future__ import annotations
 

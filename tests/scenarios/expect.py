@@ -68,7 +68,7 @@ def _runs(played: Played) -> list[str]:
 
 
 def _ends(played: Played) -> list[str]:
-    """Give the runs in the order in which they ended; `!` failed, `~` was cancelled."""
+    """Return the runs in the order they ended; `!` failed, `~` was cancelled."""
     marks = {"step.done": "", "step.failed": "!"}
     return [
         str(event.step_run_id).removesuffix("#1") + ("~" if event.status == "cancelled" else marks[event.event_type])

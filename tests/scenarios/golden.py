@@ -1,4 +1,4 @@
-"""Writes the log of a scenario as people read it: ids and times are left out, or told from the beginning."""
+"""Readable log of a scenario: without ids, times relative to its start."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MOST = 400  # events that are written out; of a longer log, the beginning and t
 
 
 def golden(played: Played) -> str:
-    """Give the text of `events.golden.yaml`."""
+    """Return the text of `events.golden.yaml`."""
     if played.refused is not None:
         return _dump({"refused": played.refused})
     lines = [_dump({"status": _status(played.events)}), "events:\n", *_lines(played.events)]

@@ -1,4 +1,4 @@
-"""After every commit of every scenario, what is kept beside the logs is what follows from them."""
+"""After every commit of every scenario, derived rows follow from the logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What failures do, from every layer: configuration, executor and step, the nearest wins; played with the real worker.
+"""Failure policies of configuration, executor and step: the nearest wins.
 
 Where the condition of an arc, a gate or a rule cannot be evaluated, the log says so, and so does `explain`.
 """
@@ -22,7 +22,7 @@ BROKEN = "{{ 1 // ctx.zero | default(0) > 1 }}"
 
 
 def play(policy: str, layers: tuple[str | None, ...], step: dict[str, Any], folder: Path, **outcomes: Any) -> Played:
-    """Play a playbook whose first step is given, with a policy said by some of the three layers."""
+    """Play a playbook with this first step and a policy set in some of the layers."""
     configuration, executor, own = layers
     spec = {**step.get("spec", {}), **({} if own is None else {policy: own})}
     book = {
@@ -44,7 +44,7 @@ def play(policy: str, layers: tuple[str | None, ...], step: dict[str, Any], fold
 
 
 def layered(words: tuple[str, ...]) -> list[tuple[tuple[str | None, ...], str | None]]:
-    """Give every way in which three layers can say one of two words or nothing, and which of it counts."""
+    """Return every setting of three layers, and the value that counts."""
     ways = itertools.product((None, *words), repeat=3)
     return [(way, next((word for word in reversed(way) if word is not None), None)) for way in ways]
 

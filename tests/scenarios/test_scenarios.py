@@ -1,4 +1,4 @@
-"""Every rule of the language, shown by a folder here: played on every store, compared with its log, and replayed.
+"""Every rule of the language, one folder each: played on every store, replayed.
 
 NOETL_UPDATE_GOLDEN=1 writes the logs anew; read what changed before you commit it.
 """
@@ -49,7 +49,7 @@ def played(scenario: Scenario, store: str, folder: Path) -> Played:
 
 
 def held(found: Played) -> None:
-    """Hold the laws: the log folds to the live state, whole, as bytes, and from the last snapshot."""
+    """Check that the log folds to the live state: whole, as bytes, from a snapshot."""
     if found.refused is not None:
         return
     assert found.live is not None
@@ -63,7 +63,7 @@ def held(found: Played) -> None:
 
 
 def places() -> list[Any]:
-    """Give every scenario on every store; on PostgreSQL some of them, and all where time does not matter."""
+    """Return every scenario on every store; on PostgreSQL most only under chaos."""
     found = [(folder, store) for folder in FOLDERS for store in ("memory", "sqlite")]
     made = [pytest.param(*one, id=f"{one[0].name}-{one[1]}") for one in found]
     for number, folder in enumerate(FOLDERS):

@@ -1,4 +1,4 @@
-"""Tasks of every kind that run here for ever, and what of them can be seen from outside while they run."""
+"""Endless tasks of every kind, and what shows from outside while they run."""
 
 from __future__ import annotations
 
@@ -48,7 +48,6 @@ _PROCESSES = ("python", "shell", "script", "workbook", "playbook")
 
 
 def book(kind: str) -> str:
-    """Give the playbook of a kind."""
     more = {"workbook": _BUSY} if kind == "workbook" else {}
     arc = "\n    next: after\n  - {step: after, tool: {kind: noop}}\n"
     workload = {"folder": "", "url": "", "n": 0}
@@ -77,7 +76,7 @@ class Held:
 
 @dataclass
 class Busy:
-    """So many tasks of one kind on a server, and where to see them."""
+    """Running tasks of one kind on a server, and where to see them."""
 
     served: Served
     kind: str
@@ -102,7 +101,7 @@ class Busy:
         self.started = list(await asyncio.gather(*map(one, range(count))))
 
     async def running(self) -> int:
-        """Count the tasks that can be seen: requests, processes, queries, threads, or what the store keeps of them."""
+        """Count the running tasks, as seen from outside where that is possible."""
         if self.kind == "http":
             return len(self.held.open)
         if self.kind in _PROCESSES:
@@ -115,7 +114,7 @@ class Busy:
         return sum(row is not None and row["status"] in ("running", "waiting") for row in rows)
 
     def orphans(self) -> list[int]:
-        """Give every process of these tasks that is left, those included that they started."""
+        """Return every process of these tasks that is left, with its children."""
         return [pid for pids in self._pids() for pid in pids if is_alive(pid)]
 
     def _pids(self) -> list[tuple[int, ...]]:

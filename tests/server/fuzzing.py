@@ -1,4 +1,4 @@
-"""Bodies that nobody would send on purpose, made from ones that somebody would; and the quickest way to send them.
+"""Nonsensical bodies made from valid ones, and the quickest way to send them.
 
 A body is changed as data (a value of another kind, a field too many or too few, nonsense that is too long, too deep or too
 large) or as bytes. The same seed gives the same bodies.

@@ -1,4 +1,6 @@
-"""A control plane in a process of its own, asked by lines on its standard input: `python -m tests.server.plane STORE`.
+"""Control plane in its own process, controlled by lines on standard input.
+
+    python -m tests.server.plane STORE
 
 Used by tests/server/workers/test_two_planes.py, which kills it.
 """
@@ -22,8 +24,6 @@ LEASE_S = 1.0
 
 
 class Ask(msgspec.Struct, omit_defaults=True):
-    """What somebody asks of it."""
-
     number: int
     do: str  # submit, claim, report, heartbeat, playbook
     about: str = ""  # an execution, a worker or a playbook
@@ -35,8 +35,6 @@ class Ask(msgspec.Struct, omit_defaults=True):
 
 
 class Answer(msgspec.Struct, omit_defaults=True):
-    """What it answers."""
-
     number: int
     leases: list[Lease] = []
     gone: list[str] = []

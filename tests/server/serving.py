@@ -1,4 +1,4 @@
-"""Servers for tests: the application in this process, over real HTTP on a free port, and as a process of its own."""
+"""Servers for tests: in this process, over real HTTP, or as a process."""
 
 from __future__ import annotations
 

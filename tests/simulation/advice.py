@@ -29,7 +29,6 @@ def advice(message_id: str, state: Execution, found: Sequence[Standing]) -> tupl
 
 
 def has_moved(standing: Standing, before: Execution, after: Execution) -> bool:
-    """Whether something has moved."""
     if standing.what == "token":
         return standing.name not in after.tokens
     name, _, item = standing.name.partition("[")

@@ -16,7 +16,6 @@ _GATES = ("{{ ctx.open }}", "{{ ctx.any }}", "{{ done('s1') }}", "{{ ctx.signals
 
 
 def random_playbook(chance: Random) -> str:
-    """Return the text of a playbook."""
     count = chance.randint(3, 9)
     names = [f"s{number}" for number in range(count)]
     steps = [_step(chance, names, number) for number in range(count)]

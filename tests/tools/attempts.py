@@ -19,8 +19,6 @@ from noetl.worker.processes.children import ChildPool
 
 
 class RealClock:
-    """The clock of the machine."""
-
     def now(self) -> int:
         return time.time_ns() // 1_000_000
 

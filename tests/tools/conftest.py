@@ -1,4 +1,4 @@
-"""Fixtures for tests of tool kinds: PostgreSQL, a web server, attempts in a folder."""
+"""Fixtures of tool tests: PostgreSQL, a web server, attempts in a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kind `duckdb`: statements, parameters, files, table writes, plain data, failures."""
+"""Kind `duckdb`: statements, parameters, files, table writes, failures."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ async def test_a_failure_is_an_outcome_of_its_kind(attempts: Attempts, sql: str,
 
 
 async def test_many_long_queries_keep_nobody_from_reading_and_all_are_interrupted(attempts: Attempts) -> None:
-    """More than the threads that all share; those that were cancelled before they began are interrupted too."""
+    """More queries than shared threads; those cancelled while queued end too."""
     endless = "SET threads = 1; SELECT count(*) FROM range(1000000000000000)"
     tasks = [asyncio.create_task(attempts.run("duckdb", {"command": endless})) for _ in range(12)]
     await asyncio.sleep(0)

@@ -22,13 +22,13 @@ class Asked:
 
 @dataclass
 class Web:
-    """Responds by path: `/status/503`, `/text`, `/bytes`, `/redirect`, `/hang`, `/drop`."""
+    """Responses by path: `/status/503`, `/text`, `/redirect`, `/hang`, `/drop`."""
 
     asked: list[Asked] = field(default_factory=list)
     retry_after: str | None = None
     pages: dict[str, Any] = field(default_factory=dict)  # JSON by path
     headers: dict[str, dict[str, str]] = field(default_factory=dict)  # by path; a `Location` is a redirect
-    dropped: threading.Event = field(default_factory=threading.Event)  # somebody left while `/endless` went on
+    dropped: threading.Event = field(default_factory=threading.Event)  # a client left during `/endless`
 
     def __post_init__(self) -> None:
         web = self

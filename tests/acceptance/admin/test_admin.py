@@ -1,4 +1,4 @@
-"""`noetl admin` as a process: a damaged store is told of, made again, and goes on."""
+"""`noetl admin` as a process: a damaged store is reported, rebuilt and usable."""
 
 from __future__ import annotations
 

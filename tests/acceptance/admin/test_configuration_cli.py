@@ -1,4 +1,4 @@
-"""Settings of the real command: the configuration file, the environment over it, the playbook over both."""
+"""Precedence of settings: playbook over environment over configuration file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`noetl dlq` as people use it, on the store of a folder: groups, patch, replay in bulk, exact final count."""
+"""`noetl dlq` on a local store: groups, patch, bulk replay, exact final count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`noetl outbox` and `kind: outbox` with the real command: a run delivers what it wrote down, and what could not go waits."""
+"""`noetl outbox` and `kind: outbox`: a run delivers its messages or keeps them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_run_delivers_what_it_wrote_down(folder: Folder, web: Web) -> None:
 
 
 def test_messages_go_out_while_the_run_goes_on(folder: Folder, web: Web) -> None:
-    """A message that fails is tried again by the same run; the execution cannot end before the message has arrived."""
+    """The same run retries a failed message and does not end before it arrives."""
     web.retry_after = "0"
     tool = f"{{ kind: outbox, topic: orders, url: '{web.url}/status/503', args: {{ id: 7 }} }}"
     told = folder.playbook(

@@ -1,4 +1,4 @@
-"""Stores that are damaged, foreign or gone: each is told in words, with its exit code, and nothing more is lost."""
+"""Damaged, foreign or missing stores: a clear error, an exit code, no more loss."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ LONG = """
 
 
 def _lost(folder: Folder, lose: Callable[[], object]) -> str:
-    """Run until the store is lost on the way; gives what was told."""
+    """Run until the store is lost on the way; return the output."""
     with folder.started("run", folder.playbook(LONG), "--json") as process:
         until((folder.path / "begun").exists, "the step")
         lose()

@@ -1,4 +1,4 @@
-"""`noetl exec --each` as people call it: one execution for each order of a file, and what is wrong with which line."""
+"""`noetl exec --each`: one execution per line of a file, and errors by line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`noetl record` as people call it: from a store and from a server, and what it makes is played again."""
+"""`noetl record` from a store and from a server; the recording can be replayed."""
 
 from __future__ import annotations
 

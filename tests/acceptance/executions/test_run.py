@@ -148,7 +148,7 @@ def test_a_playbook_from_stdin(folder: Folder) -> None:
 
 
 class TestInvalidInput:
-    """What cannot be used is told in words, with exit code 2, and nothing is written."""
+    """Invalid input is reported with exit code 2, and nothing is written."""
 
     def refused(self, folder: Folder, *arguments: str) -> str:
         ran = folder.call("run", *arguments)

@@ -1,4 +1,4 @@
-"""A cursor loop on a real PostgreSQL server whose process is killed: no row is lost, and each is worked on under one key."""
+"""A killed cursor loop on PostgreSQL: no row is lost, each has one key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`noetl run --dry-run`: the route and the inputs that are known, and nothing else happens."""
+"""`noetl run --dry-run`: the route and the known inputs, without side effects."""
 
 from __future__ import annotations
 

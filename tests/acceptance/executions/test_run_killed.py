@@ -1,4 +1,4 @@
-"""Runs that are killed where it hurts: inside a parallel loop, inside a child playbook, while they undo what they did.
+"""Runs killed inside a parallel loop, a child playbook or a compensation.
 
 What the log knew of before the kill is never done again; what was in flight is done again under the same key.
 """
@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Folder:
 
 
 def chain(names: list[str], last: str, **more: str) -> str:
-    """Give the steps of a chain, each of which leaves its idempotency key in a file."""
+    """Return the steps of a chain; each leaves its idempotency key in a file."""
     steps = ""
     for name, after in zip(names, [*names[1:], last], strict=True):
         steps += f"- step: {name}\n  tool:{NOTE.format(result=1)}  next: {after}\n"
@@ -50,7 +50,7 @@ def chain(names: list[str], last: str, **more: str) -> str:
 
 
 def killed(folder: Folder, file: str, enough: int, moment: float) -> tuple[str, set[str]]:
-    """Run until so many effects are there, and kill; gives the execution and the keys that its log knows of as done."""
+    """Kill a run after `enough` effects; return the execution and its logged keys."""
     with folder.started("run", file) as process:
         until(lambda: len(folder.lines("effects.txt")) > enough, f"effect {enough}")
         time.sleep(moment)  # the moment of the kill is what is varied here
@@ -65,7 +65,7 @@ def killed(folder: Folder, file: str, enough: int, moment: float) -> tuple[str, 
 
 
 def done(event: dict[str, Any]) -> str | None:
-    """Give the key of what an event says was done."""
+    """Return the key of the work that an event records as done."""
     if event["event_type"] == "task.done":
         return str(event["task_run_id"])
     if event["event_type"] == "loop.iteration.done":

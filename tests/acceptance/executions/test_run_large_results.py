@@ -1,4 +1,4 @@
-"""Large results through the real command: a run that passes 5 MB on, and the files that it leaves."""
+"""Large results with the real command: a run that passes 5 MB on, and its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The local commands on a PostgreSQL store that is named by the environment or by its address."""
+"""Local commands on a PostgreSQL store set by the environment or an address."""
 
 from __future__ import annotations
 

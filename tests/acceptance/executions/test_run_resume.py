@@ -1,4 +1,4 @@
-"""A run whose process is killed goes on where it was: nothing is lost, and at most what was in flight is done again."""
+"""A killed run resumes: nothing is lost, at most the work in flight is repeated."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def folder(tmp_path: Path) -> Folder:
 
 
 def shell(folder: Folder, command: str) -> str:
-    """Give a workflow of one command that runs in the test's folder."""
+    """Return a workflow of one command that runs in the test's folder."""
     return f"- step: a\n  tool: {{ kind: shell, command: '{command}', cwd: '{folder.path}' }}"
 
 
 def chain(folder: Folder) -> str:
-    """Write a playbook of many steps, each of which leaves its idempotency key in a file."""
+    """Write a playbook of many steps; each leaves its idempotency key in a file."""
     steps = "".join(STEP.format(number=number, after=number + 1) for number in range(STEPS - 1))
     return folder.playbook(steps + f"- step: s{STEPS - 1}\n  tool: {{ kind: noop, result: end }}\n", name="chain")
 

@@ -1,4 +1,4 @@
-"""What is tried again, with the real command and a real server: how often, how long, at which layer, and what is told of it."""
+"""Retries with the real command and a real server: counts, delays, layers, log."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def web() -> Iterator[Web]:
 
 
 def failures(folder: Folder) -> list[dict[str, Any]]:
-    """Every attempt that failed; one that is the only one is told as the failure of the task."""
+    """Return the failed attempts; a single one is recorded as the task's failure."""
     return folder.events("last", "--type", "task.attempt.failed") or folder.events("last", "--type", "task.failed")
 
 

@@ -1,4 +1,4 @@
-"""Time-outs of every level with the real command: the work really ends, and the outcome is one that rules and arcs match."""
+"""Time-outs of every level: the work ends, and rules and arcs match the outcome."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Folder:
 
 
 def left(folder: Folder) -> list[int]:
-    """Give the processes of the task that still run."""
+    """Return the processes of the task that still run."""
     return [int(pid) for line in folder.lines("pids") for pid in line.split() if is_alive(int(pid))]
 
 

@@ -1,4 +1,4 @@
-"""Completion by a real bash: commands, options, words of an action, executions and steps."""
+"""Completion in a real bash: commands, options, actions, executions and steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`noetl fmt` as people call it: in place, as a check, as a diff, through a pipe, and on files that cannot be formatted."""
+"""`noetl fmt`: in place, check, diff, pipe, and files that cannot be formatted."""
 
 from __future__ import annotations
 

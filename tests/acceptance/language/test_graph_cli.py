@@ -1,4 +1,4 @@
-"""`noetl graph` as people call it: every format, broken playbooks, files that cannot be read or written."""
+"""`noetl graph`: every format, broken playbooks, unreadable and unwritable files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Talks to the real language server as an editor does: over stdin and stdout, and over a local port."""
+"""The real language server over stdin and stdout, and over a local port."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ workflow:
 
 
 def place(text: str, word: str, behind: int = 0) -> tuple[int, int]:
-    """Give line and column, in UTF-16 code units, of a word in a text."""
+    """Return line and column, in UTF-16 code units, of a word in a text."""
     before = text[: text.index(word) + behind]
     last = before.split("\n")[-1]
     return before.count("\n"), len(last.encode("utf-16-le")) // 2
@@ -46,7 +46,7 @@ def test_an_editor_gets_everything_from_one_conversation() -> None:
 
         broken = GOOD.replace("step: store, when", "step: stroe, when")
         editor.open(URI, broken)
-        # `store` is not reached either: what hides it is told once.
+        # `store` is not reached either: its cause is reported once.
         assert editor.found(URI) == [("NOE201", *place(broken, "stroe"))]
         told = editor.diagnostics[URI][0]
         assert (told["source"], told["severity"]) == ("noetl", 1)
@@ -275,7 +275,7 @@ tests:
 
 
 def told(editor: Editor, uri: str) -> list[tuple[str, int, int]]:
-    """Give the first line, line and column of what was published last."""
+    """Return the first line, line and column of the diagnostics published last."""
     editor.ask("textDocument/documentSymbol", {"textDocument": {"uri": uri}})
     return [
         (one["message"].partition("\n")[0], one["range"]["start"]["line"], one["range"]["start"]["character"])

@@ -1,4 +1,4 @@
-"""`noetl validate` as a user runs it: reports, formats, exit codes, folders, stdin and files that cannot be read."""
+"""`noetl validate`: reports, formats, exit codes, folders, stdin, bad files."""
 
 from __future__ import annotations
 

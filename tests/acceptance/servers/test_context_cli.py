@@ -1,4 +1,4 @@
-"""`noetl context`: servers by name, a file that only its owner reads, and where commands go."""
+"""`noetl context`: named servers, a private file, and where commands go."""
 
 from __future__ import annotations
 

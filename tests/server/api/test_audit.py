@@ -1,4 +1,4 @@
-"""Who did what: every route that changes something leaves its entry, in the transaction that changes it."""
+"""Audit trail: every change leaves its entry in the transaction that makes it."""
 
 from __future__ import annotations
 

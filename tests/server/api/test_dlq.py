@@ -1,4 +1,4 @@
-"""Dead letters over the API: listed, grouped, shown, patched, replayed and discarded; on SQLite, and on PostgreSQL at scale."""
+"""Dead letters over the API, on SQLite, and on PostgreSQL at scale."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def main(n, strict):
 
 
 def loop(count: int, mode: str = "parallel", code: str = CODE) -> str:
-    """A loop over so many numbers, of which some are poison."""
+    """Return a loop over `count` numbers, some of them poison."""
     text = f"""
   - step: work
     loop:
@@ -110,7 +110,7 @@ async def test_ten_thousand_items_on_postgresql_with_three_causes(tmp_path: Path
         assert row.result["stats"] == {"total": 10_000, "succeeded": 10_000, "failed": 0, "skipped": 0}
         assert await client.letter_groups() == []
         assert len((await client.letters(status=("replayed",), limit=100)).letters) == 37
-        parts = row.result["results"]["parts"]  # so many are put away, and the repairs amend what was put away
+        parts = row.result["results"]["parts"]  # a result this large is stored in parts, which the repairs amend
         results = [one for part in parts for one in msgspec.json.decode(await client.result(part["ref"]))]
         assert results == [f"row {n:024d}" for n in range(10_000)]
 
@@ -187,7 +187,7 @@ async def test_a_patch_reaches_the_task_that_a_workbook_call_ran(tmp_path: Path)
 
 
 async def test_many_letters_are_replayed_or_discarded_once_under_one_key(tmp_path: Path) -> None:
-    """A letter that came back since is not replayed by the request that is sent again; what it did not come to is."""
+    """A repeated request skips letters that came back, and does the remaining ones."""
     async with team(tmp_path) as (served, client):
         executions = [(await one_letter(served, client)).execution_id for _ in range(3)]
         (row, *_) = (await client.letters(execution_id=executions[0])).letters

@@ -1,4 +1,4 @@
-"""Many executions by one request: started together or not at all, once for a key, and waited for together."""
+"""Many executions by one request: all or none, once per key, awaited together."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ async def test_a_list_that_was_cut_off_is_finished_by_the_same_request(tmp_path:
 
 
 async def test_a_list_whose_server_is_killed_in_the_middle_is_started_once(tmp_path: Path) -> None:
-    """Whatever was written when it died: the same request at the next server gives every execution, and none twice."""
+    """The same request at the next server returns every execution, and none twice."""
     key, asked = {"Idempotency-Key": "k"}, {"path": "test/waits", "payloads": several(1_000)}
     for patience in (0.02, 0.1, 0.3, None):
         with process(tmp_path, "serve", "--store", "noetl.db") as (url, server):

@@ -1,4 +1,4 @@
-"""Executions over HTTP, done by a worker in the same process: start, look, steer, fork, delete."""
+"""Executions over HTTP with a worker in the same process: start to delete."""
 
 from __future__ import annotations
 

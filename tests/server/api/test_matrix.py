@@ -1,4 +1,4 @@
-"""Every route against every role: made of the declarations, so a new route is in it by itself."""
+"""Every route against every role, generated from the routes' declarations."""
 
 from __future__ import annotations
 

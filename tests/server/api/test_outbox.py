@@ -1,4 +1,4 @@
-"""The outbox over HTTP: who puts messages, who sees them, and what a person does about them; and the relay of a server."""
+"""The outbox over HTTP: roles, retries and discards; and a server's relay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A message that the server cannot decide, as people find it: over the API, by the command line, and in a local store."""
+"""An undecidable message: over the API, by command line, in a local store."""
 
 from __future__ import annotations
 

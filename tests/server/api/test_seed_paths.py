@@ -1,4 +1,4 @@
-"""The older paths and words: start, lease, render, heartbeat and events mean what the worker's protocol means."""
+"""Older paths and words mean what the worker's protocol means."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens: their life, their secrets, whom they let in; addresses that need them; names of workers behind them."""
+"""Tokens: life cycle, secrets, access; addresses and worker names they guard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Credentials: sealed at rest, never shown, opened for a held lease only; blobs of remote workers likewise."""
+"""Credentials: sealed at rest, never shown, opened only for a held lease."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests over real connections: bodies in parts, pipelined requests, clients that disconnect, shutdown."""
+"""Real connections: bodies in parts, pipelining, disconnects, shutdown."""
 
 from __future__ import annotations
 

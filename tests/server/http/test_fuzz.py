@@ -1,5 +1,7 @@
-"""Two thousand nonsensical bodies to every route that takes one, and as many frames to a session: no server error, no trace
-in the log, and the server goes on."""
+"""Two thousand nonsensical bodies to every route, and as many frames to a session.
+
+No server error, no trace in the log, and the server goes on.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,7 @@ async def busy(folder: Path, store: str = "sqlite") -> AsyncIterator[tuple[Serve
 
 
 async def letter(served: Served) -> str:
-    """Let a step fail, so that a dead letter waits; gives its id."""
+    """Fail a step, so that a dead letter waits; return its id."""
     started = await served.start(TWO)
     claimed = await served.json("POST", "/api/worker/claim", {"id": "c-1", "worker": "host:17", "most": 4})
     lease = next(one for one in claimed["leases"] if one["work"]["execution_id"] == started)
@@ -149,7 +151,7 @@ async def hold(folder: Path, endpoint: Endpoint, store: str, many: int, seed: st
                 asking = asyncio.gather(*(one() for _ in range(AT_ONCE)))
                 while not asking.done():
                     await asyncio.wait([asking], timeout=0.02)
-                    served.services.registry.answer_claims()  # nobody waits for work
+                    served.services.registry.answer_claims()  # so that no claim waits for work
                 await asking
             assert reached, "no body got through, so nothing behind the decoding was tried"
             assert (await served.json("GET", "/ready"))["status"] == "ready"
@@ -216,7 +218,7 @@ async def test_no_frame_breaks_a_session(tmp_path: Path) -> None:
 
 
 def frame_bytes(chance: random.Random) -> bytes:
-    """A WebSocket frame, mostly a good one: any kind, any length that it says it has, masked or not, whole or in parts."""
+    """Return a WebSocket frame, mostly valid: any kind, length, mask or part."""
     kind = chance.choice((0x80, 0x80, 0x00, 0xC0, 0x90)) | chance.choice((0, 1, 2, 2, 2, 8, 9, 10, 3, 15))
     body = chance.choice(
         (

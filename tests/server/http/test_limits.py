@@ -1,4 +1,4 @@
-"""Bodies that are too large, too deep, too many, bombs: refused in bounded memory, and the server goes on."""
+"""Bodies too large, too deep, too many, bombs: refused in bounded memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document: complete, valid, with examples that fit; and requests made from it never break the server."""
+"""The OpenAPI document: complete, valid; requests from it never break the server."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ FEW, MANY = 16, 400
 
 
 def cases(operation: Any, names: dict[str, Any]) -> st.SearchStrategy[Any]:
-    """Requests that the document allows, about anything and about what is there; and some that it does not allow."""
+    """Return requests that the document allows, and some that it does not allow."""
     known = {"execution_id": names["waits"], "step": "ask", "name": "pg_main", "worker_id": "host:17"}
     known |= {"work_id": names["lease"]["work"]["work_id"], "playbook": names["lease"]["work"]["playbook"]}
     places = {found: known[found] for found in re.findall(r"{(\w+)}", operation.path) if found in known}
@@ -73,7 +73,7 @@ def cases(operation: Any, names: dict[str, Any]) -> st.SearchStrategy[Any]:
 
 
 def hold(operation: Any, folder: Path, profile: settings) -> None:
-    """Hold an operation to it that requests made from the document get answers that it describes, and none breaks the server."""
+    """Check that requests from the document get the responses that it describes."""
     with asyncio.Runner() as runner:
         entering = busy(folder)
         served, names = runner.run(entering.__aenter__())
@@ -84,7 +84,7 @@ def hold(operation: Any, folder: Path, profile: settings) -> None:
             asking = asyncio.ensure_future(asked(server, method, target, body, headers=headers))
             while not asking.done():
                 await asyncio.wait([asking], timeout=0.02)
-                served.services.registry.answer_claims()  # nobody waits for work
+                served.services.registry.answer_claims()  # so that no claim waits for work
             status, _, text = await asking
             return status, text
 

@@ -1,4 +1,4 @@
-"""No other spelling of a path opens a route, for any route and any role; and a worker touches only what it holds."""
+"""No other spelling of a path opens a route; a worker touches only its leases."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tupl
 
 
 def spellings(path: str) -> Iterator[str]:
-    """A path as somebody might write it who wants to get past a guard that compares texts."""
+    """Return spellings of a path that may get past a guard that compares texts."""
     first, last = path[1:].partition("/")[0], path.rpartition("/")[2]
     yield path
     yield f"/%{ord(path[1]):02x}{path[2:]}"  # the same path for a server
@@ -188,7 +188,7 @@ async def test_no_spelling_of_the_session_lets_anybody_in(served: tuple[Served, 
                 await socket.send('{"type":"hello","worker":"w"}')
                 assert '"refused"' in str(await asyncio.wait_for(socket.recv(), 30))
         except (InvalidStatus, ValueError, ConnectionClosed):
-            pass  # no such route, no such address, or nobody with such a token
+            pass  # no such route, no such address, or no such token
 
 
 async def test_every_route_asks_for_its_host_and_origin_and_answers_with_the_headers_that_protect(
@@ -241,7 +241,7 @@ async def test_a_worker_touches_only_what_it_holds(tmp_path: Path) -> None:
         done = {"type": "Report", "message_id": "m", "run_id": "one#1", "epoch": epoch, "ending": {"status": "ok"}}
         report = {"id": "r", "worker": "w", "execution_id": started, "report": done}
 
-        # A report of somebody else is late, whatever it says; nothing of the execution changes by it.
+        # Another worker's report is late, whatever it contains; the execution does not change.
         assert (await ask(two, "POST", "/api/worker/report", report)).json()["status"] == "late"
         other_id = {**report, "report": {**done, "message_id": "n"}}
         assert (await ask(two, "POST", "/events", other_id)).json()["status"] == "late"

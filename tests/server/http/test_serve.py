@@ -1,4 +1,4 @@
-"""The real processes: `noetl serve`, `noetl up` and `noetl token`, started, used and stopped."""
+"""Real processes: `noetl serve`, `noetl up`, `noetl token`; start, use, stop."""
 
 from __future__ import annotations
 

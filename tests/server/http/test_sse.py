@@ -1,4 +1,4 @@
-"""Followers over HTTP: nothing missed, nothing twice, also after a cut; one execution and all of them, over two servers."""
+"""Followers over HTTP: no event missed or repeated, after a cut, on two servers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.asyncio
 
 
 async def stream(served: Served, path: str, last: str | None = None) -> AsyncIterator[tuple[str, str, Any]]:
-    """Give (id, event, data) of a stream."""
+    """Yield (id, event, data) of a stream."""
     headers = {} if last is None else {"Last-Event-ID": last}
     async with served.http.stream("GET", path, headers=headers) as answer:
         assert answer.headers["content-type"].startswith("text/event-stream"), await answer.aread()

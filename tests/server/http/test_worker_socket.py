@@ -1,4 +1,4 @@
-"""A worker's session over a real WebSocket: hello, claim, hand-off, report, acknowledgement, stop, drain, reconnect."""
+"""A worker's session over a real WebSocket, from hello to reconnect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The metrics of tasks as a server shows them after real work: sinks, retries, errors, time-outs and cancellations."""
+"""Task metrics of a server after real work: sinks, retries, errors, time-outs."""
 
 from __future__ import annotations
 

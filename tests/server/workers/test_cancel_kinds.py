@@ -1,4 +1,4 @@
-"""Cancels of many running tasks of every kind that runs here: all stop, no process and no query is left, nothing follows.
+"""Cancel many running tasks of every kind: no process and no query is left.
 
 A few of each by default, 200 of each under `make chaos`, where they must be gone five seconds after the last answer.
 """
@@ -29,7 +29,7 @@ Tell = Callable[[str, object], None]
 
 
 async def cancelled(kind: str, count: int, folder: Path, database: str) -> float:
-    """Run so many tasks and cancel them all; gives how long after the last answer the last one was gone."""
+    """Cancel `count` running tasks; return the seconds until the last was gone."""
     held = Held()
     web = await asyncio.start_server(held.serve, "127.0.0.1", 0)
     held.url = f"http://127.0.0.1:{web.sockets[0].getsockname()[1]}"

@@ -1,4 +1,4 @@
-"""PostgreSQL restarts under HTTP load: requests wait or are told when to come back, and nothing that was answered is lost."""
+"""PostgreSQL restarts under HTTP load: no acknowledged request is lost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CLIENTS = 3
 
 
 async def surely(served: Served, method: str, path: str, told: Counter[int], **more: object) -> httpx.Response:
-    """Send a request until it is answered; what is refused meanwhile must say when to come back."""
+    """Send a request until it succeeds; a refusal must have Retry-After."""
     while True:
         answer = await served.http.request(method, path, **more)  # type: ignore[arg-type]
         told[answer.status_code] += 1

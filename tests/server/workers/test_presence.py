@@ -1,4 +1,4 @@
-"""Workers that are there and workers that are missed: what `explain` tells of them, over HTTP and on the command line."""
+"""Present and missing workers in `explain`, over HTTP and on the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leases that neither side knows of: whatever was lost between a worker and the servers, no work waits for its lease to end.
+"""Leases lost between a worker and its servers: no work waits for their expiry.
 
 Acknowledgements and reconnects are given so much time here that only what is said at the next hello can help.
 """
@@ -33,7 +33,7 @@ async def servers(folder: Path, count: int = 2) -> AsyncIterator[list[Served]]:
 
 
 async def test_a_lease_that_was_lost_on_its_way_comes_again_at_another_server(tmp_path: Path) -> None:
-    """The first server is frozen, or was killed: its session is neither open nor closed."""
+    """The first server hangs or was killed: its session is neither open nor closed."""
     async with servers(tmp_path) as (one, two), session(one, "w") as lost:
         started = await one.start(ONE)
         first = await claimed(lost)

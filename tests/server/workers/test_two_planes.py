@@ -1,4 +1,4 @@
-"""Two control planes in two processes on one file: whatever hits either of them, and whichever is killed, nothing is lost.
+"""Two control planes on one file, killed at random: nothing is lost.
 
 Workers claim from one and report to the other, starts and signals go to any, and processes are killed at random moments.
 Afterwards every log is held to the invariants of the simulation: no run and no item ended twice, no token was lost.
@@ -80,7 +80,7 @@ class Plane:
                 waiting.set_result(answer)
 
     async def ask(self, do: str, about: str, **more: Any) -> Answer:
-        """Ask and wait for the answer. Raises OSError when it is refused, or when the process dies."""
+        """Send a request and wait for the answer. Raises OSError if refused or killed."""
         process = self._process
         if process is None or process.stdin is None:
             raise OSError("there is no process")
@@ -94,7 +94,7 @@ class Plane:
         return answer
 
     async def kill(self) -> None:
-        """End the process at once; whoever waits for an answer gets none."""
+        """Kill the process; pending requests get no answer."""
         process, self._process = self._process, None
         if process is not None:
             self.kills += 1
@@ -136,7 +136,7 @@ class Wires(PollingPlane):
         return (await self.any().ask("playbook", playbook)).content
 
     async def insist(self, execution_id: str, message: AnyMessage) -> None:
-        """Say something until it is heard."""
+        """Submit a message until it is accepted."""
         while True:
             with suppress(OSError):
                 await self.submit(execution_id, message)

@@ -1,4 +1,4 @@
-"""Table writes without SQL on PostgreSQL and DuckDB: modes, hostile names and values."""
+"""Table writes without SQL, PostgreSQL and DuckDB: modes, hostile names, values."""
 
 from __future__ import annotations
 

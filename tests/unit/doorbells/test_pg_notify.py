@@ -1,4 +1,4 @@
-"""Doorbell over PostgreSQL: wakes other processes, not the sender, also after a lost connection."""
+"""Doorbell over PostgreSQL: wakes other processes, also after a reconnect."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def test_a_lost_connection_is_made_again() -> None:
 
 
 async def test_two_servers_share_executions_and_fire_each_timer_once(tmp_path: Path) -> None:
-    """A signal at one server moves work that a worker of the other does; timers that both see take effect once."""
+    """A signal at one server moves work of the other; shared timers fire once."""
     settings = Settings(tmp_path / "noetl.db", database=fresh_database())
     text = HEAD + "workflow:\n  - step: nap\n    tool: {kind: sleep, seconds: 0.3}\n    next: ask\n"
     text += (

@@ -1,4 +1,4 @@
-"""Random playbooks for laws: each is drawn once as meaning, and written in either native spelling.
+"""Random playbooks: each drawn once and written in either native spelling.
 
 `written(meaning, "v10")` and `written(meaning, "io")` are two texts of one playbook.
 """
@@ -157,7 +157,7 @@ def _step(step: Data, spelling: Spelling) -> Data:
 
 
 def written(meaning: Data, spelling: Spelling) -> str:
-    """Write a drawn playbook in one of the two native spellings, as JSON, which is YAML."""
+    """Write a drawn playbook in one of the two native spellings, as JSON."""
     root = {
         "apiVersion": "noetl.io/v2" if spelling == "io" else "noetl.io/v10",
         "kind": "Playbook",

@@ -1,4 +1,4 @@
-"""Older forms: every one is recognised where it stands, told alone, and left alone where it is data or native."""
+"""Older forms: each is recognised, reported alone, and ignored in data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explanations: everything has a topic, every name finds it, and the texts hold what the code knows."""
+"""Explanations: everything has a topic, every name finds it, texts match code."""
 
 from __future__ import annotations
 

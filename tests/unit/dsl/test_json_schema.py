@@ -1,4 +1,4 @@
-"""The JSON Schema: sound against the shape checks on the corpus and on mutants of it, and useful in an editor."""
+"""The JSON Schema agrees with the shape checks on the corpus and its mutants."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_good_playbooks_are_valid(path: Path) -> None:
 
 
 def beyond_a_schema(finding: ShapeFinding) -> bool:
-    """Two spellings of one key, and template marks in a text that is not rendered, are left to the checker."""
+    """Return whether only the checker can find it: double keys, unrendered marks."""
     return finding.kind == "not-templated" or (finding.kind == "twice" and finding.tool is None)
 
 

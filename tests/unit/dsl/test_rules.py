@@ -1,4 +1,4 @@
-"""Holds every rule to the same contract: its bad case is reported, its good case is silent, its page is complete."""
+"""The contract of every rule: bad case reported, good case silent, full page."""
 
 from __future__ import annotations
 

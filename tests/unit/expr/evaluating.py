@@ -10,12 +10,10 @@ from noetl.expr import TemplateError, compile_template
 
 
 def value_of(expression: str, **scope: Any) -> Any:
-    """The value of one expression."""
     return compile_template("{{ " + expression + " }}").evaluate(scope)
 
 
 def text_of(source: str, **scope: Any) -> Any:
-    """The value of a whole template."""
     return compile_template(source).evaluate(scope)
 
 

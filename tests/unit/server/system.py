@@ -1,4 +1,4 @@
-"""A control plane over a store with workers that do as they are told: real code, no tools."""
+"""Control plane over a store with scripted workers: real code, no tools."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ _ids = count(1)
 
 
 class RealClock:
-    """The clock of the machine."""
-
     def now(self) -> int:
         return time.time_ns() // 1_000_000
 
@@ -32,7 +30,7 @@ class RealClock:
 
 
 def chain(length: int) -> str:
-    """Give a playbook of steps one after the other."""
+    """Return a playbook of steps in sequence."""
     steps = [
         f"  - step: s{number}\n    tool: {{kind: noop}}\n"
         + (f"    next: s{number + 1}\n" if number + 1 < length else "")
@@ -55,7 +53,7 @@ async def begin(control: LocalControl, playbook: str, execution_id: str = "", **
 
 
 def done(lease: Lease, result: Any = None, **more: Any) -> Report:
-    """Give the report of a lease that went well, whole or in items."""
+    """Return the successful report of a lease, whole or in items."""
     name = f"{lease.work.work_id}:{lease.epoch}"
     chunk = lease.work.chunk
     if chunk is None:

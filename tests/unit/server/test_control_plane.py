@@ -1,4 +1,4 @@
-"""The control plane in one process: following, children, playbooks by hash, and what others commit to the same file."""
+"""Control plane in one process: following, children, hashes, other writers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ workflow:
 
 
 def calls(lease: Lease, path: str, **more: Any) -> Report:
-    """Give the report of a pipeline that waits for a child."""
+    """Return the report of a pipeline that waits for a child."""
     name = f"{lease.work.work_id}:{lease.epoch}"
     suspension = Suspension("playbook", {"at": "task"}, child={"path": path, "payload": {"n": 1}, **more})
     return Report(name, lease.work.run_id, lease.epoch, lease.worker, suspension=suspension)

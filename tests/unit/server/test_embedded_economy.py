@@ -1,4 +1,4 @@
-"""What a step and an item cost on SQLite, in numbers that do not depend on the machine: transactions, rows, bytes."""
+"""Cost of a step and an item on SQLite: transactions, rows, bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STEPS, ITEMS = 20, 500
 
 
 async def spent(folder: Path, text: str) -> tuple[Written, int]:
-    """Give what the second run of a playbook writes: transactions, bytes of events, and events."""
+    """Return the second run's transactions, bytes of events, and events."""
     path = folder / "noetl.db"
     async with embedded(Settings(path)) as app:
         await run(app, text, 0)
@@ -40,7 +40,7 @@ async def test_a_step_in_a_row_is_one_transaction_of_seven_events(tmp_path: Path
 
 
 async def test_items_of_a_loop_share_transactions(tmp_path: Path) -> None:
-    """How many share one depends on how long they take; one each would be a hundred times more."""
+    """The share depends on timing; one each would be a hundred times more."""
     wrote, events = await spent(tmp_path, loop("bench", ITEMS))
     assert wrote.commits <= ITEMS // 10
     assert ITEMS <= events <= 2 * ITEMS

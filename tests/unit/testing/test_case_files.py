@@ -1,4 +1,4 @@
-"""Problems of test files have a position and the nearest name; good files are read."""
+"""Test files: problems have a position and the nearest name; good ones are read."""
 
 from __future__ import annotations
 

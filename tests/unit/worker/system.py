@@ -1,4 +1,4 @@
-"""The whole system in one process, on a store in memory: the real control plane, worker, tools and children."""
+"""The whole system in one process: real parts on a store in memory."""
 
 from __future__ import annotations
 
@@ -29,8 +29,6 @@ HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: test, path: t
 
 
 class RealClock:
-    """The clock of the machine."""
-
     def now(self) -> int:
         return time.time_ns() // 1_000_000
 
@@ -50,7 +48,6 @@ class System:
     count: int = 0
 
     def worker(self, name: str = "w1", **more: Any) -> Worker:
-        """Start a worker."""
         worker = Worker(name, self.shared, **{"heartbeat_s": 0.1, **more})
         self.running.append(asyncio.create_task(worker.run()))
         return worker

@@ -1,4 +1,4 @@
-"""Counts the rows that steps and loops take in the log, with the real control plane, worker and tools."""
+"""Rows that steps and loops take in the log, with real parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The worker's loop: capacity, hand-off, heartbeat, cancellation, lost leases, drain, and reports that are sent again."""
+"""The worker's loop: capacity, hand-off, heartbeat, lost leases, drain, resends."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ async def test_the_report_of_a_step_brings_the_next(tmp_path: Path) -> None:
 
 
 class Counted:
-    """Counts the reports that reach the control plane, and the work that comes back with them."""
+    """Counts reports to the control plane, and work in the answers."""
 
     def __init__(self, run: System) -> None:
         self.reports = self.handed = 0
@@ -155,7 +155,7 @@ class Spy:
 
 
 class Flaky:
-    """A control plane whose answers get lost now and then, after or before they took effect."""
+    """Control plane that loses some calls, before or after they took effect."""
 
     def __init__(self, control: LocalControl) -> None:
         self._control = control
@@ -163,7 +163,7 @@ class Flaky:
         self.subscribe = control.subscribe
 
     def fate(self, what: str) -> str:
-        """Say what becomes of a call: in turn nothing gets lost, the question, the answer."""
+        """Return what gets lost of a call: in turn nothing, the question, the answer."""
         self._count[what] += 1
         return ("kept", "question", "answer")[self._count[what] % 3]
 
@@ -204,7 +204,7 @@ async def test_reports_that_get_lost_are_sent_again_and_counted_once() -> None:
 
 
 async def test_a_worker_that_is_gone_is_followed_by_another(tmp_path: Path) -> None:
-    """The second continues after the last recorded task, with the same idempotency key."""
+    """The second continues after the last recorded task, with the same key."""
     async with system(workers=0, lease_s=0.5) as run:
         run.worker("first")
         execution = await run.start(

@@ -1,4 +1,4 @@
-"""Every field that is rendered is seen by the checker, and an escape is denied in each of them.
+"""The checker sees every rendered field and denies an escape in each.
 
 The playbook below has a template in every rendered field of the grammar; `test_no_rendered_field_is_missing` fails when
 the grammar gets one that is not here.

@@ -1,4 +1,4 @@
-"""Checks which names exist where, what a playbook adds to them, and what each read stands for."""
+"""Which names exist where, what a playbook adds, and what each read means."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks which steps may have ended when a step runs: along arcs, behind gates, at the very end."""
+"""Which steps may have ended when a step runs: along arcs, behind gates, at end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks that every template is found once, with the role it plays and the part of the playbook it belongs to."""
+"""Every template is found once, with its role and its part of the playbook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The comparison with the grammar: what is found, in which terms, and where a key belongs that stands elsewhere."""
+"""Comparison with the grammar: findings, their terms, and misplaced keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks what counts as a slip of the pen, and what is only a name that looks alike."""
+"""What counts as a typo, and what is only a similar name."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ TOKEN = re.compile(
 
 
 class Reader:
-    """Reads one digraph of nodes, edges and attribute lists; raises ValueError where Graphviz would complain."""
+    """Reader of one digraph; raises ValueError where Graphviz would complain."""
 
     def __init__(self, text: str) -> None:
         self.tokens: list[str] = []

@@ -1,4 +1,4 @@
-"""Pictures as Mermaid: every line has the form that Mermaid reads, whatever the names are."""
+"""Pictures as Mermaid: every line is valid Mermaid, whatever the names are."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STYLE = re.compile(r"  (?:classDef \w+ [\w:,#. -]+|class n\d+(?:,n\d+)* \w+|link
 
 
 def check(text: str) -> tuple[list[str], list[tuple[str, str]]]:
-    """Read a flow chart; give its nodes and links. Fails on a line that Mermaid would not understand."""
+    """Return the nodes and links of a flow chart; fail on invalid Mermaid."""
     first, *lines = text.splitlines()
     assert first == "flowchart TD"
     nodes: list[str] = []

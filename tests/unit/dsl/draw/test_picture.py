@@ -1,4 +1,4 @@
-"""What a picture knows of a playbook: marks on steps, outcomes of arcs, joins, and what is missing."""
+"""What a picture knows of a playbook: marks, outcomes of arcs, joins, gaps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures as SVG: well-formed, accessible, the same every time, whatever the names are."""
+"""Pictures as SVG: well-formed, accessible, deterministic, with any names."""
 
 from __future__ import annotations
 

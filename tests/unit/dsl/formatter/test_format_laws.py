@@ -1,4 +1,4 @@
-"""What holds for the formatting of any text: same meaning, same comments, and nothing left to do a second time."""
+"""Laws of formatting any text: same meaning, same comments, idempotent."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_random_documents(text: str) -> None:
 
 @given(yaml_texts())
 def test_comments_stay_in_order_and_no_document_has_to_be_left_alone(text: str) -> None:
-    """The check at the end of formatting is a safety net: the layout itself gets every document right."""
+    """The check at the end is a safety net: the layout gets every document right."""
     document = parse(text.replace("\r\n", "\n"))
     if has_faults(document):
         return

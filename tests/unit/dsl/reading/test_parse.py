@@ -77,7 +77,7 @@ def texts(node: Node | None) -> Any:
 
 
 def unmerged(expected: Any, node: Node | None) -> Any:
-    """Fold the merge keys, which the loader used as a reference keeps, and nothing else."""
+    """Fold the merge keys, which the reference loader keeps, and nothing else."""
     if isinstance(expected, list):
         assert isinstance(node, ListNode)
         return [unmerged(each, item) for each, item in zip(expected, node, strict=True)]

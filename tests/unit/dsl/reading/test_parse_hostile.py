@@ -1,4 +1,4 @@
-"""Texts made to hurt a reader: each is answered with a problem, quickly and without a crash."""
+"""Hostile texts: each gets a problem, quickly and without a crash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The laws of reading and formatting on many more random texts than every run can afford: `make chaos`."""
+"""The laws of reading and formatting on many more random texts: `make chaos`."""
 
 from __future__ import annotations
 

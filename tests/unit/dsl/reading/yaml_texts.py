@@ -1,4 +1,4 @@
-"""Strategies that write random YAML by hand, in every layout that people use and some that nobody should.
+"""Strategies that write random YAML in every layout, common and odd.
 
 Every comment carries a number (`# c12`) and no value does, so that a test can find the comments again.
 """
@@ -256,12 +256,12 @@ def yaml_text(random: Random) -> str:
 
 
 def yaml_texts() -> st.SearchStrategy[str]:
-    """Documents of every kind; a seed gives more variety than many small decisions, each of which is kept simple."""
+    """Documents of every kind; a seed gives more variety than many small draws."""
     return st.integers(0, 2**32).map(lambda seed: yaml_text(Random(seed))) | st.randoms().map(yaml_text)
 
 
 def playbook_text(random: Random) -> str:
-    """Write a playbook whose keys stand in any order, with comments anywhere; some keys share a value by an alias."""
+    """Write a playbook with keys in any order, comments anywhere and some aliases."""
     writer = Writer(random, aliases=False)
     step_keys = ["step", "desc", "spec", "loop", "input", "tool", "set", "next", "compensate"]
 
@@ -305,7 +305,6 @@ def playbook_text(random: Random) -> str:
 
 
 def playbook_texts() -> st.SearchStrategy[str]:
-    """Playbooks of every kind."""
     return st.integers(0, 2**32).map(lambda seed: playbook_text(Random(seed)))
 
 

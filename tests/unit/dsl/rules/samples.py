@@ -1,4 +1,4 @@
-"""Build small playbooks, check them, and return the diagnostics with the exact text that each underlines."""
+"""Check small playbooks; return the diagnostics and the underlined texts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: { name: test, path: 
 
 
 def checked(text: str | bytes, *, tolerant: bool = False) -> tuple[Diagnostic, ...]:
-    """Check a whole playbook."""
     return validate(text, "test.yaml", KINDS, tolerant=tolerant)
 
 
@@ -25,7 +24,7 @@ def codes(text: str | bytes) -> list[str]:
 
 
 def marked(text: str) -> tuple[str, list[str]]:
-    """Check a playbook with «marks» around what must be underlined; return what was underlined, and the codes."""
+    """Check a playbook with «marks»; return the underlined texts and the codes."""
     plain = text.replace("«", "").replace("»", "")
     found = checked(plain)
     lines = plain.split("\n")
@@ -84,7 +83,7 @@ def diagnostics(body: str, catalog: Collection[str] | None = None) -> tuple[Diag
 
 
 def report(body: str, catalog: Collection[str] | None = None, only: str = "NOE") -> list[Finding]:
-    """Return the diagnostics with this prefix of the code, as code and underlined text."""
+    """Return code and underlined text of the diagnostics with this prefix."""
     source = Source("sample.yaml", HEAD + dedent(body))
     return [
         Finding(found.code, source.text[source.offset(found.start) : source.offset(found.end)])

@@ -1,4 +1,4 @@
-"""Checks that one mistake is told once: what a misspelled key hides is not told as missing by other rules."""
+"""One mistake is reported once: a misspelled key is not also missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules about older spellings: one diagnostic for each form, with what is written instead, and no consequences."""
+"""Rules about older spellings: one diagnostic per form, with its replacement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks the rules about the net: what they point at, what they say, and where they stay silent."""
+"""Rules about the net: position, message, and no false positives."""
 
 from __future__ import annotations
 

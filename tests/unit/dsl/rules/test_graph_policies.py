@@ -1,4 +1,4 @@
-"""Checks the rules about policies and loops: errors that pass, rules that never match, jumps and writes."""
+"""Rules about policies and loops: errors, dead rules, jumps and writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks the rules about names: what they point at, what they suggest, and where they stay silent."""
+"""Rules about names: position, suggestion, and no false positives."""
 
 from __future__ import annotations
 

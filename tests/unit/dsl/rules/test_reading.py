@@ -1,4 +1,4 @@
-"""The rules about reading: every problem of the reader has its code, its place, and no consequences."""
+"""Rules about reading: each problem has its code, position and no follow-ups."""
 
 from __future__ import annotations
 

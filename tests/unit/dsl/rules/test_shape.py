@@ -1,4 +1,4 @@
-"""The rules about shape: what exactly they point at, what they advise, and where they must be silent."""
+"""Rules about shape: exact position, advice, and no false positives."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ POINTED: list[tuple[str, list[str]]] = [
     (with_task("kind: noop\ntimeout_ms: 3\nspec: { «timeout»: 4 }"), ["NOE113"]),
     (with_task("kind: noop\n«priority»: 3\nspec: { priority: 4 }"), ["NOE113"]),
     (with_task("kind: noop\ndesc: a\n«description»: b"), ["NOE113"]),
-    # templates that nobody renders
+    # templates that are not rendered
     (with_root("executor: { spec: { entry_step: «'{{ workload.first }}'» } }"), ["NOE114"]),
     (with_step("tool: { kind: noop }\nspec: { join: «'{{ workload.n }}'» }"), ["NOE114"]),
     (with_step("tool: [{ name: «'{{ execution_id }}'», kind: noop }]"), ["NOE114"]),

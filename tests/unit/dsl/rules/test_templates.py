@@ -1,4 +1,4 @@
-"""Checks the rules about templates: exact places, helpful words, and silence where nothing is wrong."""
+"""Rules about templates: exact position, message, and no false positives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks the rules about what templates mean: order, outcomes, comparisons, conditions and keys."""
+"""Rules about the meaning of templates: order, outcomes, conditions, keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks the rules about tools: what they point at, what they say, and where they stay silent."""
+"""Rules about tools: position, message, and no false positives."""
 
 from __future__ import annotations
 

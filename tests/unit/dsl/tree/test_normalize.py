@@ -1,4 +1,4 @@
-"""The canonical tree: every shorthand has one meaning, two spellings are equal, and writing it back changes nothing."""
+"""The canonical tree: one meaning per shorthand, and a lossless round trip."""
 
 from __future__ import annotations
 

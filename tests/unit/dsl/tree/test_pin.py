@@ -1,4 +1,4 @@
-"""A pinned playbook is read back as the same tree, and its hash tells trees apart, not spellings."""
+"""A pinned playbook reads back as the same tree; its hash ignores spelling."""
 
 from __future__ import annotations
 

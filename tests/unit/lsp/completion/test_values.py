@@ -1,4 +1,4 @@
-"""Completion of values: words, kinds, names of steps, tasks, credentials, playbooks."""
+"""Completion of values: words, kinds, steps, tasks, credentials, playbooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leases: a silent worker loses its work, a beating one keeps it, and work that kills its workers is given up."""
+"""Leases: expiry, renewal by heartbeat, and work that kills its workers."""
 
 from __future__ import annotations
 

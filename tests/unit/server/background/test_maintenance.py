@@ -1,4 +1,4 @@
-"""What a store needs once a day: done every day, and sooner where it could not be done."""
+"""Daily maintenance of a store, retried sooner after a failure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.asyncio
 
 
 class Hurried:
-    """A clock on which nobody waits; it notes for how long they wanted to."""
+    """Clock whose sleeps return at once; records their lengths."""
 
     def __init__(self) -> None:
         self.slept: list[float] = []

@@ -1,4 +1,4 @@
-"""The relay: messages are delivered, tried again with growing delays, given up, and shared by several relays."""
+"""The relay: delivery, retries with backoff, giving up, several relays."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GONE = failed("client_error", "no such place", code="HTTP_400")
 
 
 class Hand:
-    """A clock that stands still until somebody moves it."""
+    """Clock that stands still until the test moves it."""
 
     def __init__(self) -> None:
         self.at = 1_000_000
@@ -36,7 +36,7 @@ class Hand:
 
 
 class Target:
-    """Answers as it is told, and remembers what it was sent."""
+    """Target with scripted answers; records what it receives."""
 
     def __init__(self, *answers: Outcome) -> None:
         self.answers = list(answers)

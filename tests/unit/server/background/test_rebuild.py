@@ -1,4 +1,4 @@
-"""Making the tables again from the log: what is damaged is found, what is made is the same, and executions go on to the same end."""
+"""Rebuild tables from the log: damage is found, executions end the same."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class CutError(Exception):
 
 
 class Ending(MemoryStore):
-    """Takes so many commits with events, and no more."""
+    """Store that takes `left` commits with events, and no more."""
 
     left = 10**6
 
@@ -162,7 +162,7 @@ async def test_damage_is_told_and_repaired(
     playbook = await register(store, timed)
     async with LocalControl(store, RealClock(), look_s=60) as control:
         await begin(control, playbook, "500")
-        if "message" in damage:  # until a child is to be started: nobody takes that message up any more
+        if "message" in damage:  # until a child is to be started: that message is never taken up
             while not any(item.step == "right" for _, item in (await upkeep(store).beside("500")).work):
                 await step(control)
             [lease] = [found for found in await control.claim("w", ("",), 9, 0) if found.work.step == "right"]

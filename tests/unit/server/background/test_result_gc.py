@@ -1,4 +1,4 @@
-"""Collecting stored results: what may go goes, what anybody may still read stays, and a second time nothing happens."""
+"""Garbage collection of results: idempotent, and readable results stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Timers: they fire in time and once, also when set again, when set by others, and after a restart."""
+"""Timers fire in time and once, also when set again and after a restart."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.asyncio
 
 
 def asleep(lease: Lease, until: int, **more: Any) -> Report:
-    """Give the report of a pipeline that sleeps."""
+    """Return the report of a pipeline that sleeps."""
     name = f"{lease.work.work_id}:{lease.epoch}"
     suspension = Suspension("sleep", {"at": "task"}, until)
     return Report(name, lease.work.run_id, lease.epoch, lease.worker, suspension=suspension, **more)

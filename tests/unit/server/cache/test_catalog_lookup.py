@@ -1,4 +1,4 @@
-"""Those who look a playbook up at the same time share a look, and nobody is given what was read before he asked."""
+"""Concurrent lookups share a read; no caller gets one older than its request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.asyncio
 
 
 class Counting(MemoryStore):
-    """Has one version more with each look that begins, and ends a look when it is told to."""
+    """Store with a new version for each lookup; lookups end when `may_end` is set."""
 
     def __init__(self) -> None:
         super().__init__()

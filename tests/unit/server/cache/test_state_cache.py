@@ -1,4 +1,4 @@
-"""StateCache: the fold of the log, from a snapshot where there is one, and dropped where they may be wrong."""
+"""StateCache: folds the log, from a snapshot if any, and drops stale states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Endings: told by the commit of them, found in the row where somebody else committed them, gone without a trace."""
+"""Completions: from own commits, from rows of other servers, without leaks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONG_S = 60.0
 
 
 def over(execution_id: str = "1", result: Any = 3) -> Commit:
-    """Give a commit that ends an execution."""
+    """Return a commit that ends an execution."""
     told = {"status": "completed", "result": result}
     events = (
         Event("e.0", execution_id, 2, "playbook.finished", 9, payload=told),
@@ -29,7 +29,7 @@ def over(execution_id: str = "1", result: Any = 3) -> Commit:
 
 
 def row_of(execution_id: str = "1") -> Commit:
-    """Give a commit of somebody else, that leaves the row of an ended execution."""
+    """Return another server's commit: the row of an ended execution."""
     row = {"status": "completed", "result": 3, "ended_at": 9}
     return Commit(execution_id, 0, (event(execution_id, 1),), projection=row)
 

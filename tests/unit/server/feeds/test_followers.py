@@ -81,7 +81,7 @@ async def test_a_follower_of_some_types_is_not_woken_for_others(store: Store) ->
         await asyncio.sleep(0.005)
     assert reads == ["read"]
     await store.commit([commit(at=5, message="unheard"), finished(6)])
-    followers.committed([finished(6)])  # what came before it, nobody was told of
+    followers.committed([finished(6)])  # the events before it were not announced
     assert await asyncio.wait_for(task, 10) == [6, 7]
 
 

@@ -18,7 +18,7 @@ def commit(events: list[Event]) -> Commit:
 
 
 def told(text: bytes, name: str) -> list[str]:
-    """Give the lines of one metric, but for when it was made."""
+    """Return the lines of one metric without its creation time."""
     return sorted(line for line in text.decode().splitlines() if name in line and "_created" not in line)
 
 
@@ -53,7 +53,7 @@ async def test_what_is_counted_twice_is_added_up() -> None:
 
 
 async def test_what_begins_and_ends_in_one_commit_is_measured_in_its_order() -> None:
-    """A run that failed and is tried again begins anew after its end; both may be in one commit."""
+    """A failed run that is retried starts again after its end, maybe in one commit."""
     metrics = Metrics()
     names = ("step.scheduled", "step.failed", "step.scheduled", "step.done", "step.done")
     times = (1_000, 3_000, 4_000, 4_500, 9_000)  # the last one ends what has not begun

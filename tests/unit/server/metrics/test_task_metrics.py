@@ -28,7 +28,7 @@ TIMEOUT = {"kind": "timeout", "message": "too long"}
 
 
 def page(*events: tuple[str, dict[str, Any], dict[str, Any]], text: str = BOOK, known: bool = True) -> list[str]:
-    """Give what is counted of some events of a step's tasks."""
+    """Return the metrics after some events of a step's tasks."""
     made: Plan = plan(read(text), "hash")
     metrics = Metrics(lambda playbook: made if known else None)
     log = [

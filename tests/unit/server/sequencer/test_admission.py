@@ -1,4 +1,4 @@
-"""Bounded admission: in order, in whole groups, and refused when the wait is too long."""
+"""Bounded admission: in order, in whole groups, refused after a time-out."""
 
 from __future__ import annotations
 

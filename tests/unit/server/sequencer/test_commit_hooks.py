@@ -17,7 +17,7 @@ PLAIN = Commit("1", 0, work=(WorkItem("w", "1", "s#1", "s", 1, "hash", {}),), pr
 
 
 class Told:
-    """Somebody who listens to everything."""
+    """Listener to every hook."""
 
     def __init__(self, listeners: CommitHooks) -> None:
         self.heard: list[object] = []

@@ -1,4 +1,4 @@
-"""What a decision needs is brought while other messages go on: a store that is away, results that are gone or too large."""
+"""Fetching a decision's inputs does not block other messages; it may fail."""
 
 from __future__ import annotations
 

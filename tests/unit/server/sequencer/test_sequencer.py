@@ -1,4 +1,4 @@
-"""The sequencer: batches, answers after the commit, conflicts and errors decided again, exactly once."""
+"""The sequencer: batches, answers after commit, retries of conflicts, once."""
 
 from __future__ import annotations
 
@@ -326,7 +326,7 @@ async def test_a_store_that_stays_away_is_told_to_whoever_asked() -> None:
 
 
 async def test_a_lease_that_nobody_was_told_of_comes_back(tmp_path: Path) -> None:
-    """The commit was written, and the answer was lost; the lease itself would last for ten minutes."""
+    """The commit is written but its answer lost; the lease lasts ten minutes."""
 
     class Silent(SqliteStore):
         lost = 0

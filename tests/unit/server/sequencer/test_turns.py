@@ -1,4 +1,4 @@
-"""Turns of the sequencer: at once where nothing has to be awaited, shared where messages come together, and fair."""
+"""Turns of the sequencer: immediate without awaits, batched, and fair."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PAIR = (
 
 
 class Noting(MemoryStore):
-    """Notes the size of each batch; may have to be waited for, and may fail before or after the next commit."""
+    """Store that notes batch sizes; may be slow, or fail around the next commit."""
 
     def __init__(self, *, waits: bool = False) -> None:
         super().__init__()

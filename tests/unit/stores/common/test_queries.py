@@ -1,4 +1,4 @@
-"""SQL files: every statement has its own name, is used, and can be prepared on the tables that the migrations make."""
+"""SQL files: statements have unique names, are used, and can be prepared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Administration: `noetl db` creates and checks a database, `noetl admin prune` archives and drops months."""
+"""`noetl db` creates and checks a database; `noetl admin prune` drops months."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def address() -> AsyncIterator[str]:
 
 @pytest_asyncio.fixture
 async def months(address: str) -> AsyncIterator[PostgresStore]:
-    """Return a store with two old months: one whose executions have all ended, one with an open execution."""
+    """Return a store with two old months, one of them with an open execution."""
     assert await PostgresAdmin(address).init()
     admin = await connect(address)
     for name, first, after in (("2025_01", JANUARY, FEBRUARY), ("2025_02", FEBRUARY, MARCH)):

@@ -1,4 +1,4 @@
-"""Migrations of PostgreSQL: a second one works, several servers may start at once, differences are found."""
+"""Migrations of PostgreSQL: repeatable, concurrent, and differences are found."""
 
 from __future__ import annotations
 

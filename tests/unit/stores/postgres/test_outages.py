@@ -1,4 +1,4 @@
-"""Outages of PostgreSQL: clear errors, nothing lost or applied twice, and recovery without a restart."""
+"""Outages of PostgreSQL: clear errors, nothing lost, recovery without restart."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ async def test_an_address_is_shown_without_its_secret() -> None:
 
 
 async def test_a_commit_of_unknown_outcome_is_settled_by_the_log(server: PostgresServer) -> None:
-    """The connection dies after the server has committed: deciding again finds a duplicate, not a second application."""
+    """The connection dies after the commit: deciding again finds a duplicate."""
     store = PostgresStore(server.address())
     one = commit("4", message="m", timers=(("t", 1),))
     await store.commit([one])

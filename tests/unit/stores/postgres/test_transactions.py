@@ -1,4 +1,4 @@
-"""PostgreSQL: a step is one transaction, and concurrent operations wait for each other correctly."""
+"""PostgreSQL: a step is one transaction; concurrent operations are isolated."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def transactions(address: str) -> int:
 
 
 async def test_a_sequential_step_is_one_transaction() -> None:
-    """The start hands the first step out; every report ends a step and brings the next one in the same transaction."""
+    """The start leases the first step; each report's transaction leases the next."""
     address = fresh_database()
     store = PostgresStore(address)
     try:
@@ -46,7 +46,7 @@ async def test_a_sequential_step_is_one_transaction() -> None:
 
 
 async def test_expiring_disowned_leases_leaves_the_next_work_alone() -> None:
-    """A worker lists its leases while its report is being committed: the new work must keep its lease."""
+    """A worker lists its leases during its report: the new work keeps its lease."""
     address = fresh_database()
     store, connection = PostgresStore(address), await connect(address)
     try:

@@ -1,4 +1,4 @@
-"""Commits to a SQLite file: when they are durable on return, and epochs of leases across processes and rollbacks."""
+"""Commits to a SQLite file: durability, and lease epochs across processes."""
 
 from __future__ import annotations
 

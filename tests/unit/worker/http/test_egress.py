@@ -1,4 +1,4 @@
-"""Which hosts requests may reach: names, addresses and networks, private ranges, redirects, names that change their address."""
+"""Hosts that requests may reach: names, networks, redirects, DNS rebinding."""
 
 from __future__ import annotations
 

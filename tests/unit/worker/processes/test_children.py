@@ -1,4 +1,4 @@
-"""Child processes: warm, one execution each, limited, and gone with their task or their worker."""
+"""Child processes: warm, one execution each, limited, gone with their worker."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ async def test_runaway_code_is_ended(pool: ChildPool, code: str) -> None:
 
 
 async def cancelled_after(pool: ChildPool, count: int, code: str) -> list[int]:
-    """Run code, cancel it once it has printed so many process ids, and give these."""
+    """Run code, cancel it after it printed `count` process ids, and return them."""
     lines: list[str] = []
     running = asyncio.create_task(pool.python("1", Job(code), lines.append))
     async with asyncio.timeout(20):
@@ -226,7 +226,7 @@ async def test_closing_ends_every_child() -> None:
 
 
 async def test_nothing_outlives_a_killed_worker(tmp_path: Path) -> None:
-    """A worker with code, a command and their children is killed; within a second none of them is left."""
+    """A killed worker's code, command and their children are gone in a second."""
     script = tmp_path / "worker.py"
     script.write_text(dedent(WORKER))
     worker = await asyncio.create_subprocess_exec(sys.executable, str(script), str(tmp_path))

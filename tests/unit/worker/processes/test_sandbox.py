@@ -1,4 +1,4 @@
-"""The walls around children: real processes that try to write, read, signal and look where they must not."""
+"""The sandbox: real processes that try to write, read, signal and look outside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What work sees of credentials: declared entries with templates, stored ones, and tokens of a real token server."""
+"""Credentials of work: declared, stored, and tokens of a real token server."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ async def test_auth_as_a_map_may_name_a_credential() -> None:
 
 @dataclass
 class TokenServer:
-    """Gives tokens for the right secret, and pages for the last token."""
+    """Serves tokens for the right secret, and pages for the last token."""
 
     asked: list[tuple[dict[str, str], str]] = field(default_factory=list)
     seen: list[str] = field(default_factory=list)  # authorization headers of `/page`

@@ -1,4 +1,4 @@
-"""No secret leaves the worker: by value in every encoding, by name where the value is short, in lines and messages by name."""
+"""No secret leaves the worker: redacted by value in any encoding, or by name."""
 
 from __future__ import annotations
 

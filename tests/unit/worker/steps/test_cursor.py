@@ -1,4 +1,4 @@
-"""Loops over rows that are claimed from a real database: recorded before the claim takes effect, each run once."""
+"""Cursor loops on a real database: rows recorded before the claim, run once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages for real: a task that jumps back to itself, below and above what travels inline, over suspensions too."""
+"""Pagination: a task that jumps back to itself, inline or not, and suspended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker knows of steps: planned once, again with other settings, and in another form for a replay."""
+"""Steps are planned once, again with other settings, and apart for a replay."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ workflow:
 
 
 class Server:
-    """Gives the tree, after a refusal."""
+    """Server that refuses once, then returns the tree."""
 
     def __init__(self) -> None:
         self.asked = 0

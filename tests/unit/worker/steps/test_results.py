@@ -1,4 +1,4 @@
-"""Large results, for real: put away, referred to, read by later steps and by the server, and never wrong."""
+"""Large results: stored, referenced, read by later steps and the server."""
 
 from __future__ import annotations
 

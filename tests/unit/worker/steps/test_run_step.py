@@ -1,4 +1,4 @@
-"""A worker drives pipelines and items: the real control plane, tools and children on a store in memory."""
+"""A worker drives pipelines and items with real parts on a store in memory."""
 
 from __future__ import annotations
 
