@@ -1,7 +1,7 @@
-"""Large results as files in a folder: written to a temporary file, flushed, then renamed, so writes are atomic.
+"""Blob store in a folder: one file per large result, written atomically.
 
-File names are hashes of addresses, so no address can point outside of the folder. Tested in
-tests/conformance/test_blobs.py.
+A file is written under a temporary name, flushed, then renamed. File names are hashes of addresses, so no address can
+point outside of the folder. Tested in tests/conformance/test_blobs.py.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class FileBlobs:
 def _read_metas(folder: Path) -> list[bytes]:
     found = []
     for path in sorted(folder.glob("*.json")):
-        with suppress(FileNotFoundError):  # deleted meanwhile
+        with suppress(FileNotFoundError):  # deleted concurrently
             found.append(path.read_bytes())
     return found
 

@@ -9,7 +9,10 @@ from noetl.model.errors import InvalidInput
 
 
 def matches(value: Any, path: str) -> list[Any]:
-    """Return everything in a value that a JSONPath matches. Raises InvalidInput if the path is invalid."""
+    """Return all values that a JSONPath matches.
+
+    Raises InvalidInput if the path is invalid.
+    """
     import jsonpath  # slow to import, and rarely used
 
     try:
@@ -19,7 +22,10 @@ def matches(value: Any, path: str) -> list[Any]:
 
 
 def selected(value: Any, parts: Sequence[Any]) -> dict[str, Any]:
-    """Return parts of a value by name: each has a `path` and an `as`; several matches are a list, none is null."""
+    """Return parts of a value by name.
+
+    Each part has a `path` and an `as`. Several matches become a list, no match becomes null.
+    """
     found: dict[str, Any] = {}
     for part in parts:
         if not isinstance(part, Mapping) or "path" not in part or "as" not in part:

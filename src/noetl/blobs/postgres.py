@@ -1,4 +1,7 @@
-"""Large results in the PostgreSQL database of the store. Tested in tests/conformance/test_blobs.py."""
+"""Blob store in the PostgreSQL database of the store.
+
+Tested in tests/conformance/test_blobs.py.
+"""
 
 from __future__ import annotations
 
@@ -81,6 +84,9 @@ def _escape(ref: str) -> str:
 
 
 def _name(ref: str) -> str:
-    """Return the name of a blob's row: the address without NUL, shortened if it is too long for an index."""
+    """Return the name of a blob's row.
+
+    It is the address without NUL, shortened if it is too long for an index.
+    """
     escaped = _escape(ref)
     return escaped if len(escaped) <= _LONGEST else f"{escaped[:_LONGEST]}#{sha256(escaped.encode()).hexdigest()}"

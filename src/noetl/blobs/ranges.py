@@ -1,4 +1,4 @@
-"""Shared by all blob stores: byte ranges, reading a file in pieces, the error for a missing blob.
+"""Helpers for all blob stores: byte ranges, chunked reads, missing blobs.
 
 Tested in tests/conformance/test_blobs.py.
 """

@@ -1,6 +1,6 @@
-"""Several blob stores as one: the `meta` of a blob names its store, and reads search all of them.
+"""Several blob stores as one.
 
-Tested in tests/conformance/test_blobs.py.
+The `meta` of a blob names its store, and reads search all of them. Tested in tests/conformance/test_blobs.py.
 """
 
 from __future__ import annotations

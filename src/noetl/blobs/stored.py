@@ -1,4 +1,4 @@
-"""Stores values as blobs and reads them back: encoded, compressed, and verified by their hash.
+"""Store values as blobs: encoded, compressed, and verified by hash when read.
 
 Works on any blob store. Damaged data is an error, never a wrong value. Tested in tests/unit/blobs/test_stored.py.
 """
@@ -38,7 +38,10 @@ async def put(
     packing: str,
     terms: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Store bytes under an address and return the `meta` of its reference; `terms` say when it may be collected."""
+    """Store bytes under an address and return the `meta` of their reference.
+
+    `terms` say when the blob may be collected.
+    """
     packed, digest = await aside(len(data), _pack, data, packing)
     meta = {"content_type": content_type, "bytes": len(data), "sha256": digest, "compression": packing}
     await blobs.put(ref, packed, {**meta, "store": store, **(terms or {})})
@@ -111,7 +114,7 @@ def reference(ref: str, store: str, meta: Mapping[str, Any], scope: str, expires
 
 
 async def aside(size: int, job: Any, *args: Any) -> Any:
-    """Run a job on so many bytes, in a thread if there are many."""
+    """Run a job on `size` bytes, in a thread if there are many."""
     return job(*args) if size < _LARGE else await asyncio.to_thread(job, *args)
 
 

@@ -66,7 +66,7 @@ class Link(Protocol):
 
 
 class SocketLink:
-    """One WebSocket; a task of its own sends the frames in order."""
+    """One WebSocket; a dedicated task sends the frames in order."""
 
     def __init__(self, socket: Any, welcome: Welcome, receive: Receive) -> None:
         self.welcome = welcome
@@ -92,10 +92,9 @@ class SocketLink:
         await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
 
     async def close(self) -> None:
-        """Send what is queued, then close."""
-        with suppress(self._closed, TimeoutError):
-            async with asyncio.timeout(_CLOSE_S):
-                await self._flush()
+        """Flush the queued frames, then close."""
+        flush = asyncio.create_task(self._outgoing.join())
+        await asyncio.wait([flush, *self._tasks], timeout=_CLOSE_S, return_when=asyncio.FIRST_COMPLETED)
         await self._socket.close()
         for task in self._tasks:
             task.cancel()

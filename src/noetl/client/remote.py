@@ -1,6 +1,6 @@
-"""What a worker on another machine works with: the `ControlPlane`, `Blobs` and credentials over HTTP.
+"""Adapters of a remote worker: control plane, blobs and credentials over HTTP.
 
-The worker holds no database credentials; what it may read and write follows from the leases it holds. Tested in
+The worker holds no database credentials; the leases it holds determine what it may read and write. Tested in
 tests/cluster/test_examples.py and tests/cluster/.
 """
 
@@ -46,7 +46,7 @@ class RemoteControl:
     def subscribe(
         self,
         worker: str,
-        pools: Sequence[str],  # noqa: ARG002 - said when the session was opened
+        pools: Sequence[str],  # noqa: ARG002 - sent when the session was opened
         capacity: int,
         deliver: Deliver,
         stop: Stop,
@@ -55,7 +55,7 @@ class RemoteControl:
         return RemoteSubscription(self, self._session, worker, self._poll_s, capacity, deliver, stop)
 
     def report(self, execution_id: str, report: Done, want: int, reply: Reply) -> None:
-        """Apply a report; the frame has the report's own id, also where it is sent again."""
+        """Apply a report; the frame keeps the report's id when it is sent again."""
 
         def answered(answer: ToWorker | NoetlError) -> bool:
             if isinstance(answer, Leases):
@@ -65,7 +65,10 @@ class RemoteControl:
         self._session.request(Report(report.message_id, execution_id, report, want), answered)
 
     async def heartbeat(self, worker: str, held: Sequence[Held]) -> list[str]:  # noqa: ARG002
-        """Keep leases alive; returns the work that must stop. Raises Unreachable where there is no answer."""
+        """Renew leases and return the work that must stop.
+
+        Raises Unreachable if no server answers.
+        """
         if not self._session.is_open:
             raise Unreachable("there is no session now")
         try:
@@ -77,7 +80,10 @@ class RemoteControl:
         return list(answer.work)
 
     async def playbook(self, playbook: str) -> bytes:
-        """Return a canonical tree by its content hash; it is fetched once, however many ask."""
+        """Return a canonical tree by its content hash.
+
+        Trees are cached, and concurrent callers share one fetch.
+        """
         task = self._playbooks.get(playbook)
         if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
             while len(self._playbooks) >= _PLAYBOOKS:
@@ -90,7 +96,7 @@ class RemoteControl:
 
 
 class RemoteSubscription:
-    """A worker's standing request for work: one claim at a time, for as much as there is capacity for."""
+    """Subscription of a remote worker: one claim at a time, up to its capacity."""
 
     def __init__(
         self,
@@ -117,7 +123,7 @@ class RemoteSubscription:
         self._send_claim()
 
     def set_capacity(self, capacity: int) -> None:
-        """Set how many more pieces of work may be delivered."""
+        """Set how many more work items may be delivered."""
         self._capacity = 0 if self._is_closed else capacity
         if self._capacity <= 0:
             self._withdraw()
@@ -125,7 +131,7 @@ class RemoteSubscription:
             self._send_claim()
 
     def close(self) -> None:
-        """Claim nothing any more; leases that were on their way go back."""
+        """Stop claiming; leases that are in flight return to the queue."""
         self._is_closed, self._capacity = True, 0
         self._withdraw()
         for task in self._checks:
@@ -157,7 +163,10 @@ class RemoteSubscription:
         return False
 
     def _check_leases(self, _: Iterable[str]) -> None:
-        """Ask which leases are lost; the work that the server named may have come back under a new one meanwhile."""
+        """Ask the server which leases are lost.
+
+        Work that the server named may have come back under a new lease in the meantime.
+        """
         if not self._is_closed:
             task = asyncio.create_task(self._stop_lost())
             self._checks.add(task)
@@ -175,7 +184,7 @@ class RemoteSubscription:
 
 
 class RemoteBlobs:
-    """The port `Blobs` over HTTP, on the strength of the lease whose work asks."""
+    """The port `Blobs` over HTTP, authorized by the lease of the running work."""
 
     def __init__(self, http: Http, worker: str, lease: Callable[[], Held]) -> None:
         self._http = http
@@ -208,7 +217,7 @@ class RemoteBlobs:
 
 
 class RemoteOutbox:
-    """The port `OutboxIn` over HTTP, on the strength of the lease whose work asks."""
+    """The port `OutboxIn` over HTTP, authorized by the lease of the running work."""
 
     def __init__(self, http: Http, worker: str, lease: Callable[[], Held]) -> None:
         self._http = http
@@ -216,14 +225,17 @@ class RemoteOutbox:
         self._lease = lease
 
     async def put(self, message: OutboxMessage, now: int) -> int:  # noqa: ARG002 - the server has the time
-        """Put a message; sent again after a lost answer, it is the same one."""
+        """Put a message; if it is sent again after a lost answer, it is stored once."""
         names = ("key", "topic", "target", "address", "payload", "headers", "auth", "available_at")
         asked = OutboxPut(self._lease(), worker=self._worker, **{name: getattr(message, name) for name in names})
         return (await self._http.ask("POST", "/api/worker/outbox", OutboxNumber, asked)).number
 
 
 class RemoteCredentials:
-    """Credentials of the server, opened for the lease whose work asks; kept in memory for that call only."""
+    """Credentials from the server, authorized by the lease of the running work.
+
+    A credential is kept in memory for that call only.
+    """
 
     def __init__(self, http: Http, worker: str, lease: Callable[[], Held]) -> None:
         self._http = http
@@ -231,7 +243,10 @@ class RemoteCredentials:
         self._lease = lease
 
     async def __call__(self, name: str) -> Mapping[str, Any]:
-        """Return a credential. Raises KeyError where there is none, CredentialUnavailable where it cannot be had now."""
+        """Return a credential.
+
+        Raises KeyError if there is none, CredentialUnavailable if it cannot be fetched now.
+        """
         asked = CredentialAsked(name, self._lease(), self._worker)
         try:
             return (await self._http.ask("POST", "/api/worker/credential", CredentialGiven, asked)).data

@@ -1,7 +1,8 @@
-"""A worker's session with the servers: what was asked is asked again, under its id, until it is answered.
+"""Session of a worker with the servers: resends requests until answered.
 
-A link that breaks is opened again at once, then with back-off, at the next server where several are named. Leases that
-are not awaited any more go back. Decides nothing about work. Tested in tests/client/test_session.py.
+A request keeps its id when it is sent again. A broken link is reopened at once, then with back-off, at the next server
+if several are configured. Leases that nothing waits for any more are returned. Makes no decisions about work. Tested in
+tests/client/test_session.py.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from noetl.model.work import Lease
 from noetl.wire import session as wire
 
 _AGAIN_S: Final = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)  # the first ones are within the time that a server waits
-_HELD_S: Final = 1.0  # a link that held so long was a good one
-_ACK_S: Final = 0.05  # acknowledgements go together
-_IDLE_S: Final = 5.0  # a sign of life at least so often
+_HELD_S: Final = 1.0  # a link that lasted this long resets the back-off
+_ACK_S: Final = 0.05  # acknowledgements are batched
+_IDLE_S: Final = 5.0  # longest time between heartbeats
 
 Asked = wire.Claim | wire.Report | wire.Heartbeat
 Reply = Callable[[wire.ToWorker | NoetlError], bool]  # called once; False: nothing takes the answer
@@ -29,12 +30,12 @@ _log = logging.getLogger(__name__)
 
 
 class Session:
-    """Frames to whichever server answers; it lives as long as its `run`."""
+    """Frames to any server that answers; the session lasts as long as its `run`."""
 
     def __init__(self, http: Http, token: str | None, hello: Callable[[], wire.Hello]) -> None:
         self.stopped: Callable[[Iterable[str]], None] = lambda _: None
         self.drained: Callable[[], None] = lambda: None
-        self.layer: dict[str, Any] = {}  # the settings for executions of the server that it speaks with
+        self.layer: dict[str, Any] = {}  # the connected server's settings for executions
         self.opened: Callable[[wire.Welcome, str], None] = lambda *_: None
         self._http = http
         self._token = token
@@ -55,7 +56,10 @@ class Session:
         return self._link is not None
 
     async def run(self) -> None:
-        """Keep a link until cancelled. Raises the error of a server that does not want this worker."""
+        """Keep a link open until cancelled.
+
+        Raises the error of a server that rejects this worker.
+        """
         tries = 0
         beating = asyncio.create_task(self._beat())
         try:
@@ -108,7 +112,10 @@ class Session:
             await link.close()
 
     def request(self, frame: Asked, reply: Reply) -> None:
-        """Send a frame; `reply` is called once. The frame is sent again with every new link until it is answered."""
+        """Send a frame, again on every new link until it is answered.
+
+        `reply` is called once.
+        """
         if self._ended:
             reply(Unreachable("this worker ends"))
             return
@@ -120,7 +127,7 @@ class Session:
             reply(error)
 
     def withdraw(self, frame: Asked) -> None:
-        """Wait no more for an answer; leases that come with it go back."""
+        """Stop waiting for an answer; leases that come with it are returned."""
         self._asked.pop(frame.id, None)
 
     async def ask(self, frame: Asked) -> wire.ToWorker:
@@ -173,12 +180,12 @@ class Session:
                 _log.warning("the server refused a frame: %s", refused(frame))
 
     def _answer(self, name: str, answer: wire.ToWorker | NoetlError) -> bool:
-        """Call the reply of what was asked under this name; False where nothing waits for it."""
+        """Call the reply of the request with this name; return False if there is none."""
         _, reply = self._asked.pop(name, (None, None))
         return reply is not None and reply(answer)
 
     def _send_back(self, leases: Iterable[Lease]) -> None:
-        """Return leases that are not awaited: their claim was withdrawn, or they came twice."""
+        """Return leases to the server whose claim was withdrawn, or that came twice."""
         mine = set(self.held)
         unwanted = tuple(held for lease in leases if (held := (lease.work.work_id, lease.epoch)) not in mine)
         if unwanted:

@@ -1,1 +1,4 @@
-"""Doorbells: wake-up signals between processes that share a store. A lost signal only delays."""
+"""Wake-up signals between processes that share a store.
+
+A lost signal only delays.
+"""

@@ -1,7 +1,8 @@
-"""Doorbell over LISTEN and NOTIFY, on its own connection: no commit waits for it, and it does not wait for the disk.
+"""Doorbell over LISTEN and NOTIFY, on its own connection.
 
-Signals in quick succession are coalesced. A lost connection is opened again; until then no signal arrives, and waiting
-processes poll. Tested in tests/unit/doorbells/test_pg_notify.py.
+No commit waits for it, and it does not wait for the disk. Signals in quick succession are coalesced. A lost connection
+is opened again; until then no signal arrives, and waiting processes poll. Tested in
+tests/unit/doorbells/test_pg_notify.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Doorbell for a store without signals: waiting processes poll. Tested in tests/unit/server/test_control_plane.py."""
+"""Doorbell for a store without signals: waiting processes poll.
+
+Tested in tests/unit/server/test_control_plane.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commits: everything that a decision changes, applied atomically, with its audit entries.
+"""Commits: all changes of a decision, applied atomically, with audit entries.
 
 The engine produces commits directly, so nothing is copied on the way to the store; the server adds the audit entries.
 Tested in tests/conformance/test_event_log.py.
@@ -29,7 +29,7 @@ class AuditEntry(msgspec.Struct, frozen=True):
 
 
 class Commit(msgspec.Struct, frozen=True, gc=False):
-    """Everything that one decision of an execution changes; applied whole or not at all."""
+    """All changes of one decision of an execution, applied atomically."""
 
     execution_id: str
     expected_seq: int

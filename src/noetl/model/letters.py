@@ -21,7 +21,7 @@ OPEN: Final = (PENDING, REPLAYING)
 
 
 class DeadLetter(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Step-run or loop item that failed permanently, or a message that cannot be decided.
+    """Permanently failed step-run or loop item, or an undecidable message.
 
     Times are milliseconds since the epoch.
     """

@@ -13,9 +13,10 @@ import msgspec
 
 
 class Chunk(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Range of a loop's items: `items[i]` has index `start + i`; up to `width` of them run at once.
+    """Range of a loop's items: `items[i]` has index `start + i`.
 
-    For a stored list, `items` is empty and `source` names the parts that hold the `count` items.
+    Up to `width` items run at once. For a stored list, `items` is empty and `source` names the parts that hold the
+    `count` items.
     """
 
     chunk_id: str
@@ -59,7 +60,10 @@ class WorkItem(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Lease(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """Work item that one worker holds until a time; a report with another epoch is stale."""
+    """Work item that one worker holds until a time.
+
+    A report with another epoch is stale.
+    """
 
     work: WorkItem
     epoch: int

@@ -1,4 +1,4 @@
-"""Ports of a store: event log, work queue, catalog, and the doorbell between servers.
+"""Ports of a store: event log, work queue, catalog and doorbell.
 
 The docstrings are the specification. Every adapter passes the port's suite in tests/conformance.
 """
@@ -38,7 +38,7 @@ class Committed(msgspec.Struct, frozen=True):
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """Request of a worker for up to `most` work items of some pools, leased until a time."""
+    """Request for up to `most` work items of some pools, leased until a time."""
 
     worker: str
     pools: tuple[str, ...]
@@ -49,7 +49,7 @@ class Claim(msgspec.Struct, frozen=True):
 
 
 class Receipt(msgspec.Struct, frozen=True):
-    """Result of a batch: one verdict per commit and one tuple of leases per claim, in order.
+    """Result of a batch: a verdict per commit and leases per claim, in order.
 
     A receipt is awaitable and returns itself, so `await log.commit(…)` works with every store.
     """
@@ -58,7 +58,7 @@ class Receipt(msgspec.Struct, frozen=True):
     leases: tuple[tuple[Lease, ...], ...] = ()
 
     def __await__(self) -> Generator[Any, None, Receipt]:
-        """Return itself, so that `await log.commit(…)` works whether or not the log has to be waited for."""
+        """Return itself, so that `await log.commit(…)` works with every store."""
         yield from ()
         return self
 
@@ -129,10 +129,11 @@ class EventLog(Protocol):
         """Return the last `writer_seq` of every writer: the position after everything."""
 
     async def feed(self, after: Mapping[str, int], most: int, wanted: Collection[str] | None = None) -> list[Position]:
-        """Return events of all executions after a position {writer_id: writer_seq}, each stream in order.
+        """Return events of all executions after a position, each stream in order.
 
-        A writer that the position does not name is read from its start. A reader that continues from the last
-        `writer_seq` it got of each writer misses no event, sees none twice, and never waits for a writer.
+        A position is {writer_id: writer_seq}. A writer that the position does not name is read from its start. A reader
+        that continues from the last `writer_seq` it got of each writer misses no event, sees none twice, and never
+        waits for a writer.
 
         If types of events are `wanted`, others may be left out, except the last event that was looked at of each stream,
         so that the position advances.
@@ -165,16 +166,20 @@ class WorkQueue(Protocol):
         """
 
     async def expire(self, execution_id: str, now: int) -> int:
-        """Expire every lease of an execution now, because its workers are known to be dead; return how many."""
+        """Expire every lease of an execution now; return how many.
+
+        For executions whose workers are known to be dead.
+        """
 
     async def abandon(self, worker: str, held: Sequence[tuple[str, int]], now: int, until: int) -> int:
-        """Expire leases of a worker now, because it is known to be gone; return how many it held.
+        """Expire leases of a worker now; return how many it held.
 
-        A lease that was extended beyond `until` stays: the worker came back, here or at another server.
+        For workers that are known to be gone. A lease that was extended beyond `until` stays: the worker came back,
+        here or at another server.
         """
 
     async def disown(self, worker: str, held: Sequence[tuple[str, int]], now: int) -> int:
-        """Expire every lease of a worker that is not among those it holds; return how many."""
+        """Expire every lease of a worker except those in `held`; return how many."""
 
     async def leased(self, worker: str, until: int) -> list[tuple[str, int]]:
         """Return (work_id, epoch) of the worker's leases that expire at exactly this time."""
@@ -183,13 +188,22 @@ class WorkQueue(Protocol):
         """Queue unstarted work again without counting the delivery."""
 
     async def due(self, now: int, most: int) -> list[tuple[str, str, int]]:
-        """Return (execution_id, timer_id, at) of due timers, earliest first; a commit clears them."""
+        """Return (execution_id, timer_id, at) of due timers, earliest first.
+
+        A commit clears them.
+        """
 
     async def next_time(self, now: int) -> int | None:
-        """Return the next time after `now` at which a timer is due, a lease expires or delayed work is available."""
+        """Return the next time after `now` at which something is due.
+
+        That is a timer, the expiry of a lease, or delayed work that becomes available.
+        """
 
     async def inbox(self, most: int) -> list[tuple[str, AnyMessage]]:
-        """Return (execution_id, message) of the system's own messages that no commit has consumed, oldest first."""
+        """Return (execution_id, message) of unconsumed system messages, oldest first.
+
+        These are messages that the system sent itself and that no commit has consumed.
+        """
 
 
 class Catalog(Protocol):
@@ -204,35 +218,48 @@ class Catalog(Protocol):
         """Return a canonical tree by its content hash."""
 
     async def find(self, path: str, version: int | None = None) -> Mapping[str, Any] | None:
-        """Return a version, by default the latest: path, version, playbook, content, registered_at."""
+        """Return a version, by default the latest.
+
+        Its fields: path, version, playbook, content, registered_at.
+        """
 
     async def content_hash(self, path: str, version: int | None = None) -> str | None:
-        """Return the content hash of a version, by default the latest, without its content."""
+        """Return the content hash of a version, by default the latest.
+
+        The content is not read.
+        """
 
     async def entries(self, text: str | None, after: str | None, limit: int) -> list[Mapping[str, Any]]:
-        """List paths in order: path, latest version, playbook, registered_at, number of versions.
+        """List paths in order, each with its latest version.
 
-        `text` is a substring of the path, ASCII letters in either case; `after` is the last path of the previous page.
+        The fields of an entry: path, latest version, playbook, registered_at, number of versions. `text` is a substring
+        of the path, ASCII letters in either case; `after` is the last path of the previous page.
         """
 
     async def versions(self, path: str) -> list[Mapping[str, Any]]:
-        """List the versions of a path, newest first: path, version, playbook, registered_at."""
+        """List the versions of a path, newest first.
+
+        The fields of an entry: path, version, playbook, registered_at.
+        """
 
     async def unregister(self, path: str, version: int | None = None, act: Act = None) -> int:
-        """Remove one version, or all versions of a path; return how many. No number is reused.
+        """Remove one version, or all versions of a path; return how many.
 
-        Canonical trees stay: executions are pinned to them.
+        No version number is reused. Canonical trees stay: executions are pinned to them.
         """
 
 
 class Doorbell(Protocol):
-    """Wake-up signal between processes that share a store. A lost signal delays work and loses none."""
+    """Wake-up signal between processes that share a store.
+
+    A lost signal delays work and loses none.
+    """
 
     def ring(self) -> None:
         """Wake the other processes soon; never waits and never fails."""
 
     async def heard(self, within_s: float) -> bool:
-        """Wait for the signal of another process, up to a timeout; return whether one came."""
+        """Wait up to a timeout for a signal; return whether one came."""
 
     async def close(self) -> None: ...
 

@@ -1,7 +1,7 @@
-"""Port of the transactional outbox: messages to other systems, delivered at least once.
+"""Port of the transactional outbox: messages to other systems.
 
-A relay claims a message until a time; the number of the attempt fences a relay whose claim has expired. Every adapter
-passes tests/conformance/test_outbox.py.
+Messages are delivered at least once. A relay claims a message until a time; the number of the attempt fences a relay
+whose claim has expired. Every adapter passes tests/conformance/test_outbox.py.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ class OutboxIn(Protocol):
     """Outbox as a task uses it."""
 
     async def put(self, message: OutboxMessage, now: int) -> int:
-        """Store a message and return its number; a message with the same key is stored once."""
+        """Store a message and return its number.
+
+        A message with the same key is stored once.
+        """
 
 
 class Outbox(OutboxIn, Protocol):
@@ -56,7 +59,10 @@ class Outbox(OutboxIn, Protocol):
         """Mark a message as delivered; False if another attempt has it."""
 
     async def failed(self, number: int, attempt: int, error: str, again_at: int | None) -> bool:
-        """Record a failed attempt and the time of the next one, None: no more; False if another attempt has it."""
+        """Record a failed attempt and the time of the next one.
+
+        `again_at` is None if there is no next attempt. Returns False if another attempt owns the message.
+        """
 
     async def message(self, number: int) -> OutboxMessage | None: ...
 
@@ -70,7 +76,10 @@ class Outbox(OutboxIn, Protocol):
         """Discard a pending or dead message; False if it is neither."""
 
     async def waiting(self) -> Mapping[str, int]:
-        """Count pending and dead messages; `next_at` is when the first pending one is due, 0 if there is none."""
+        """Count pending and dead messages.
+
+        `next_at` is when the first pending message is due, 0 if there is none.
+        """
 
     async def forget(self, before: int) -> int:
         """Delete messages that were delivered or discarded before a time; return how many."""

@@ -1,7 +1,7 @@
-"""Folds the log of an execution page by page: only one page and the state are in memory.
+"""Fold the log of an execution page by page.
 
-The next page is read while the current one is folded. Changes nothing. Tested in tests/conformance/test_event_log.py and
-tests/acceptance/executions/test_run_commands.py.
+Only one page and the state are in memory. The next page is read while the current one is folded. Changes nothing.
+Tested in tests/conformance/test_event_log.py and tests/acceptance/executions/test_run_commands.py.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ class Replay:
         self.last: str | None = None  # type of the last folded event
 
     async def go(self, to: int | None = None) -> Execution:
-        """Advance to an event, or to the end of the log. Raises InvalidInput if there is no such event."""
+        """Advance to an event, or to the end of the log.
+
+        Raises InvalidInput if there is no such event.
+        """
         if to is not None and to < self.state.seq:  # a replay only advances
             raise no_event(to, (await self.go()).seq)
         pending = self._request(self.state.seq, to)
@@ -61,7 +64,10 @@ class Replay:
 async def views(
     log: Readable, execution_id: str, to: int | None, since: int | None
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """Return the view of an execution after event `to`, or at the end; and after event `since`, if given."""
+    """Return the view of an execution after event `to`, and after event `since`.
+
+    Without `to`: at the end of the log. Without `since`: None.
+    """
     replay = Replay(log, execution_id)
     found: dict[int | None, dict[str, Any]] = {}
     for seq in [*sorted({seq for seq in (to, since) if seq is not None}), *([None] if to is None else [])]:

@@ -1,4 +1,4 @@
-"""Ports of a server: workers, API tokens, credentials, idempotency keys and the audit trail.
+"""Ports of a server: workers, tokens, credentials, idempotency keys, audit.
 
 Every adapter passes tests/conformance/test_team.py.
 """
@@ -43,7 +43,10 @@ class Runtime(Protocol):
         """Set the status of a worker; False if it is unknown."""
 
     async def leave(self, worker_id: str, registered_at: int) -> bool:
-        """Mark a worker as gone, unless it has registered again since; return whether it was marked."""
+        """Mark a worker as gone, unless it has registered again since.
+
+        Returns whether it was marked.
+        """
 
     async def strike_off(self, before: int) -> int:
         """Delete workers that were last seen before a time; return how many."""
@@ -55,9 +58,10 @@ class Runtime(Protocol):
         """List all workers by id."""
 
     async def depths(self) -> list[Mapping[str, Any]]:
-        """Count work by pool and required tags: pool, requires, queued, leased, dead, oldest.
+        """Count work by pool and required tags.
 
-        `oldest` is the creation time of the oldest queued work; None if none is queued.
+        The fields of a row: pool, requires, queued, leased, dead, oldest. `oldest` is the creation time of the oldest
+        queued work; None if none is queued.
         """
 
 
@@ -116,9 +120,10 @@ class Keys(Protocol):
     """Idempotency keys of requests, each with its execution."""
 
     async def keep_key(self, key: str, execution_id: str, now: int, since: int) -> str:
-        """Return the execution that a key was first stored with since a time; else store it with this one.
+        """Return the execution of a key; if the key is new, store it with this one.
 
-        Concurrent callers, also on different servers, get the same execution.
+        Only keys that were stored at `since` or later count. Concurrent callers, also on different servers, get the
+        same execution.
         """
 
     async def keep_keys(self, kept: Mapping[str, str], now: int, since: int) -> list[str]:

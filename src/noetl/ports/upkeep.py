@@ -1,4 +1,4 @@
-"""Port for maintenance: compares the derived tables of a store with its log, and rebuilds them.
+"""Maintenance port: compare the derived tables with the log, rebuild them.
 
 Every adapter passes tests/conformance/test_upkeep.py.
 """
@@ -43,10 +43,16 @@ class Upkeep(Protocol):
         """List executions with a log after a position, each with its position, in order."""
 
     async def beside(self, execution_id: str) -> Beside:
-        """Read the derived rows of an execution in one snapshot; of messages, those sent to this execution."""
+        """Read the derived rows of an execution in one snapshot.
+
+        Of messages, those sent to this execution.
+        """
 
     async def open(self, after: int, before: int, most: int) -> list[Open]:
-        """List open executions after a position that started at `before` or earlier, in order."""
+        """List open executions after a position, in order.
+
+        Only executions that started at `before` or earlier.
+        """
 
     async def on_duty(self, name: str, holder: str, now: int, until: int) -> bool:
         """Take or renew a duty until a time; False while another holder has it."""

@@ -1,4 +1,4 @@
-"""What a worker works with: the control plane, tools, child processes and large results.
+"""Ports of a worker: control plane, tools, child processes, large results.
 
 Every port has one conformance suite that all of its adapters pass (tests/conformance).
 """
@@ -24,26 +24,35 @@ class Blobs(Protocol):
     async def get(self, ref: str, start: int = 0, length: int | None = None) -> bytes: ...
 
     async def about(self, ref: str) -> Mapping[str, Any]:
-        """Return what was put with a blob as its `meta`."""
+        """Return the `meta` that was stored with a blob."""
 
     async def delete(self, refs: Sequence[str]) -> None: ...
 
 
 class BlobStore(Blobs, Protocol):
-    """Large results where they are kept: what a worker elsewhere cannot ask for."""
+    """Blob store with operations that remote workers do not have."""
 
     async def put_file(self, ref: str, file: BinaryIO, meta: Mapping[str, Any]) -> None:
-        """Put what a file holds from its start, piece by piece: it is never held whole."""
+        """Store the content of a file from its start, in pieces, never whole in memory."""
 
     def stored(self) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
-        """Return every blob's address and `meta`, in any order; what is put or deleted meanwhile may be among them or not."""
+        """Return the address and `meta` of every blob, in any order.
+
+        Blobs that are put or deleted during the iteration may be included or not.
+        """
 
     async def tidy(self, before: int) -> int:
-        """Remove what is left of writes that began before a time and never ended; returns how much there was."""
+        """Remove leftovers of unfinished writes that began before a time.
+
+        Returns how many were removed.
+        """
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a message came to: applied, duplicate or late; new work for a report, the execution's row for other messages."""
+    """Answer to a message: applied, duplicate or late.
+
+    A report gets new work, other messages get the execution's row.
+    """
 
     status: str = "applied"
     leases: list[Lease] = []
@@ -52,32 +61,39 @@ class Answer(msgspec.Struct, frozen=True):
 
 Reply = Callable[[Answer | Exception], bool]  # called once; False: the caller is gone, so new work returns to the queue
 Deliver = Callable[[list[Lease]], None]
-Stop = Callable[[Collection[str]], None]  # with work ids, of which some may not be the worker's
+Stop = Callable[[Collection[str]], None]  # with work ids; some may belong to other workers
 
 
 class Subscription(Protocol):
-    """A worker's standing request for work."""
+    """Subscription of a worker to work."""
 
     def set_capacity(self, capacity: int) -> None:
-        """Set how many more pieces of work may be delivered; every delivery takes its number off."""
+        """Set how many more work items may be delivered; deliveries count down."""
 
     def close(self) -> None:
-        """Deliver nothing and stop nothing any more; what was leased meanwhile returns to the queue."""
+        """Stop all callbacks of this subscription.
+
+        Work that is leased in the meantime returns to the queue.
+        """
 
 
 class ControlPlane(Protocol):
-    """What a worker asks of the server, in process or over a session.
+    """The server's interface for workers, in process or over a session.
 
     Tested in tests/conformance/test_control_plane.py.
     """
 
     def subscribe(self, worker: str, pools: Sequence[str], capacity: int, deliver: Deliver, stop: Stop) -> Subscription:
-        """Deliver work of these pools whenever there is some, up to the capacity; call `stop` for cancelled work."""
+        """Subscribe to work of these pools, up to the capacity.
+
+        `deliver` is called whenever there is work, `stop` for cancelled work.
+        """
 
     def report(self, execution_id: str, report: Report, want: int, reply: Reply) -> None:
-        """Apply a report, with up to `want` pieces of new work in the same commit; `reply` is called when it is durable.
+        """Apply a report, and lease up to `want` new work items in the same commit.
 
-        A report that is sent again is applied once, and gets the same leases.
+        `reply` is called when the commit is durable. A report that is sent again is applied once, and gets the same
+        leases.
         """
 
     async def heartbeat(self, worker: str, held: Sequence[tuple[str, int]]) -> list[str]:
@@ -103,30 +119,39 @@ class Ended(msgspec.Struct, frozen=True):
     returncode: int
     stdout: bytes = b""
     stderr: bytes = b""
-    cut: bool = False  # it wrote more than is kept
+    cut: bool = False  # the output was truncated
 
 
 class Children(Protocol):
-    """Child processes: they end with the task, with its time-out and with the worker."""
+    """Child processes, ended with the task, its time-out or the worker."""
 
     async def python(self, execution_id: str, job: Job, log: Callable[[str], None]) -> Outcome:
-        """Run code in a warm child that serves no other execution; every line that it prints is logged."""
+        """Run code in a warm child that serves no other execution.
+
+        Every line that the code prints is logged.
+        """
 
     async def command(
         self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str | None = None, stdin: bytes = b""
     ) -> Ended:
-        """Run a program in a process group of its own; `env` lies over the worker's. Raises OSError if it cannot start."""
+        """Run a program in its own process group.
+
+        `env` is merged over the worker's environment. Raises OSError if the program cannot start.
+        """
 
 
 Confirm = Callable[[Outcome], Awaitable[bool]]
 
 
 class ToolContext(Protocol):
-    """What a tool may touch while it runs one attempt of a task. A cancelled tool must really end its work."""
+    """Interface of a tool to the worker during one attempt of a task.
+
+    A cancelled tool must really end its work.
+    """
 
     auth: Any  # the task's `auth`, rendered: a name, or a map
     deadline: int | None  # when the attempt is ended from outside
-    # Of a claim: what it gives is recorded while the transaction is open; it is committed only where this tells so.
+    # Of a claim: records its rows while the transaction is open; it is committed only if this returns True.
     confirm: Confirm | None
 
     @property
@@ -158,7 +183,7 @@ class ToolContext(Protocol):
 
     @property
     def names(self) -> Mapping[str, Any]:
-        """Everything in scope but secrets, where code may ask for it."""
+        """Everything in scope except secrets, for kinds that run code."""
 
     @property
     def folder(self) -> str:
@@ -172,14 +197,17 @@ class ToolContext(Protocol):
 
     @property
     def outbox(self) -> OutboxIn | None:
-        """Messages for other systems; None where they would not be delivered."""
+        """Messages for other systems; None if they would not be delivered."""
 
     @property
     def http(self) -> Any:
         """The one pooled httpx.AsyncClient of the worker."""
 
     def web(self, verify: bool | str) -> Any:
-        """Return the worker's httpx.AsyncClient that checks certificates this way: a text is a file with trusted ones."""
+        """Return the worker's httpx.AsyncClient for a way to verify certificates.
+
+        A text is the path of a file with trusted certificates.
+        """
 
     def now(self) -> int: ...
 
@@ -187,13 +215,19 @@ class ToolContext(Protocol):
         """Add a line to the task's log."""
 
     async def credential(self, name: str) -> Mapping[str, Any]:
-        """Resolve a stored credential. Raises KeyError where there is none of that name."""
+        """Resolve a stored credential. Raises KeyError if there is none."""
 
     async def renewed(self, name: str) -> Mapping[str, Any] | None:
-        """Return a credential anew after the other side refused it; None where it is no token that a server gives."""
+        """Fetch a credential again after the other side refused it.
+
+        Returns None if it is not a token from a token server.
+        """
 
     async def shared(self, key: str, open: Callable[[], Awaitable[Any]]) -> Any:
-        """Return what the worker's tasks share under a key, such as a pool; opened on first use, closed with the worker."""
+        """Return a resource that the worker's tasks share under a key, such as a pool.
+
+        It is opened on first use and closed with the worker.
+        """
 
 
 # Runs rendered fields of a kind; the runner of a kind that never waits is a plain function.
@@ -201,7 +235,7 @@ Runner = Callable[[Mapping[str, Any], ToolContext], Outcome | Awaitable[Outcome]
 
 
 async def run_tool(runner: Runner, fields: Mapping[str, Any], context: ToolContext) -> Outcome:
-    """Call a runner, and wait for it if it has to be waited for."""
+    """Call a runner and await its result if it is awaitable."""
     outcome = runner(fields, context)
     return await outcome if isinstance(outcome, Awaitable) else outcome
 
@@ -210,4 +244,4 @@ class Tools(Protocol):
     """The tool kinds that can be run."""
 
     def runner(self, kind: str) -> Runner | None:
-        """Return what runs rendered fields of a kind; None where no such kind is run by workers."""
+        """Return the runner of a tool kind; None if workers do not run that kind."""

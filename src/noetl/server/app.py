@@ -96,7 +96,10 @@ def _match(node: dict[str, Any], segments: Sequence[str], at: int) -> tuple[dict
 async def running(
     services: Services, collector: ResultGC | None = None, relay: OutboxRelay | None = None
 ) -> AsyncIterator[None]:
-    """Run the background tasks that the routes need; on exit, end all streams and sessions."""
+    """Run the background tasks that the routes need.
+
+    On exit, all streams and sessions are ended.
+    """
     services.control.sequencer.hooks.on_commits.append(services.metrics.committed)
     services.control.sequencer.hooks.on_letters.append(log_letters)
     jobs = {

@@ -1,4 +1,6 @@
-"""The control plane in this process: the sequencer, its timers and leases, and a watch on what others commit.
+"""Control plane in this process: sequencer, timers, leases, store watcher.
+
+The watcher notices commits of other processes.
 
     async with LocalControl(store, clock) as control:
         await control.submit(execution_id, Start(…))
@@ -42,12 +44,12 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_S = 0.05
-_CHECKED_AT_ONCE = 50  # payloads, before whatever else is ready has its turn
-_ANYTHING: Takes = (("",), ())  # by a worker that has not said what it takes
+_CHECKED_AT_ONCE = 50  # payloads between two passes of the event loop
+_ANYTHING: Takes = (("",), ())  # pools and tags of a worker that has not named any
 
 
 class Store(EventLog, WorkQueue, Catalog, Protocol):
-    """A store that is all three."""
+    """A store that implements all three ports."""
 
 
 class LocalControl:
@@ -122,18 +124,24 @@ class LocalControl:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of its parts run; one that has ended before the others did so by a mistake."""
+        """Whether all background tasks run; one that ended early has crashed."""
         return not any(task.done() for task in self._tasks)
 
     async def submit(self, execution_id: str, message: AnyMessage, act: Act = None) -> Mapping[str, Any]:
-        """Decide a message; a start whose payload does not fit is refused before anything is written."""
+        """Decide a message.
+
+        A start with an invalid payload is refused before anything is written.
+        """
         if isinstance(message, Start) and "run_id" not in (message.parent or {}):
             plan = await self._plans.get(await self._plans.named(message))
             check(plan, execution_id, message, self._clock.now())
         return (await self.sequencer.submit(execution_id, message, act=act)).row
 
     async def misfit(self, like: Start, payloads: Sequence[Mapping[str, Any]]) -> tuple[int, InvalidPayload] | None:
-        """Return the first of many payloads that does not fit its schema, and why; None where all fit."""
+        """Return the first payload that does not match its schema, and why.
+
+        Returns None if all of them match.
+        """
         plan, now = await self._plans.get(like.playbook), self._clock.now()
         for first in range(0, len(payloads), _CHECKED_AT_ONCE):
             found = misfit(plan, str(new_execution(now)), like, payloads[first : first + _CHECKED_AT_ONCE], now)
@@ -145,7 +153,7 @@ class LocalControl:
     async def claim(
         self, worker: str, pools: Sequence[str], most: int, wait_s: float, tags: Sequence[str] = ()
     ) -> list[Lease]:
-        """Lease up to `most` pieces of work of these pools, and wait for the first that long."""
+        """Lease up to `most` work items of these pools; wait up to `wait_s` for one."""
         self.sequencer.require_running()
         self.takes(worker, pools, tags)
         loop = asyncio.get_running_loop()
@@ -178,19 +186,28 @@ class LocalControl:
     def subscribe(
         self, worker: str, pools: Sequence[str], capacity: int, deliver: Deliver, stop: Stop
     ) -> LocalSubscription:
-        """Deliver work of these pools whenever there is some, in the commit that creates it where that is here."""
+        """Subscribe to work of these pools.
+
+        Work that is created here is delivered in the commit that creates it.
+        """
         self.takes(worker, pools, ())
         return LocalSubscription(self.sequencer, worker, self._takes[worker], capacity, deliver, stop)
 
     def report(self, execution_id: str, report: Report, want: int, reply: Reply) -> None:
-        """Apply a report, with new work in the same commit; `reply` is called when it is durable."""
+        """Apply a report, and lease new work in the same commit.
+
+        `reply` is called when the commit is durable.
+        """
         self.sequencer.offer(self._entry(execution_id, report, want, reply))
 
     def _entry(self, execution_id: str, report: Report, want: int, reply: Reply) -> Entry:
         return Entry(execution_id, report, reply, None, self._takes.get(report.worker, _ANYTHING), want)
 
     async def report_wait(self, execution_id: str, report: Report, want: int = 0) -> Answer:
-        """Apply a report and return its answer; if the caller is cancelled, the new work returns to the queue."""
+        """Apply a report and return its answer.
+
+        If the caller is cancelled, the new work returns to the queue.
+        """
         future: asyncio.Future[Answer | Exception] = asyncio.get_running_loop().create_future()
         entry = self._entry(execution_id, report, want, partial(resolve, future))
         try:
@@ -212,7 +229,7 @@ class LocalControl:
         return self._plans.at_hand(playbook)
 
     def takes(self, worker: str, pools: Sequence[str], tags: Sequence[str]) -> None:
-        """Note what a worker takes with its reports, before it claims anything."""
+        """Note the pools and tags of a worker, before it claims anything."""
         self._takes[worker] = (tuple(pools), tuple(tags))
 
     def forget(self, worker: str) -> None:
@@ -235,14 +252,17 @@ class LocalControl:
         return self.followers.follow(execution_id, after)
 
     async def take_over(self, execution_id: str) -> int:
-        """Take back every lease of an execution whose driver is known to be dead; returns their number."""
+        """Take back every lease of an execution; return how many.
+
+        For executions whose driver is known to be dead.
+        """
         count = await self._store.expire(execution_id, self._clock.now())
         if count:
             await self.leases.expire()
         return count
 
     def liveness(self, upkeep: Upkeep) -> Reconciler:
-        """Return the reconciler, which mends executions that stand still."""
+        """Return the reconciler, which repairs stuck executions."""
         from noetl.server.background.reconciler import Reconciler  # a run that is over in a moment never needs it
 
         parts = (self._store, upkeep, self._plans, self.sequencer, self._clock)
@@ -269,12 +289,12 @@ class LocalControl:
                     self.endings.doubt_all()
             except NoetlError as error:
                 _log.warning("the store cannot be watched: %s", error)
-            # A message that was seen once is looked at again soon, whatever rings.
+            # A message that was seen once is checked again soon, with or without a signal.
             await self._doorbell.heard(min(self._look_s, _LOOK_AGAIN_S) if left else self._look_s)
 
 
 class LocalSubscription(Subscription):
-    """A worker of this process: it is delivered work, and stopped when a commit takes work away."""
+    """Worker in this process: receives work, and stops work that a commit removes."""
 
     __slots__ = ("_on_drop", "_stop")
 
@@ -297,6 +317,6 @@ class LocalSubscription(Subscription):
 
 
 def _tell_of_end(task: asyncio.Task[None]) -> None:
-    """Log a background task that crashed: without it nothing goes on as it should."""
+    """Log the crash of a background task."""
     if not task.cancelled() and (error := task.exception()) is not None:
         _log.critical("%s has ended and must be started again", task.get_name(), exc_info=error)

@@ -1,4 +1,4 @@
-"""Kind `outbox`: a message to another system, stored, then delivered at least once."""
+"""Kind `outbox`: a stored message to another system, delivered at least once."""
 
 from typing import Annotated, Any
 

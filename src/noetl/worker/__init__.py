@@ -1,1 +1,1 @@
-"""The data plane's shell: claims work, drives pipelines, runs tools, reports what came of it."""
+"""The worker: claims work, drives pipelines, runs tools, reports outcomes."""

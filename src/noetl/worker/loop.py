@@ -1,7 +1,7 @@
-"""The worker: subscribes to work, runs it, renews its leases, reports, and stops what it must stop.
+"""The worker: subscribes to work, runs it, renews leases, reports, stops work.
 
-A slot that becomes free asks for its next work with the report of the last. Work whose lease was lost or cancelled is
-stopped without a report. Tested in tests/unit/worker/test_loop.py.
+A free slot claims its next work with the report of the last. Work whose lease was lost or cancelled is stopped without
+a report. Tested in tests/unit/worker/test_loop.py.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _log = logging.getLogger(__name__)
 
 
 def current_lease() -> tuple[str, int]:
-    """Return the work id and the epoch of the lease that this code runs under; an empty one outside of any work."""
+    """Return the work id and epoch of the current lease; empty outside of work."""
     return _lease.get()
 
 
 class Worker:
-    """Runs up to `capacity` pieces of work at once, until it is drained or cancelled."""
+    """Runs up to `capacity` work items at once, until drained or cancelled."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Worker:
         self._shared = shared
         self._pools = tuple(pools)
         self._capacity = capacity
-        self._held: dict[str, Reporter] = {}  # by work id: the lease of it that came last
+        self._held: dict[str, Reporter] = {}  # by work id: its latest lease
         self._tasks: set[asyncio.Task[None]] = set()
         self._subscription: Subscription | None = None
         self._changed = asyncio.Event()  # a slot became free
@@ -58,7 +58,7 @@ class Worker:
 
     @property
     def busy(self) -> int:
-        """How many pieces of work are under way."""
+        """Number of running work items."""
         return len(self._held)
 
     @property
@@ -67,7 +67,7 @@ class Worker:
         return tuple([(work_id, held.lease.epoch) for work_id, held in self._held.items()])
 
     def drain(self) -> None:
-        """Take no more work; `run` returns when what is under way has ended."""
+        """Take no more work; `run` returns when the running work has ended."""
         self._draining.set()
 
     def stop(self, work: Collection[str]) -> None:
@@ -78,7 +78,7 @@ class Worker:
                 held.stop()
 
     async def run(self) -> None:
-        """Work until drained; if cancelled, end what is under way at once and report nothing."""
+        """Run until drained; if cancelled, end all work at once and report nothing."""
         keepers = [asyncio.create_task(part(), name=part.__qualname__) for part in (self._beat, self._flush)]
         try:
             self._subscription = self._shared.control.subscribe(
@@ -100,7 +100,7 @@ class Worker:
     # One slot
 
     def _deliver(self, leases: Sequence[Lease]) -> None:
-        """Begin work that was subscribed to, each piece in a slot of its own."""
+        """Start delivered work, each item in its own slot."""
         for lease in leases:
             held = self._take(lease)
             if held is not None:
@@ -110,19 +110,19 @@ class Worker:
                 task.add_done_callback(self._tasks.discard)
 
     def _take(self, lease: Lease) -> Reporter | None:
-        """Hold a lease; None where it is held already."""
+        """Hold a lease; return None if it is held already."""
         work_id = lease.work.work_id
         older = self._held.get(work_id)
         if older is not None:
             if older.lease.epoch == lease.epoch:
                 return None  # delivered twice by a repeated answer
             if older.task is not None:
-                older.task.cancel()  # its lease ran out, and the work came back to the same worker
+                older.task.cancel()  # its lease expired, and the work was leased to the same worker again
         held = self._held[work_id] = Reporter(lease, self._shared, self.name)
         return held
 
     async def _serve(self, held: Reporter) -> None:
-        """Do the work of a lease, and then of those that each last report brings."""
+        """Do the work of a lease, then of the leases granted with each last report."""
         task = held.task
         following: Reporter | None = held
         try:
@@ -144,7 +144,7 @@ class Worker:
                 self._subscription.set_capacity(self._capacity - len(self._held))
 
     async def _work(self, held: Reporter) -> list[Lease]:
-        """Do the work of one lease; returns the new work that came with its last report."""
+        """Do the work of one lease; return the new leases from its last report."""
         work = held.lease.work
         _lease.set((work.work_id, held.lease.epoch))
         try:
@@ -165,9 +165,9 @@ class Worker:
         return 0 if self._draining.is_set() else 1
 
     async def _give_up(self, held: Reporter, error: Exception) -> list[Lease]:
-        """Report a failure that is this worker's own."""
+        """Report a failure of the worker itself."""
         _log.error("the worker failed on %s", held.lease.work.work_id, exc_info=error)
-        is_poison = isinstance(error, DecodeError | ValidationError)  # what it was sent cannot be read
+        is_poison = isinstance(error, DecodeError | ValidationError)  # its input cannot be read
         kind: ErrorKind = "parse" if is_poison else "unknown"
         failure = failed(kind, f"the worker failed: {type(error).__name__}: {error}", code="WORKER").error
         assert failure is not None
@@ -182,7 +182,7 @@ class Worker:
             await self.look()
 
     async def look(self) -> None:
-        """Renew the leases once, and stop what is no longer held."""
+        """Renew the leases once, and stop work whose lease is lost."""
         held = self.held
         if not held:
             return

@@ -1,1 +1,1 @@
-"""What a playbook means before it runs: templates, scopes, references, the net and its flow."""
+"""Static analysis of a playbook: templates, scopes, references, net and flow."""

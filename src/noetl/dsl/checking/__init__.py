@@ -1,1 +1,1 @@
-"""What rules are made of: the checked document, shape findings, rule and finding types."""
+"""Building blocks of rules: checked document, shape findings, types."""

@@ -1,1 +1,1 @@
-"""The canonical tree of a playbook: built from nodes, written back, pinned by content hash."""
+"""The canonical tree of a playbook: built, written back, pinned by hash."""

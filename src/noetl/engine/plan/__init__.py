@@ -1,1 +1,4 @@
-"""Everything that is known of a playbook before it runs, computed once per version."""
+"""The plan of a playbook: all that is known before it runs.
+
+It is computed once per version.
+"""

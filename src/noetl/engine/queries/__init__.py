@@ -1,1 +1,1 @@
-"""Read-only questions about an execution: explain, views, forks, dry runs, projections."""
+"""Read-only queries on an execution: explain, view, fork, dry run, projection."""

@@ -44,7 +44,7 @@ def dict_(context: Context, mapping: Any = None, **items: Any) -> dict[Any, Any]
 
 
 def namespace(context: Context, mapping: Any = None, **items: Any) -> dict[Any, Any]:
-    """Variable with fields that `for` can set: `{% set ns = namespace(sum_items=0) %}`."""
+    """Variable whose fields `for` can set: `{% set ns = namespace(sum_items=0) %}`."""
     return dict_(context, mapping, **items)
 
 

@@ -1,4 +1,7 @@
-"""Tables of all filters and tests. Tested in tests/unit/expr/builtins/test_registry.py."""
+"""Tables of all filters and tests.
+
+Tested in tests/unit/expr/builtins/test_registry.py.
+"""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def _balance(text: str, wanted: list[str], position: int) -> None:
 
 
 def jinja_tokens(lexemes: list[Lexeme]) -> list[Token]:
-    """Convert to jinja_tokens of Jinja2's parser, with offsets in place of line numbers."""
+    """Convert to tokens of Jinja2's parser, with offsets in place of line numbers."""
     return [
         Token(offset, operators[text], text) if type_ == "operator" else _token(offset, type_, text)
         for offset, type_, text in lexemes

@@ -1,1 +1,1 @@
-"""Background tasks of a server: timers, lease expiry, repair, garbage collection and the outbox relay."""
+"""Background tasks: timers, lease expiry, repair, result GC, outbox relay."""

@@ -27,7 +27,7 @@ class LeaseReaper:
         self._every_s = every_s
 
     async def expire(self) -> int:
-        """Reap leases that have expired, or that no worker received; return the number of expired ones."""
+        """Reap leases that expired or reached no worker; return how many expired."""
         await self._sequencer.outstanding.settle()
         expired = await self._queue.expired(self._clock.now(), self._max_attempts)
         if expired:

@@ -1,1 +1,1 @@
-"""In-memory caches: execution states, compiled plans, catalog lookups and stored results."""
+"""In-memory caches: states, plans, catalog lookups and stored results."""

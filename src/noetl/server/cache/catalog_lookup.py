@@ -14,16 +14,16 @@ _Name = tuple[str, int | None]
 
 
 class CatalogLookup:
-    """Catalog lookups that are under way."""
+    """Catalog lookups in flight."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._looking: set[_Name] = set()
-        self._asked: dict[_Name, asyncio.Future[str | None]] = {}  # callers that came after the lookup under way began
+        self._asked: dict[_Name, asyncio.Future[str | None]] = {}  # callers that came after the current lookup began
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def content_hash(self, path: str, version: int | None = None) -> str | None:
-        """Return the content hash of a version, the newest of its path where none is named."""
+        """Return the content hash of a version, by default the latest."""
         name = (path, version)
         if name in self._looking:
             answer = self._asked.get(name)
@@ -42,7 +42,7 @@ class CatalogLookup:
                 self._looking.discard(name)
 
     async def _look(self, name: _Name) -> None:
-        """Look up once for all callers that came meanwhile, until there are none."""
+        """Run one lookup for all callers that are waiting, until there are none."""
         while (answer := self._asked.pop(name, None)) is not None:
             try:
                 answer.set_result(await self._catalog.content_hash(*name))

@@ -1,4 +1,4 @@
-"""Makes the ids of executions, and the names under which a request that may be sent twice is known.
+"""Ids of executions, and names of idempotency keys.
 
 Tested in tests/server/api/test_executions.py and tests/unit/server/cache/test_ids.py.
 """
@@ -12,21 +12,30 @@ from random import SystemRandom
 from noetl.model.events import Event
 from noetl.model.ids import ExecutionId, event_id, snowflake
 
-KEY_MS = 24 * 3600 * 1000  # for so long a key is remembered
+KEY_MS = 24 * 3600 * 1000  # how long a key is remembered
 _machine = SystemRandom().getrandbits(10)  # not the process number: in containers all have the same
 _counter = count(SystemRandom().getrandbits(12))
 
 
 def new_execution(now: int) -> ExecutionId:
-    """Make the id of an execution: no other of this process has it, and hardly one of another."""
+    """Create an execution id, unique in this process.
+
+    A collision with an id of another process is unlikely.
+    """
     return snowflake(now, _machine, next(_counter))
 
 
 def is_started_by(first: Event, message_id: str) -> bool:
-    """Return whether the first event of an execution comes from this start; else its id is another execution's."""
+    """Return whether the first event of an execution comes from this start.
+
+    If not, the id belongs to another execution.
+    """
     return first.event_id == event_id(message_id, 0)
 
 
 def key_name(actor: str, key: str) -> str:
-    """Return the name of an idempotency key: keys of two actors never meet, and a key may hold anything."""
+    """Return the stored name of an idempotency key.
+
+    Keys of two actors never collide, and a key may contain any text.
+    """
     return sha256(f"{actor}\0{key}".encode()).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""Cache of the plans of playbooks: read from the catalog and compiled once per content hash.
+"""Cache of plans, compiled once per content hash of a playbook.
 
 Tested in tests/unit/server/cache/test_plan_cache.py.
 """
@@ -19,7 +19,7 @@ from noetl.ports import Catalog
 
 
 class PlanCache:
-    """PlanCache by content hash; the least recently used is evicted first."""
+    """Plans by content hash; the least recently used is evicted first."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class PlanCache:
         return found
 
     async def named(self, start: Start) -> str:
-        """Return the content hash that a start means: the one it names, or that of its path and version."""
+        """Return the content hash of a start: its own, or that of its path and version."""
         if start.playbook:
             return start.playbook
         version = (start.parent or {}).get("version")

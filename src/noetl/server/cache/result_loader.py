@@ -1,7 +1,7 @@
-"""Loads the stored results that a decision needs, up to a size, and stores long lists.
+"""Load the stored results that a decision needs, and store long lists.
 
-A result that cannot be had is handed to the decision as an exception, which says why; a store that is away is tried again
-by the sequencer. Tested in tests/unit/server/sequencer/test_needs.py.
+Results are loaded up to a size. A result that cannot be loaded is passed to the decision as an exception with the
+reason; if the store is unavailable, the sequencer retries. Tested in tests/unit/server/sequencer/test_needs.py.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LOAD_MAX_BYTES: Final = 64 * 1024 * 1024
 
 
 class ResultLoader:
-    """Large results as the control plane reads and writes them; without a blob store lists stay where they are."""
+    """Large results of the control plane; without a blob store, lists stay inline."""
 
     def __init__(self, blobs: Blobs | None, clock: Clock, most: int = LOAD_MAX_BYTES) -> None:
         self._blobs = blobs
@@ -25,7 +25,10 @@ class ResultLoader:
         self._most = most
 
     async def bring(self, needs: Needs) -> dict[str, Any]:
-        """Return what is needed, by address. Raises StoreUnavailable where a retry is worth it."""
+        """Return the needed results by address.
+
+        Raises StoreUnavailable if a retry may help.
+        """
         found: dict[str, Any] = {}
         for reference in needs.loads:
             found[str(reference["ref"])] = await self._load(reference)

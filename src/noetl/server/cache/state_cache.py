@@ -1,6 +1,7 @@
-"""Cache of the states of executions; a miss loads the last snapshot and the events after it.
+"""Cache of execution states; a miss loads the last snapshot and later events.
 
-A state here is the fold of what is committed, or was dropped. Decides nothing. Tested in tests/unit/server/cache/test_state_cache.py.
+A cached state is the fold of what is committed; otherwise it is dropped. Makes no decisions. Tested in
+tests/unit/server/cache/test_state_cache.py.
 """
 
 from __future__ import annotations
@@ -30,19 +31,22 @@ class Known(Struct):
 
 
 class StateCache:
-    """StateCache by execution: ended ones are evicted first, then the least recently used; a few ended ones may stay."""
+    """States by execution, with a bounded size.
+
+    Ended executions are evicted first, then the least recently used; a few ended ones may stay.
+    """
 
     def __init__(self, log: EventLog, most: int = 2_048, every: int = 500, few: int = 512) -> None:
         self._log = log
         self._most = most
         self._few = min(few, most)
-        self.every = every  # events, at least, is a snapshot worth
+        self.every = every  # fewest events between two snapshots
         self._known: OrderedDict[str, Known] = OrderedDict()
 
     async def get(self, execution_id: str, *, new: bool = False) -> Execution:
-        """Return the state of an execution; one that never was is pending, with seq 0.
+        """Return the state of an execution; an unknown one is pending, with seq 0.
 
-        One that is probably `new` is not looked for: the commit is refused if it was there after all.
+        If it is probably `new`, the store is not read: the commit is refused if the execution exists.
         """
         state = self.known(execution_id)
         if state is None and new:
@@ -71,12 +75,12 @@ class StateCache:
         return state
 
     def over(self, execution_id: str) -> None:
-        """Make a state the next to be evicted: its execution has ended."""
+        """Make a state the next to be evicted, because its execution has ended."""
         if execution_id in self._known:
             self._known.move_to_end(execution_id, last=False)
 
     def at_hand(self, execution_id: str) -> Execution | None:
-        """Return a state that is in memory, unless a snapshot of it is to be saved."""
+        """Return a cached state, unless a snapshot of it is due."""
         known = self._known.get(execution_id)
         if known is None or known.state.seq >= known.snapshot_at:
             return None
@@ -84,19 +88,20 @@ class StateCache:
         return known.state
 
     def drop(self, execution_id: str) -> None:
-        """Drop a state that may not be what is committed."""
+        """Drop a state that may differ from what is committed."""
         self._known.pop(execution_id, None)
 
     def is_due(self, execution_id: str, seq: int) -> bool:
-        """Return whether a snapshot of a state that was just committed up to `seq` is to be saved: enough was added to it.
+        """Return whether a snapshot of a state committed up to `seq` is due.
 
-        A state that is further has decisions in it whose commit may have been refused: it is never saved.
+        It is due when enough events were added since the last one. A state beyond `seq` contains decisions whose commit
+        may have been refused: it is never saved.
         """
         known = self._known.get(execution_id)
         return known is not None and known.state.seq == seq >= known.snapshot_at
 
     async def committed(self, execution_id: str, seq: int) -> None:
-        """Save a snapshot of a state that was just committed up to `seq`, where one is due."""
+        """Save a snapshot of a state that was just committed up to `seq`, if due."""
         known = self._known.get(execution_id)
         if known is None or not self.is_due(execution_id, seq):
             return
@@ -117,7 +122,7 @@ class StateCache:
         if saved is not None:
             try:
                 state, size = load(saved[1]), len(saved[1])
-            except (msgspec.DecodeError, msgspec.ValidationError):  # not ours after all: the log tells everything
+            except (msgspec.DecodeError, msgspec.ValidationError):  # not ours after all: the log has everything
                 state, size = Execution(execution_id), 0
         start = state.seq
         while events := await self._log.read(execution_id, state.seq, _PAGE):

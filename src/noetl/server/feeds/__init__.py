@@ -1,1 +1,1 @@
-"""Reads of the log for API callers: followers, completion waiters, states at any event."""
+"""Log readers for the API: followers, completion waiters, past states."""

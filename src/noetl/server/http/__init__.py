@@ -1,1 +1,1 @@
-"""What every HTTP route shares: the endpoint declaration, the guard, limits, streams and sockets."""
+"""Shared parts of HTTP routes: endpoints, guard, limits, streams, sockets."""

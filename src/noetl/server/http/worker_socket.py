@@ -132,7 +132,10 @@ class Session:
         return message.get("bytes") or message.get("text") or b""
 
     async def _read(self, hand: WorkerConnection) -> None:
-        """Serve incoming frames until the connection is closed; stop reading while too many are unanswered."""
+        """Serve incoming frames until the connection is closed.
+
+        Reading pauses while too many frames are unanswered.
+        """
         while True:
             try:
                 self._came(hand, await self._receive())

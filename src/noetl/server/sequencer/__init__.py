@@ -1,1 +1,1 @@
-"""The sequencer: the only writer of events. It decides messages and commits them in batches."""
+"""The only writer of events: decides messages and commits them in batches."""

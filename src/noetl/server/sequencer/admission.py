@@ -14,9 +14,10 @@ T = TypeVar("T", bound=Hashable)
 
 
 class AdmissionQueue(Generic[T]):
-    """Bounded admission queue. When full, groups wait in FIFO order and are refused after `timeout_s`.
+    """Bounded admission queue with backpressure.
 
-    A group is admitted as a whole as soon as one place is free. Every item leaves by itself.
+    When full, groups wait in FIFO order and are refused after `timeout_s`. A group is admitted as a whole as soon as
+    one place is free. Every item leaves by itself.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class AdmissionQueue(Generic[T]):
             asyncio.get_running_loop().call_later(self._timeout_s, self._give_up, group)
 
     def leave(self, item: T) -> None:
-        """Free a place, for the first that waits."""
+        """Free a place for the first waiting group."""
         self._inside.discard(item)
         while self._waiting and len(self._inside) < self._places:
             group = self._waiting.popleft()
@@ -55,14 +56,14 @@ class AdmissionQueue(Generic[T]):
             self._admit(group)
 
     def withdraw(self, group: Sequence[T]) -> bool:
-        """Take out a group that still waits; False where it was admitted or refused."""
+        """Remove a waiting group; return False if it was admitted or refused."""
         if not any(one is group for one in self._waiting):
             return False
         self._waiting = deque(one for one in self._waiting if one is not group)
         return True
 
     def drain(self) -> Iterator[T]:
-        """Yield everything that is inside or waits, and forget it."""
+        """Remove and yield everything that is admitted or waiting."""
         items = [*self._inside, *(item for group in self._waiting for item in group)]
         self._inside.clear()
         self._waiting.clear()

@@ -1,4 +1,4 @@
-"""A batch: messages, what each of them changes, and the work that is claimed with it.
+"""A batch: messages, their changes, and the work that is claimed with them.
 
 Tested in tests/unit/server/sequencer/test_sequencer.py.
 """
@@ -44,7 +44,7 @@ class Batch(Struct):
         self.commits.append(commit)
 
     def claim(self, inbox: Inbox, lease_ms: int) -> None:
-        """Claim work for the reporters, then for the subscriptions that this batch may have some for."""
+        """Claim work for the reporters, then for subscriptions it may suffice for."""
         now, until = self.now, self.now + lease_ms
         has_work = any(commit.work for commit in self.commits)
         for entry in self.entries:
@@ -73,7 +73,10 @@ def answer_of(row: Mapping[str, Any], verdict: Committed, *, is_late: bool = Fal
 
 
 def commit_of(entry: Entry, decision: Decision) -> Commit:
-    """Return what a decision changes: it also consumes the message, and notes who sent it."""
+    """Return the commit of a decision.
+
+    It also consumes the message, and records its sender for the audit trail.
+    """
     cleared = decision.cleared
     if isinstance(entry.message, TimerDue) and entry.message.timer_id not in dict(decision.timers):
         cleared = tuple(dict.fromkeys((*cleared, entry.message.timer_id)))  # also one that nothing waits for any more
@@ -84,7 +87,10 @@ def commit_of(entry: Entry, decision: Decision) -> Commit:
 
 
 async def refuse_taken_id(log: EventLog, entry: Entry, start: Start, state: Execution) -> Commit | None:
-    """Refuse a start under the id of another execution; None where the id is free, or this start's own."""
+    """Refuse a start whose id belongs to another execution.
+
+    Returns None if the id is free, or belongs to this start.
+    """
     if not state.seq:
         return None
     first = await log.read(entry.execution_id, 0, 1)
@@ -96,7 +102,10 @@ async def refuse_taken_id(log: EventLog, entry: Entry, start: Start, state: Exec
 
 
 def refuse_child(entry: Entry, start: Start, problem: NoetlError, at: int = 0) -> Commit:
-    """Return what reports to a parent that its child cannot be started. Raises the problem where there is no parent."""
+    """Return a commit that reports to the parent that its child cannot start.
+
+    Raises the problem if there is no parent.
+    """
     if start.parent is None or not entry.is_own:
         raise problem
     is_taken = isinstance(problem, Conflict)
@@ -106,7 +115,7 @@ def refuse_child(entry: Entry, start: Start, problem: NoetlError, at: int = 0) -
 
 
 def child_ended(entry: Entry, start: Start, error: Mapping[str, Any], at: int = 0) -> Commit:
-    """Return what reports to a parent that its child failed before it began."""
+    """Return a commit that reports to the parent that its child never began."""
     parent = start.parent or {}
     ended = ChildEnded(
         f"{start.message_id}/unknown", str(parent.get("run_id")), entry.execution_id, "failed", None, error

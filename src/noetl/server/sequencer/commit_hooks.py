@@ -1,7 +1,7 @@
-"""Callbacks for what a sequencer has committed: followers, timers, workers, metrics.
+"""Callbacks for commits: followers, timers, workers, metrics.
 
-They are called in the order of the commits, and after the replies, so that they delay none. What most commits do not hold
-has callbacks of its own, so that a commit costs only what concerns it. Tested in tests/unit/server/sequencer/test_commit_hooks.py.
+They are called in commit order and after the replies, so they delay none. Rare contents of commits have their own
+callbacks, so a commit costs only what concerns it. Tested in tests/unit/server/sequencer/test_commit_hooks.py.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ class CommitHooks:
         self._pending: list[Commit] = []
 
     def publish(self, commits: Sequence[Commit]) -> None:
-        """Call back for applied commits in the next pass of the event loop, after the replies."""
+        """Run the callbacks for applied commits, after the replies.
+
+        They run in the next pass of the event loop.
+        """
         if not self._pending:
             asyncio.get_running_loop().call_soon(self._publish_pending)
         self._pending += commits

@@ -18,7 +18,10 @@ from noetl.server.sequencer.inbox import Entry
 
 
 def decide_cached(entry: Entry, states: StateCache, plans: PlanCache, now: int) -> Commit | Needs | None:
-    """Decide a message whose state and plan are cached; None where something has to be loaded or checked first."""
+    """Decide a message whose state and plan are cached.
+
+    Returns None if something has to be loaded or checked first.
+    """
     if entry.refused or entry.trouble is not None:
         return None
     message, state = entry.message, states.known(entry.execution_id)
@@ -36,7 +39,7 @@ def decide_cached(entry: Entry, states: StateCache, plans: PlanCache, now: int) 
 
 
 async def decide_loading(entry: Entry, log: EventLog, states: StateCache, plans: PlanCache, now: int) -> Commit | Needs:
-    """Load what the decision takes, and decide."""
+    """Load what the decision needs, and decide."""
     message = entry.message
     if entry.trouble is not None:
         raise entry.trouble

@@ -1,4 +1,4 @@
-"""The sequencer's inbox: messages in order of arrival, and workers that wait for work.
+"""The sequencer's inbox: messages in order of arrival, and waiting workers.
 
 Data and rules of order, no I/O. Nothing outside of these classes writes their fields. Tested in
 tests/unit/server/sequencer/test_inbox.py.
@@ -18,12 +18,12 @@ from noetl.ports import Act, Claim, Commit
 from noetl.ports.work import Deliver, Reply
 
 Kind = tuple[str, tuple[str, ...]]  # of work: its pool, and the tags that it requires
-Takes = tuple[tuple[str, ...], tuple[str, ...]]  # what a worker takes: pools, tags
-_DRY_MS = 1_000  # how long the queue is believed to be empty without a new look
+Takes = tuple[tuple[str, ...], tuple[str, ...]]  # pools and tags of a worker
+_DRY_MS = 1_000  # how long the queue is assumed to be empty without a new look
 
 
 class Entry(Struct, eq=False):
-    """A message on its way through the sequencer; `reply` is called exactly once, after the commit."""
+    """Message in the sequencer; `reply` is called once, after the commit."""
 
     execution_id: str
     message: AnyMessage
@@ -35,7 +35,7 @@ class Entry(Struct, eq=False):
     is_own: bool = False  # the system sent it to itself, and the store keeps it until it is applied
     refused: bool = False  # it was decided on a state that is not in the store, or may not be
     late: bool = False  # the store fenced it: the lease was gone
-    alone: bool = False  # a batch with it could not be written: it gets a batch of its own
+    alone: bool = False  # a batch with it could not be written: it is retried alone
     tries: int = 0
     resolved: Mapping[str, Any] = {}  # what was loaded for its decision
     trouble: Exception | None = None  # why that could not be loaded
@@ -45,9 +45,9 @@ class Entry(Struct, eq=False):
         return (self.message.message_id,) if self.is_own else ()
 
     def abandon(self) -> list[Lease]:
-        """Forget the caller, which is gone: the message is still applied, but gets no new work.
+        """Drop the caller: the message is still applied, but gets no new work.
 
-        Returns the leases that it was served, which have to return to the queue.
+        Returns the leases of the message, which must return to the queue.
         """
         leases, self.leases = self.leases, []
         self.reply, self.want = None, 0
@@ -81,9 +81,10 @@ class Entry(Struct, eq=False):
 
 
 class Subscription:
-    """A worker that waits for work, or one claim: leases are delivered by a call while there is capacity for them.
+    """A worker that waits for work, or one claim.
 
-    With `waits=False` the next look into the queue is the answer, also where it finds nothing.
+    Leases are delivered by a callback while there is capacity. With `waits=False` the next look into the queue is the
+    answer, even if it finds nothing.
     """
 
     __slots__ = ("_deliver", "_request", "_withdraw", "capacity", "is_closed", "pools", "tags", "waits", "worker")
@@ -114,7 +115,7 @@ class Subscription:
         return self.capacity > 0
 
     def set_capacity(self, capacity: int) -> None:
-        """Set how many more pieces of work may be delivered."""
+        """Set how many more work items may be delivered."""
         had, self.capacity = self.capacity, 0 if self.is_closed else capacity
         if had <= 0 < self.capacity:
             self._request(self)
@@ -125,22 +126,22 @@ class Subscription:
         self._deliver(list(leases))
 
     def close(self) -> None:
-        """Deliver nothing any more; what was leased meanwhile returns to the queue."""
+        """Stop deliveries; work that is leased in the meantime returns to the queue."""
         self.capacity, self.is_closed = 0, True
         self._withdraw(self)
 
 
 class Inbox:
-    """Messages in order of arrival, and subscriptions in order of asking."""
+    """Messages in order of arrival, and subscriptions in order of request."""
 
     def __init__(self) -> None:
         self._entries: deque[Entry] = deque()
         self._asking: list[Subscription] = []  # the queue has to be looked into for these
         self._waiting: list[Subscription] = []  # it was, in vain
         self._look = False  # the queue changed by other means than a batch: look for all that wait
-        self._dry: dict[Takes, int] = {}  # of which the queue has nothing → until when that is believed
+        self._dry: dict[Takes, int] = {}  # kinds that the queue has none of → until when that is assumed
         self._has_lonely = False  # an entry among those that were put back must be alone
-        self._own: set[str] = set()  # ids of the system's own messages that are under way
+        self._own: set[str] = set()  # ids of the system's own messages in flight
 
     @property
     def is_idle(self) -> bool:
@@ -172,7 +173,7 @@ class Inbox:
         self._has_lonely = self._has_lonely or any(entry.alone for entry in entries)
 
     def add_own(self, execution_id: str, message: AnyMessage) -> bool:
-        """Add a message that the system sent itself; False where it is under way already."""
+        """Add a message that the system sent itself; False if it is in flight already."""
         if message.message_id in self._own:
             return False
         self._own.add(message.message_id)
@@ -180,7 +181,7 @@ class Inbox:
         return True
 
     def forget_own(self, message_id: str) -> None:
-        """Note that such a message is applied, or was set aside."""
+        """Note that a message of the system is applied, or was set aside."""
         self._own.discard(message_id)
 
     # Workers that wait for work
@@ -206,12 +207,18 @@ class Inbox:
         return list(dict.fromkeys(removed))
 
     def look(self) -> None:
-        """Have the queue looked into for all that wait: it may have changed by other means than a batch."""
+        """Check the queue for all waiting subscriptions.
+
+        It may have changed by other means than a batch.
+        """
         self._look = True
         self._dry.clear()
 
     def doubt(self) -> None:
-        """Believe nothing about the queue: another process writes to it, or a commit has an unknown outcome."""
+        """Discard what is known about the queue.
+
+        For when another process writes to it, or a commit has an unknown outcome.
+        """
         self._dry.clear()
 
     def is_dry(self, takes: Takes, now: int) -> bool:
@@ -219,9 +226,10 @@ class Inbox:
         return bool(self._dry) and self._dry.get(takes, 0) > now
 
     def choose(self, first: Sequence[Claim], commits: Iterable[Commit], now: int) -> list[Subscription]:
-        """Choose which subscriptions claim with a batch: new ones, and as many that wait as its work is enough for.
+        """Choose which subscriptions claim with a batch.
 
-        The reporters in the batch are served `first`.
+        These are the new ones, and as many waiting ones as the batch's work suffices for. The reporters in the batch
+        are served `first`.
         """
         chosen, self._asking = self._asking, []
         if self._look:
@@ -232,7 +240,10 @@ class Inbox:
         return [one for one in dict.fromkeys(chosen) if one.is_open] if chosen else []
 
     def _beside(self, first: Iterable[Subscription | Claim], commits: Iterable[Commit], now: int) -> list[Subscription]:
-        """Choose as many that wait as new work is enough for, after those that are served first."""
+        """Choose as many waiting subscriptions as the new work suffices for.
+
+        Those in `first` are served before them.
+        """
         fresh: dict[Kind, int] = {}
         for commit in commits:
             for item in commit.work:
@@ -246,14 +257,17 @@ class Inbox:
         return [one for one in self._waiting if _takes(one, fresh) and one.is_open]
 
     def claim_again(self, chosen: Sequence[Subscription]) -> None:
-        """Have subscriptions claim with the next batch, since this one could not be written."""
+        """Retry claims with the next batch, since this one was not written."""
         self._waiting = [one for one in self._waiting if one not in chosen]
         self._asking[:0] = chosen
 
     def served(
         self, chosen: Sequence[Subscription], claims: Sequence[Claim], leases: Sequence[Sequence[Lease]]
     ) -> None:
-        """Note which subscriptions go on waiting after their claims, and what the queue has none of."""
+        """Note which subscriptions still wait after their claims.
+
+        Also notes which kinds of work the queue has none of.
+        """
         full, fed = list[Subscription](), list[Subscription]()
         for one, claim, found in zip(chosen, claims, leases, strict=True):
             is_full = len(found) >= claim.most
@@ -261,7 +275,7 @@ class Inbox:
                 full.append(one)
             elif found:
                 fed.append(one)
-            if not self._look:  # else the queue has changed meanwhile
+            if not self._look:  # else the queue has changed in the meantime
                 self._dry[claim.pools, claim.tags] = 0 if is_full else claim.now + _DRY_MS
         waiting = [one for one in dict.fromkeys([*self._waiting, *chosen]) if one.waits and one.is_open]
         if fed:  # one that was served comes after the others
@@ -270,7 +284,7 @@ class Inbox:
         self._asking += [one for one in full if one.waits and one not in self._asking]
 
     def note_left(self, work: Iterable[WorkItem]) -> None:
-        """Look again for those that wait, where a batch has left work that one of them takes."""
+        """Check the queue again if a batch left work for a waiting subscription."""
         if not self._waiting and not self._dry:
             return
         kinds = {(item.pool, item.requires) for item in work}
@@ -286,7 +300,7 @@ def fits(one: Subscription | Claim, pool: str, requires: tuple[str, ...]) -> boo
 
 
 def _takes(one: Subscription | Claim, fresh: dict[Kind, int]) -> bool:
-    """Take out of the new work what a worker may be given; returns whether that is anything."""
+    """Deduct a worker's work from the new work; return whether there was any."""
     most = one.capacity if isinstance(one, Subscription) else one.most
     wanted = most
     for kind, count in fresh.items():
@@ -298,6 +312,6 @@ def _takes(one: Subscription | Claim, fresh: dict[Kind, int]) -> bool:
 
 
 def backoff(entries: Iterable[Entry]) -> float:
-    """Return the seconds to wait for a store that is unavailable: longer each time, never long."""
+    """Return the seconds to wait for an unavailable store: grows up to a limit."""
     tries = max((entry.tries for entry in entries), default=0)
     return min(0.02 * 2.0**tries, 2.0)

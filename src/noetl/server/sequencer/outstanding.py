@@ -1,6 +1,7 @@
-"""Leases that a sequencer has handed out: with which report, which are out, and which return to the queue.
+"""Outstanding leases of a sequencer: by report, delivered, to be returned.
 
-The store decides who holds a lease; this saves asking it. Tested in tests/unit/server/sequencer/test_sequencer.py.
+The store decides which worker holds a lease; this cache saves queries. Tested in
+tests/unit/server/sequencer/test_sequencer.py.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _MOST_OUT = 4_096  # remembered leases; above that all are forgotten, which only
 
 
 class OutstandingLeases:
-    """Leases that are out, as far as this process knows."""
+    """Outstanding leases, as far as this process knows."""
 
     def __init__(self, queue: WorkQueue, clock: Clock, look: Callable[[], None]) -> None:
         self._queue = queue
@@ -47,11 +48,11 @@ class OutstandingLeases:
             self._out.difference_update(commit.dropped)
 
     def with_report(self, message_id: str) -> Sequence[Lease]:
-        """Return the leases that went out with a report."""
+        """Return the leases that were granted with a report."""
         return self._by_report.get(message_id, ())
 
     def remember(self, message_id: str, leases: Sequence[Lease]) -> None:
-        """Keep the leases that go out with a report, for when it is sent again."""
+        """Remember the leases granted with a report, in case it is sent again."""
         self._by_report[message_id] = leases
         if len(self._by_report) > _MOST_REPORTS:
             self._by_report.popitem(last=False)
@@ -79,11 +80,17 @@ class OutstandingLeases:
         self._look()
 
     def doubt(self, claims: Iterable[Claim]) -> None:
-        """Note the claims of a commit of unknown outcome: if it was written after all, its leases reached no worker."""
+        """Note the claims of a commit of unknown outcome.
+
+        If it was written after all, its leases reached no worker.
+        """
         self._doubts += [(claim.worker, claim.until) for claim in claims]
 
     async def settle(self) -> None:
-        """Return what was not delivered and could not be returned before. Raises StoreUnavailable."""
+        """Return undelivered leases that could not be returned before.
+
+        Raises StoreUnavailable.
+        """
         if not self._unreturned and not self._doubts:
             return
         now, back = self._clock.now(), self._unreturned

@@ -1,8 +1,8 @@
-"""Poison messages: one that cannot be decided or written is kept as a dead letter, and blocks no other.
+"""Poison messages: kept as dead letters, so that they block no other.
 
-A message that the system sent itself stays in the store too, set aside here: a process that can decide it does so when it
-starts. No letter is kept of bad input, nor where the store is unavailable or the execution belongs to a newer version.
-Tested in tests/conformance/test_poison.py.
+A poison message cannot be decided or written. One that the system sent itself also stays in the store, set aside here:
+a process that can decide it does so when it starts. No letter is kept of bad input, nor if the store is unavailable or
+the execution belongs to a newer version. Tested in tests/conformance/test_poison.py.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from noetl.server.sequencer.batch import child_ended
 from noetl.server.sequencer.inbox import Entry
 
 _log = logging.getLogger(__name__)
-_MOST_TRIES: Final = 5  # where others commit to the same execution meanwhile
+_MOST_TRIES: Final = 5  # tries, if others commit to the same execution concurrently
 _LOG_AGAIN_MS: Final = 10_000  # a timer that cannot be decided is due all the time, and kept and logged this often
 _MOST_KEPT: Final = 1_000
 _BAD_INPUT: Final = (NoetlError, RecursionError, OverflowError)  # the sender's mistake
@@ -35,7 +35,10 @@ _NO_LETTER: Final = (Replay, Discard, Mend)  # their sender sends them again
 
 
 class PoisonHandler:
-    """Keeps poison messages as dead letters, and remembers which of the system's own are set aside."""
+    """Keeps poison messages as dead letters.
+
+    Remembers which of the system's own messages are set aside.
+    """
 
     def __init__(self, log: EventLog, clock: Clock, applied: Callable[[Commit], None], *, keeps: bool) -> None:
         self._store = log
@@ -51,19 +54,20 @@ class PoisonHandler:
         return frozenset(self._set_aside)
 
     def put_aside(self, entry: Entry, error: Exception) -> None:
-        """Leave one of the system's own messages in the store, for a process that can decide it."""
+        """Leave a message of the system in the store, for a process that can decide it."""
         self._set_aside.add(entry.message.message_id)
         text = "message %s of execution %s is set aside: %s"
         _log.error(text, entry.message.message_id, entry.execution_id, error)
 
     def forget(self) -> None:
-        """Keep every message anew: dead letters were acted on."""
+        """Keep every message again: dead letters were acted on."""
         self._kept.clear()
 
     async def keep(self, entry: Entry, error: Exception, *, is_decided: bool) -> Exception:
-        """Keep a message as a dead letter if it is poison; returns the error for its sender. Raises StoreUnavailable.
+        """Keep a message as a dead letter if it is poison; return the sender's error.
 
-        One that is decided and cannot be written is kept too, unless it is an audited act: what cannot be noted is not done.
+        A message that is decided and cannot be written is kept too, unless it is an audited act: an act that cannot be
+        audited is not done. Raises StoreUnavailable.
         """
         is_act = is_decided and entry.act is not None
         if not is_act and _is_poison(entry, error) and await self._keep_once(entry, error):
@@ -122,9 +126,10 @@ def _is_poison(entry: Entry, error: Exception) -> bool:
 
 
 def _commits(entry: Entry, events: Sequence[Event], error: Exception, at: int) -> list[Commit]:
-    """Return what keeps a message, the best first: a letter with all of it, or without what cannot be written.
+    """Return alternative commits that keep a message, the best first.
 
-    Of an execution that never began, only its parent is informed.
+    First a letter with all of the message, then one without what cannot be written. Of an execution that never began,
+    only the parent is informed.
     """
     message = entry.message
     if not events:

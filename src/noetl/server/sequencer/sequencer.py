@@ -1,13 +1,13 @@
-"""The only writer of events: takes messages, decides them, commits a batch in one transaction, then replies.
+"""The only writer of events: decides messages, commits batches, replies.
 
-One turn: take → decide → commit → publish. A message that comes while no turn is under way has its turn at once, in the
-caller's call; those that come during a turn share the next one (group commit). A turn is completed in one go unless
-something has to be awaited: a state or a plan to load, or the store; then it goes on in a task. Turns in a row let the
-event loop pass in between.
+A batch is committed in one transaction, before the replies. One turn: take → decide → commit → publish. A message that
+arrives while no turn is running gets its turn at once, in the caller's call; those that arrive during a turn share the
+next one (group commit). A turn completes without suspending unless something has to be awaited: a state or a plan to
+load, or the store; then it continues in a task. Consecutive turns yield to the event loop in between.
 
-No message is answered before it is durable, and a cached state is trusted only after its commit: on a conflict or an error
-it is dropped and the messages are decided again from the log. Several sequencers may share a store. Holds no rule of the
-language. Tested in tests/unit/server/sequencer/test_sequencer.py.
+No message is answered before it is durable, and a cached state is trusted only after its commit: on a conflict or an
+error it is dropped and the messages are decided again from the log. Several sequencers may share a store. Holds no rule
+of the language. Tested in tests/unit/server/sequencer/test_sequencer.py.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Sequencer:
         self._poison = PoisonHandler(log, clock, self._note_apart, keeps=plans.keeps_letters)
         self._crash: asyncio.Future[None] | None = None  # while it runs; gets the error of a turn that crashed
         self._stopped: Exception | None = None
-        self._is_busy = False  # a turn is under way, or was in this pass of the event loop
+        self._is_busy = False  # a turn is running, or ran in this pass of the event loop
         self._more = False  # the store holds more messages than were gathered
         self._left = True  # the store may hold unknown messages: it was just opened, or a commit failed
         self._tasks: set[asyncio.Task[None]] = set()  # the turn, where it awaits something, and loads for decisions
@@ -86,9 +86,10 @@ class Sequencer:
     # What others ask of it
 
     def offer(self, *entries: Entry) -> None:
-        """Queue messages that came together; each gets exactly one reply, after it is durable or was refused.
+        """Queue messages that arrived together; each gets exactly one reply.
 
-        Where too many are unanswered they wait for admission, and are refused with Overloaded when that takes too long.
+        The reply comes when the message is durable or was refused. If too many messages are unanswered, new ones wait
+        for admission, and are refused with Overloaded if that takes too long.
         """
         if self._stopped is not None:
             for entry in entries:
@@ -97,14 +98,20 @@ class Sequencer:
             self._admission.enter(entries)
 
     async def submit(self, execution_id: str, message: AnyMessage, act: Act = None) -> Answer:
-        """Decide a message and return the answer; `act` is audited with it. Raises what it is refused with."""
+        """Decide a message and return the answer; `act` is audited with it.
+
+        Raises the error that the message is refused with.
+        """
         [answer] = await self.submit_all([(execution_id, message, act)])
         if isinstance(answer, Exception):
             raise answer
         return answer
 
     async def submit_all(self, messages: Sequence[tuple[str, AnyMessage, Act]]) -> list[Answer | Exception]:
-        """Decide messages that came together; returns for each its answer, or why it has none."""
+        """Decide messages that arrived together.
+
+        Returns for each its answer, or the error that it was refused with.
+        """
         loop = asyncio.get_running_loop()
         answers: list[asyncio.Future[Answer | Exception]] = [loop.create_future() for _ in messages]
         entries = tuple(
@@ -121,21 +128,24 @@ class Sequencer:
             raise
 
     def request(self, subscription: Subscription) -> None:
-        """Have the queue looked into for a worker, with the next batch."""
+        """Claim work for a worker with the next batch."""
         if self._stopped is None and self._inbox.request(subscription, self._clock.now()):
             self._advance()
 
     def require_running(self) -> None:
-        """Raise StoreUnavailable where it has stopped."""
+        """Raise StoreUnavailable if the sequencer has stopped."""
         if self._stopped is not None:
             raise self._stopped
 
     def withdraw(self, subscription: Subscription) -> None:
-        """Look into the queue no more for a worker."""
+        """Stop claiming work for a worker."""
         self._inbox.withdraw(subscription)
 
     def look(self) -> None:
-        """Look into the queue for all workers that wait: it may have changed by other means, or by time."""
+        """Check the queue for all waiting workers.
+
+        It may have changed by other means than a batch, or because time has passed.
+        """
         self._inbox.look()
         self._advance()
 
@@ -154,9 +164,10 @@ class Sequencer:
         return await self._states.get(execution_id)
 
     async def gather(self, known: frozenset[str] | None = None) -> frozenset[str]:
-        """Take in messages that the system sent itself; where `known` is given, only those that were there before.
+        """Take in messages that the system sent itself.
 
-        A message of another live sequencer is soon gone; one that stays was left behind.
+        If `known` is given, only those that were there before: a message of another live sequencer is soon gone, one
+        that stays was left behind.
         """
         aside = self._poison.set_aside
         most = _MOST_GATHERED + len(aside)
@@ -170,7 +181,7 @@ class Sequencer:
         return frozenset(message.message_id for _, message in found)
 
     async def run(self) -> None:
-        """Work until cancelled; everything that still waits then is answered."""
+        """Run until cancelled; everything that still waits then is answered."""
         self._crash = asyncio.get_running_loop().create_future()
         try:
             self._advance()
@@ -205,17 +216,17 @@ class Sequencer:
         return self._left or self._more or not self._inbox.is_idle
 
     def _advance(self) -> None:
-        """Begin a turn, unless one is under way or there is nothing to do."""
+        """Begin a turn, unless one is running or there is nothing to do."""
         if self._is_busy or self._crash is None or self._stopped is not None or not self._has_more:
             return
         self._is_busy = True
         try:
             self._turn()
-        except Exception as error:  # noqa: BLE001  it must end the server, and not whoever happened to call
+        except Exception as error:  # noqa: BLE001  it must end the server, not the caller
             self._end(error)
 
     def _turn(self) -> None:
-        """Take, decide, commit and publish a batch; what has to be awaited goes on in a task."""
+        """Take, decide, commit and publish a batch; continue in a task if it must wait."""
         if self._left or (self._more and self._inbox.is_idle):
             self._go_on(self._gather_left())
             return
@@ -229,7 +240,7 @@ class Sequencer:
             self._go_on(self._finish(batch, outcome), outcome)
 
     def _begin(self) -> tuple[Batch, _Outcome]:
-        """Take a batch, and decide and commit it as far as nothing has to be awaited."""
+        """Take a batch, and decide and commit it as far as possible without awaiting."""
         batch = Batch(self._clock.now(), deque(self._inbox.take(_MOST_IN_BATCH)))
         self._decide(batch)
         return batch, None if batch.undecided else self._commit(batch)
@@ -242,7 +253,10 @@ class Sequencer:
             task.add_done_callback(lambda _: outcome.close())
 
     def _turn_ended(self, task: asyncio.Task[None] | None = None) -> None:
-        """Begin the next turn; called by the event loop, so that whatever else is ready has gone before."""
+        """Begin the next turn.
+
+        Called by the event loop, so that other ready callbacks run first.
+        """
         self._is_busy = False
         if task is not None:
             self._tasks.discard(task)
@@ -279,7 +293,10 @@ class Sequencer:
             await self._clock.sleep(backoff(batch.postponed))
 
     async def _gather_left(self) -> None:
-        """Take a turn that begins with the messages that the store may hold; a store that is away holds no caller up."""
+        """Run a turn that begins with messages left in the store.
+
+        If the store is unavailable, callers are not delayed.
+        """
         try:
             await self.gather()
             self._left = False
@@ -292,7 +309,7 @@ class Sequencer:
     # Decide
 
     def _decide(self, batch: Batch) -> None:
-        """Decide messages in order, until one takes something that is not in memory."""
+        """Decide messages in order, until one needs something that is not in memory."""
         while batch.undecided:
             entry = batch.undecided[0]
             if entry.execution_id in batch.broken:
@@ -309,7 +326,7 @@ class Sequencer:
             batch.undecided.popleft()
 
     async def _load(self, batch: Batch) -> None:
-        """Decide the rest of a batch, and load what that takes."""
+        """Decide the rest of a batch, and load what that needs."""
         while batch.undecided:
             entry = batch.undecided.popleft()
             try:
@@ -335,7 +352,7 @@ class Sequencer:
         task.add_done_callback(self._tasks.discard)
 
     def _drop(self, batch: Batch, entry: Entry, error: Exception) -> None:
-        """Take a message out of a batch that cannot be decided, or not now."""
+        """Remove a message from a batch that cannot be decided, or not now."""
         self._states.drop(entry.execution_id)
         batch.broken.add(entry.execution_id)
         if not isinstance(error, StoreUnavailable):
@@ -370,7 +387,7 @@ class Sequencer:
             return error
 
     async def _start_over(self, batch: Batch, error: Exception) -> None:
-        """Decide a batch again, from the log, after its commit failed or has an unknown outcome."""
+        """Decide a batch again from the log, after a failed or unknown commit."""
         entries = batch.entries
         self.outstanding.doubt(batch.claims)
         self._inbox.doubt()
@@ -435,7 +452,7 @@ class Sequencer:
             self.hooks.publish(applied)
 
     def _note(self, commit: Commit) -> None:
-        """Take in what an applied commit sends, and note what it took out of the queue."""
+        """Take in what an applied commit sends, and note the work it removed."""
         for other, message in commit.inbox:
             self._inbox.add_own(other, message)
         self.outstanding.remove_of(commit)
@@ -443,7 +460,7 @@ class Sequencer:
             self._poison.forget()
 
     def _note_apart(self, commit: Commit) -> None:
-        """Take in a commit that was no part of a batch."""
+        """Take in a commit that was not part of a batch."""
         self._note(commit)
         self.hooks.publish((commit,))
 
@@ -481,13 +498,16 @@ class Sequencer:
         if reply is not None:
             try:
                 is_taken = reply(answer)
-            except Exception:  # noqa: BLE001  what is committed stands, and one reply must not keep the others back
+            except Exception:  # noqa: BLE001  the commit is durable, and one reply must not block the others
                 _log.exception("a reply about execution %s failed", entry.execution_id)
         if entry.leases and (not is_taken or isinstance(answer, Exception)):
             self.outstanding.take_back(entry.message.message_id, entry.leases)
 
     def _deliver_all(self, batch: Batch, receipt: Receipt, first: int) -> None:
-        """Deliver what subscriptions have claimed; where work is left for one that waits, look into the queue again."""
+        """Deliver what subscriptions have claimed.
+
+        If work is left for a waiting one, the queue is checked again.
+        """
         subscriptions, leases = batch.subscriptions, receipt.leases[first:]
         for subscription, found in zip(subscriptions, leases, strict=True):
             wanted = found[: max(0, subscription.capacity)]
@@ -507,12 +527,12 @@ class Sequencer:
     def _deliver(self, subscription: Subscription, leases: Sequence[Lease]) -> None:
         try:
             subscription.deliver(leases)
-        except Exception:  # noqa: BLE001  likewise; the leases run out
+        except Exception:  # noqa: BLE001  likewise; the leases expire
             _log.exception("work cannot be delivered to %s", subscription.worker)
 
 
 def resolve(future: asyncio.Future[Answer | Exception], answer: Answer | Exception) -> bool:
-    """Set the future of a caller that waits for a reply; False where the caller is gone."""
+    """Set the future of a waiting caller; return False if the caller is gone."""
     if future.done():
         return False
     future.set_result(answer)

@@ -1,1 +1,1 @@
-"""Workers as the server sees them: connections, leases granted to them, and presence."""
+"""Workers of a server: connections, granted leases, and presence."""

@@ -1,6 +1,6 @@
-"""Workers as a server knows them: what each was given, and what it asks for.
+"""Worker connections: the leases granted to each worker, and its claims.
 
-Data only; what is done with it is in `handouts`. Tested in tests/server/workers/test_registry.py.
+Data only; the logic is in `registry`. Tested in tests/server/workers/test_registry.py.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ Push = Callable[[ToWorker], None]
 
 @dataclass(slots=True)
 class LeaseGrant:
-    """A lease in a worker's hands."""
+    """A lease that a worker holds."""
 
-    lease: Lease | None  # None: handed out by another server
+    lease: Lease | None  # None: granted by another server
     until: int
     ack_by: int | None = None
 
@@ -40,7 +40,7 @@ class WorkerConnection:
     noted_at: int = 0
 
     def let_claims_go(self) -> None:
-        """Answer no claim that waits."""
+        """Cancel the waiting claims."""
         for claim in self.claims.values():
             claim.cancel()
 

@@ -1,6 +1,6 @@
-"""Presence of workers: those of this process are listed like any other, and removed when not seen for a day.
+"""Presence of workers, including those of this process.
 
-Hands out no work. Tested in tests/server/workers/test_presence.py.
+Workers that were not seen for a day are removed. Grants no work. Tested in tests/server/workers/test_presence.py.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _log = logging.getLogger(__name__)
 _EVERY_S = 5.0
 _HOUR_S = 3600.0
 _KEPT_MS = 86_400_000  # how long a worker that is not seen any more stays on the list
-_SILENT_MS = 60_000  # a worker that said nothing for so long is not counted on
+_SILENT_MS = 60_000  # a worker without heartbeat for this long does not count
 
 
 @asynccontextmanager
 async def attending(runtime: Runtime, clock: Clock, info: WorkerInfo) -> AsyncIterator[None]:
-    """Keep a worker of this process written down while it works."""
+    """Keep a worker of this process registered while it works."""
     await runtime.enlist(info)
     signs = asyncio.create_task(_signs(runtime, clock, info.worker_id), name="noetl-attendance")
     try:
@@ -31,7 +31,7 @@ async def attending(runtime: Runtime, clock: Clock, info: WorkerInfo) -> AsyncIt
     finally:
         signs.cancel()
         await asyncio.gather(signs, return_exceptions=True)
-        with suppress(NoetlError):  # it falls silent, which says the same
+        with suppress(NoetlError):  # its heartbeats stop, which has the same effect
             await runtime.leave(info.worker_id, info.registered_at)
 
 
@@ -45,7 +45,7 @@ async def _signs(runtime: Runtime, clock: Clock, name: str) -> None:
 
 
 async def strike_off(runtime: Runtime, clock: Clock) -> None:
-    """Remove workers that were not seen for long, now and every hour, until cancelled."""
+    """Remove workers that were not seen for long, hourly until cancelled."""
     while True:
         try:
             await runtime.strike_off(clock.now() - _KEPT_MS)
@@ -55,7 +55,10 @@ async def strike_off(runtime: Runtime, clock: Clock) -> None:
 
 
 def groups(workers: Iterable[WorkerInfo], now: int) -> list[Mapping[str, Any]]:
-    """Return what is known of workers by pool and tags: how many take work, and if none, when one was last seen."""
+    """Group workers by pool and tags.
+
+    A group has the number of workers that take work, and when one of them was last seen.
+    """
     found: dict[tuple[str, tuple[str, ...]], dict[str, Any]] = {}
     for worker in workers:
         takes = worker.status == "ready" and now - worker.seen_at < _SILENT_MS

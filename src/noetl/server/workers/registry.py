@@ -1,9 +1,9 @@
-"""The workers that speak to this server: what each was handed, what it acknowledged, and what it must stop.
+"""Registry of connected workers: leases granted, acknowledged, to be stopped.
 
-Sessions and HTTP routes mean the same because both come here. A claim that is sent again gets the same leases; a hand-off
-that is not acknowledged returns to the queue; the leases of a session that closed and did not reconnect expire. What a
-worker names when it says hello is all that it holds: whatever else it has leases of, from a server that died or in a frame
-that never arrived, runs out then. The store decides who holds a lease; what is remembered here saves asking it. Tested in
+Sessions and HTTP routes behave the same because both use it. A claim that is sent again gets the same leases; leases
+that are not acknowledged return to the queue; the leases of a session that closed and did not reconnect expire. The
+leases in a worker's hello are all that it holds: its other leases, from a server that died or in a frame that never
+arrived, expire then. The store decides which worker holds a lease; this cache saves queries. Tested in
 tests/server/http/test_worker_socket.py and tests/server/workers/test_registry.py.
 """
 
@@ -30,14 +30,14 @@ _log = logging.getLogger(__name__)
 _CLAIMS_KEPT = 64  # per worker, for when one is sent again
 _LONGEST_WAIT_S = 30.0
 _MOST_WORK = 1_000
-_SEEN_MS = 5_000  # how often a sign of life is written down
-_GONE_MS = 120_000  # a worker without work that says nothing is forgotten
+_SEEN_MS = 5_000  # how often a heartbeat is stored
+_GONE_MS = 120_000  # a worker without work or heartbeat is forgotten after this
 _SWEEP_S = 0.2
 _MOST_EPOCH = 2**53
 
 
 class WorkerRegistry:
-    """The workers that speak to this server."""
+    """The workers that are connected to this server."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class WorkerRegistry:
     async def hello(
         self, name: str, hello: Hello, push: Push | None = None, act: Act = None
     ) -> tuple[WorkerConnection, list[str]]:
-        """Admit a worker; returns its connection, and the work of its `held` that it must stop."""
+        """Admit a worker; return its connection, and the `held` work it must stop."""
         now = self._clock.now()
         known = self._hands.get(name)
         hand = self._hands[name] = known or WorkerConnection(name, hello, now)
@@ -106,10 +106,10 @@ class WorkerRegistry:
         )
 
     async def _disown(self, hand: WorkerConnection, now: int, *, is_new: bool) -> None:
-        """Expire leases that are a worker's in the store and that it does not hold."""
-        if is_new:  # whichever server handed them out, it cannot deliver them any more
+        """Expire leases of a worker in the store that it does not hold."""
+        if is_new:  # no server can deliver them any more
             count = await self._queue.disown(hand.name, hand.hello.held, now)
-        else:  # what it has not acknowledged may be on its way, or is asked for again
+        else:  # unacknowledged leases may be in flight, or claimed again
             mine = set(hand.hello.held)
             lost = [held for held, given in hand.given.items() if given.ack_by is None and held not in mine]
             lost = lost if hand.hello.acks else []
@@ -133,7 +133,10 @@ class WorkerRegistry:
         return found
 
     def closed(self, hand: WorkerConnection, push: Push | None) -> None:
-        """Note that a session ended; its worker may reconnect within a moment, here or at another server."""
+        """Note that a session ended.
+
+        Its worker may reconnect within a moment, here or at another server.
+        """
         if push is not None and hand.push == push:
             hand.push = None
             hand.let_claims_go()  # else work is leased for a closed session; a claim that comes again is a new one
@@ -142,14 +145,14 @@ class WorkerRegistry:
             task.add_done_callback(self._leaving.discard)
 
     async def _gone(self, hand: WorkerConnection, registered_at: int) -> None:
-        until = self._clock.now() + self.lease_ms  # no lease that it had runs for longer, unless it is renewed
+        until = self._clock.now() + self.lease_ms  # none of its leases lasts longer, unless renewed
         await self._clock.sleep(self._reconnect_ms / 1000)
         if hand.is_back(registered_at):
             return
         had = dict(hand.given)
         until = max(
             (given.until for given in had.values()), default=0
-        )  # one that runs for longer is with another server
+        )  # one that lasts longer was renewed by another server
         self._forget(hand)
         try:
             await self._runtime.leave(hand.name, registered_at)
@@ -169,7 +172,7 @@ class WorkerRegistry:
         return self._hands.get(name)
 
     def holder(self, work_id: str) -> tuple[WorkerConnection, int] | None:
-        """Return the worker that was handed a piece of work here, and the epoch of the lease."""
+        """Return the worker that holds a work item here, and the epoch of its lease."""
         hand = self._holders.get(work_id)
         epoch = next((held[1] for held in hand.given if held[0] == work_id), None) if hand is not None else None
         return None if hand is None or epoch is None else (hand, epoch)
@@ -177,11 +180,11 @@ class WorkerRegistry:
     # Work
 
     async def claim(self, hand: WorkerConnection, claim: Claim) -> list[Lease]:
-        """Lease work; a claim that is sent again gets the same."""
+        """Lease work; a claim that is sent again gets the same leases."""
         task = hand.claims.get(claim.id) if claim.id else None
         if task is None or task.cancelled():
             task = asyncio.create_task(self._claim(hand, claim))
-            hand.claims[claim.id or uuid4().hex] = task  # also without an id, so that it can be let go
+            hand.claims[claim.id or uuid4().hex] = task  # also without an id, so that it can be cancelled
             while len(hand.claims) > _CLAIMS_KEPT:
                 hand.claims.popitem(last=False)
         try:
@@ -243,7 +246,7 @@ class WorkerRegistry:
         return sorted(lost)
 
     async def keep(self, hand: WorkerConnection, held: Sequence[Held], seconds: int | None) -> None:
-        """Keep leases for longer than usual."""
+        """Extend leases for longer than usual."""
         until = self._clock.now() + (seconds or 0) * 1000
         if held and seconds is not None and seconds * 1000 > self.lease_ms:
             lost = await self._queue.extend(hand.name, held, until)
@@ -280,7 +283,7 @@ class WorkerRegistry:
         return True
 
     def drain(self, name: str) -> None:
-        """Drain a worker: it takes no more work, and its waiting claims are answered empty."""
+        """Drain a worker: it gets no more work, and its waiting claims end empty."""
         hand = self._hands.get(name)
         if hand is None:
             return
@@ -316,7 +319,7 @@ class WorkerRegistry:
                 del self._holders[one[0]]
 
     def _dropped(self, commit: Commit) -> None:
-        """Push a stop to the workers whose work a commit took out of the queue."""
+        """Push a stop to the workers whose work a commit removed from the queue."""
         stops: dict[WorkerConnection, list[str]] = {}
         for work_id in commit.dropped:
             hand = self._holders.get(work_id)
@@ -328,7 +331,7 @@ class WorkerRegistry:
                 hand.push(Stop(tuple(work)))
 
     async def run(self) -> None:
-        """Return hand-offs to the queue that were not acknowledged, until cancelled."""
+        """Return unacknowledged leases to the queue, until cancelled."""
         while True:
             await self._clock.sleep(_SWEEP_S)
             now = self._clock.now()
@@ -347,7 +350,10 @@ class WorkerRegistry:
             self._forget(hand)
 
     async def close(self) -> None:
-        """Forget all workers and leave them their leases: another server, or this one anew, goes on with them."""
+        """Forget all workers but not their leases.
+
+        Another server, or this one after a restart, continues with them.
+        """
         for task in self._leaving:
             task.cancel()
         for hand in list(self._hands.values()):
@@ -355,5 +361,5 @@ class WorkerRegistry:
 
 
 def _is_over(report: Done) -> bool:
-    """Return whether a lease ends by a report."""
+    """Return whether a report ends its lease."""
     return report.ending is not None or (report.suspension is not None and report.suspension.index is None)

@@ -1,1 +1,1 @@
-"""What all stores share: judging a batch, rows, named SQL."""
+"""Shared parts of the stores: judging a batch, rows, named SQL."""

@@ -32,7 +32,10 @@ class Facts(Struct):
 
 
 class Changes(Struct):
-    """Net effect of a batch. Removals precede additions: work may be removed and added again as new."""
+    """Net effect of a batch.
+
+    Removals precede additions: work may be removed and added again as new.
+    """
 
     logs: list[tuple[Event, ...]] = []  # the events of each commit
     last_seqs: dict[str, int] = {}
@@ -51,7 +54,10 @@ class Changes(Struct):
         return [event for log in self.logs for event in log]
 
     def log_parts(self) -> list[tuple[Event, ...]]:
-        """Split the events into rows of the log: one row per commit, unless a commit has too many events."""
+        """Split the events into rows of the log.
+
+        A commit is one row, unless it has too many events.
+        """
         return [log[first : first + MOST_EVENTS] for log in self.logs for first in range(0, len(log), MOST_EVENTS)]
 
 
@@ -161,7 +167,7 @@ def by_id(letters: Iterable[DeadLetter]) -> list[DeadLetter]:
 
 
 def about(projection: Mapping[str, Any]) -> tuple[str, str | None, list[str], int]:
-    """Return the fields of a projection that never change: path, parent, tags, started_at."""
+    """Return the immutable fields of a projection: path, parent, tags, started_at."""
     return (
         str(projection.get("path", "")),
         projection.get("parent"),

@@ -1,4 +1,4 @@
-"""Rows of dead letters in SQL stores: the columns are the fields of a letter, in order.
+"""Rows of dead letters in SQL stores; columns are the fields, in order.
 
 Tested in tests/conformance/test_dead_letters.py.
 """

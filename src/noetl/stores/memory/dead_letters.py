@@ -18,7 +18,7 @@ _SHARED = ("fingerprint", "path", "step_id", "task", "tool_kind", "reason", "las
 
 
 class MemoryLetters:
-    """Work that failed for good, by id."""
+    """Permanently failed work, by id."""
 
     tables: Tables
 

@@ -1,7 +1,8 @@
-"""In-memory store for tests and simulations: behaves as the others, keeps nothing after the process ends.
+"""In-memory store for tests and simulations; behaves like the others.
 
-Values are encoded on the way in and decoded on the way out, so changing an object never changes a stored fact. Several
-stores may share their tables, as several processes share a file. Tested in tests/conformance.
+Nothing is kept after the process ends. Values are encoded on the way in and decoded on the way out, so changing an
+object never changes a stored fact. Several stores may share their tables, as several processes share a file. Tested in
+tests/conformance.
 """
 
 from __future__ import annotations
@@ -197,7 +198,10 @@ def _read_facts(tables: Tables, commits: Sequence[Commit]) -> Facts:
 
 
 def apply(tables: Tables, changes: Changes) -> None:
-    """Write what a batch changes, whole or not at all: encoding comes first, and nothing after it can fail."""
+    """Write the changes of a batch atomically.
+
+    Encoding comes first, and nothing after it can fail.
+    """
     events = [(event, _encode(event)) for event in changes.events]
     projections = {key: _encode(row) for key, row in changes.projections.items()}
     work = {key: _encode(item) for key, item in changes.work.items()}

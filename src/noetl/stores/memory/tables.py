@@ -1,4 +1,4 @@
-"""Tables of the store in memory: plain data that several stores may share, as several processes share a file.
+"""Tables of the in-memory store: plain data that several stores may share.
 
 Tested in tests/conformance.
 """

@@ -52,7 +52,10 @@ class PostgresAdmin:
             return await differences(connection, self._name)
 
     async def violations(self) -> list[str]:
-        """Return violated invariants in one snapshot, one sentence each; servers may be running."""
+        """Return violated invariants in one snapshot, one sentence each.
+
+        Servers may be running.
+        """
         async with self._connected() as connection, connection.transaction(isolation="repeatable_read", readonly=True):
             return [
                 f"execution {row[0]}: {row[1]} ({what})"
@@ -61,9 +64,10 @@ class PostgresAdmin:
             ]
 
     async def prune(self, before: int, archive: Path | None) -> list[str]:
-        """Delete months of executions that started before a time and have all ended, optionally archived first.
+        """Delete, and optionally archive, months whose executions have all ended.
 
-        Returns one sentence per month. A month is dropped in the transaction that verifies and archives it.
+        Only months of executions that started before `before`. Returns one sentence per month. A month is dropped in the
+        transaction that verifies and archives it.
         """
         results = []
         async with self._connected() as connection:

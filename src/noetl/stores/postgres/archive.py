@@ -30,7 +30,10 @@ COLUMNS = (
 
 
 async def write_archive(connection: asyncpg.Connection, path: Path, first: int, after: int) -> None:
-    """Write the events of a range of executions; the file appears only when it is complete and flushed."""
+    """Write the events of a range of executions to a file.
+
+    The file appears only when it is complete and flushed.
+    """
     parquet, schema = _parquet()
     import pyarrow
 

@@ -1,4 +1,4 @@
-"""Catalog in PostgreSQL: playbooks by path and version, and canonical trees by content hash.
+"""Catalog in PostgreSQL: playbooks by path and version, trees by hash.
 
 Tested in tests/conformance/test_catalog.py.
 """

@@ -1,7 +1,8 @@
-"""Commits a batch to PostgreSQL: one statement in the normal case, so one round trip and one transaction.
+"""Commit a batch to PostgreSQL, normally with one statement.
 
-A batch is judged on the facts that it expects and sent with them as guards. The database applies it if they hold. If not,
-the facts are read under lock and the batch is judged again on them. Tested in tests/conformance.
+That is one round trip and one transaction. A batch is judged on the facts that it expects and sent with them as guards.
+The database applies it if they hold. If not, the facts are read under lock and the batch is judged again on them.
+Tested in tests/conformance.
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ _work = msgspec.json.Decoder(WorkItem)
 
 
 class Claims:
-    """Claims of a batch. Claims for the same work form one group, and new work is assigned to claims in advance.
+    """Claims of a batch, grouped by the work they ask for.
 
-    If nothing is queued in the claimed pools, claims get of the batch's own work what the queue would give them; the
-    database knows whether that is so.
+    New work is assigned to claims in advance. If nothing is queued in the claimed pools, claims get of the batch's own
+    work what they would get from the queue; the database checks that.
     """
 
     def __init__(self, claims: Sequence[Claim], new: Iterable[WorkItem] = ()) -> None:
@@ -63,7 +64,7 @@ class Claims:
         return None if index is None else self._claims[index]
 
     def rows(self) -> str | None:
-        """Encode a row for each group of claims: its workers, and how much each of them wants.
+        """Encode a row for each group of claims: its workers and their demands.
 
         JSON is cheaper to send than arrays, and is decoded only if work is leased from the queue.
         """
@@ -87,9 +88,10 @@ class Claims:
     def leases(
         self, rows: Sequence[Sequence[Any]], new: Sequence[Sequence[Any]] | None = None
     ) -> tuple[tuple[Lease, ...], ...]:
-        """Distribute rows (group from 1, epoch, attempt, work id, work) to the claims; `new` are rows of new work.
+        """Distribute rows of leased work to the claims; `new` are rows of new work.
 
-        Group 0 is work that was inserted as leased. Epochs are in the order of the queue.
+        A row is (group from 1, epoch, attempt, work id, work). Group 0 is work that was inserted as leased. Epochs are
+        in the order of the queue.
         """
         found: list[list[Lease]] = [[] for _ in self._claims]
         born = {row[3]: row[1] for row in rows if not row[0]}
@@ -111,7 +113,10 @@ class Claims:
 
 
 def _assign(claims: Sequence[Claim], new: Iterable[WorkItem]) -> dict[str, int]:
-    """Return the claim that each new work item goes to if there is no other work, highest priority first."""
+    """Return the claim that each new work item goes to if nothing else is queued.
+
+    Work of the highest priority is assigned first.
+    """
     left = sorted(new, key=lambda item: -item.priority)
     assigned: dict[str, int] = {}
     for index, claim in enumerate(claims):
@@ -131,7 +136,10 @@ def _assign(claims: Sequence[Claim], new: Iterable[WorkItem]) -> dict[str, int]:
 
 
 async def new_writer(database: PostgresDatabase) -> int:
-    """Register a writer and return its number; prepares the statement, so that its first batch is not slower."""
+    """Register a writer and return its number.
+
+    Also prepares the statement, so that the first batch is not slower.
+    """
     async with database.connection(apart=True) as connection:
         writer = int(await connection.fetchval(_SQL["new_writer"]))
         await _apply(connection, writer, Facts(), Changes(), Claims(()))
@@ -162,7 +170,10 @@ async def commit_batch(
 async def _commit_expected(
     connection: asyncpg.Connection, writer: int, commits: Sequence[Commit], claims: Sequence[Claim]
 ) -> Receipt | None:
-    """Apply a batch if everything is as it expects; None if it contradicts itself. Raises if a guard fails."""
+    """Apply a batch if everything is as it expects.
+
+    Returns None if the batch contradicts itself. Raises if a guard fails.
+    """
     facts = expected_facts(commits)
     for name in facts.last_seqs:
         if number(name) is None:
@@ -176,7 +187,10 @@ async def _commit_expected(
 async def _commit_judged(
     connection: asyncpg.Connection, writer: int, commits: Sequence[Commit], claims: Sequence[Claim]
 ) -> Receipt:
-    """Read the facts under lock, and apply what they allow. New work is leased from the queue: it may be there already."""
+    """Read the facts under lock, and apply what they allow.
+
+    New work is leased from the queue: it may be there already.
+    """
     await connection.execute(_SQL["note_change"], writer)  # the order of locks is that of `commit_batch`
     facts = await _read_facts(connection, commits)
     verdicts, changes = judge(commits, facts)
@@ -215,7 +229,10 @@ async def put_changes(database: PostgresDatabase, writer: int, changes: Changes)
 async def _apply(
     connection: asyncpg.Connection, writer: int, facts: Facts, changes: Changes, claims: Claims
 ) -> tuple[tuple[Lease, ...], ...]:
-    """Run the statement with the facts as guards. Empty lists are sent as null, and lists that it locks are sorted."""
+    """Run the statement with the facts as guards.
+
+    Empty lists are sent as null, and lists that it locks are sorted.
+    """
     executions = [
         execution_row(name, seq, changes.last_seqs.get(name, seq), changes.projections.get(name))
         for name, seq in facts.last_seqs.items()

@@ -73,7 +73,10 @@ class PostgresDatabase:
             return list(await connection.fetch(self._sql[name], *values))
 
     async def noted(self, act: Act, name: str, *values: Any) -> list[Any]:
-        """Run one statement by name; if it returns rows, write the audit entry in the same transaction."""
+        """Run one statement by name; audit it if it returns rows.
+
+        The audit entry is written in the same transaction.
+        """
         if act is None:
             return await self.rows(name, *values)
         async with self.transaction() as connection:
@@ -117,7 +120,7 @@ class PostgresDatabase:
             raise
 
     def give_back(self, connection: asyncpg.Connection, error: BaseException | None, *, apart: bool) -> None:
-        """Return a connection to the pool, and raise the NoETL error for what went wrong with it."""
+        """Return a connection to the pool; raise its error as a NoETL error."""
         self._room.release()
         usable = error is None or (not connection.is_closed() and _is_usable_after(error))
         if usable and not self._closed:
@@ -240,7 +243,10 @@ def trouble(name: str, error: BaseException) -> NoetlError | None:
 
 
 def _is_usable_after(error: BaseException) -> bool:
-    """Return whether a connection is usable after an error: the server refused a statement, or our code failed."""
+    """Return whether a connection is usable after an error.
+
+    It is if the server refused a statement, or our code failed.
+    """
     import asyncpg
 
     if isinstance(error, asyncpg.PostgresError):

@@ -1,4 +1,4 @@
-"""Migrates the tables of a PostgreSQL database, and finds differences from what they should be.
+"""Migrate the tables of a PostgreSQL database, and detect schema drift.
 
 Several servers may start at once: migrations run under a lock of the database. Tested in
 tests/unit/stores/postgres/test_migrations.py.
@@ -23,7 +23,10 @@ _REFERENCE = "noetl_check"
 
 
 async def level_of(connection: asyncpg.Connection, name: str) -> int:
-    """Return how many migrations a database has seen. Raises InvalidInput if they are not those of this numbering."""
+    """Return how many migrations a database has applied.
+
+    Raises InvalidInput if they are not those of this numbering.
+    """
     if await connection.fetchval(_SQL["find_table"], f"{SCHEMA}.migration") is None:
         return 0
     row = await connection.fetchrow(_SQL["read_level"])
@@ -36,7 +39,7 @@ async def level_of(connection: asyncpg.Connection, name: str) -> int:
 
 
 async def bring_up_to_date(connection: asyncpg.Connection, name: str) -> int:
-    """Apply the migrations that a database has not seen, in one transaction; return how many."""
+    """Apply pending migrations in one transaction; return how many."""
     steps = migrations("postgres")
     if await level_of(connection, name) == len(steps):
         return 0
@@ -56,7 +59,10 @@ async def bring_up_to_date(connection: asyncpg.Connection, name: str) -> int:
 
 
 async def make_partitions(connection: asyncpg.Connection) -> int:
-    """Create the partitions of the log for the next months; nothing if the database is read-only."""
+    """Create the partitions of the log for the next months.
+
+    Does nothing if the database is read-only.
+    """
     import asyncpg
 
     try:
@@ -72,7 +78,7 @@ async def shape(connection: asyncpg.Connection, schema: str) -> dict[str, str]:
 
 
 async def differences(connection: asyncpg.Connection, name: str) -> list[str]:
-    """Return the differences between the tables and what the migrations make, one sentence each."""
+    """Return differences between tables and migrations, one sentence each."""
     steps = migrations("postgres")
     level = await level_of(connection, name)
     if level != len(steps):

@@ -38,7 +38,10 @@ def number(execution_id: str) -> int | None:
 
 
 def numbered(execution_id: str) -> int:
-    """Return the number of an execution that is to be written. Raises InvalidInput if it is not a number."""
+    """Return the number of an execution that is to be written.
+
+    Raises InvalidInput if the id is not a number.
+    """
     found = number(execution_id)
     if found is None:
         raise InvalidInput(f"an execution id must be a whole number below 2**63, and this is {execution_id!r}")
@@ -55,12 +58,15 @@ def audit_rows(entries: Sequence[AuditEntry]) -> list[tuple[Any, ...]]:
 
 
 def events_text(events: Sequence[Event]) -> str:
-    """Encode events as a row holds them: without execution id and seq, which are columns of the row."""
+    """Encode events for a row: without execution id and seq, which are columns."""
     return _encode([(fields[0], *fields[3:]) for fields in map(astuple, events)]).decode()
 
 
 def log_rows(parts: Sequence[Sequence[Event]]) -> list[tuple[Any, ...]]:
-    """Return the rows of the log, each with the position of its last event in the batch."""
+    """Return the rows of the log.
+
+    Each has the position of its last event in the batch.
+    """
     rows, place = [], 0
     for events in parts:
         last = events[-1]
@@ -77,7 +83,10 @@ def events_in(execution_id: str, last: int, encoded: str) -> list[Event]:
 
 
 def events_of(execution_id: str, rows: Sequence[Sequence[Any]], after: int, limit: int | None) -> list[Event]:
-    """Return the events after a number from rows (seq of the last event, size, events)."""
+    """Return the events after a number, from rows of the log.
+
+    A row is (seq of the last event, size, events).
+    """
     found: list[Event] = []
     for last, size, encoded in rows:
         events = events_in(execution_id, last, encoded)
@@ -139,7 +148,10 @@ def message_of(row: Sequence[Any]) -> tuple[str, AnyMessage]:
 
 
 def expired_of(rows: Sequence[Sequence[Any]], max_attempts: int) -> list[tuple[Lease, bool]]:
-    """Return expired leases in the order of their expiry, each with whether it has no delivery left."""
+    """Return expired leases in order, each with whether no delivery is left.
+
+    The order is that of their expiry.
+    """
     leases = [Lease(_work.decode(row[5]), row[2], row[3], row[0], row[4]) for row in rows]
     leases.sort(key=lambda lease: (lease.until, lease.work.work_id))
     return [(lease, lease.attempt >= max_attempts) for lease in leases]

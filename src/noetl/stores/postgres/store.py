@@ -1,7 +1,8 @@
-"""Store for a team: events, work, timers, messages, snapshots and playbooks in one PostgreSQL database.
+"""Store for a team, in one PostgreSQL database.
 
-Any number of servers may use one database: every batch is one transaction that verifies the facts it was decided on. The
-statements are in sql/postgres. Tested in tests/conformance and tests/unit/stores/test_postgres*.py.
+It holds events, work, timers, messages, snapshots and playbooks. Any number of servers may use one database: every
+batch is one transaction that verifies the facts it was decided on. The statements are in sql/postgres. Tested in
+tests/conformance and tests/unit/stores/test_postgres*.py.
 """
 
 from __future__ import annotations
@@ -127,7 +128,10 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
         return int(await self.database.value("foreign_commits", await self.writer()))
 
     async def tend(self) -> None:
-        """Run the daily maintenance: create the next partitions of the log, delete writers without events."""
+        """Run the daily maintenance.
+
+        Creates the next partitions of the log, and deletes writers without events.
+        """
         writer = await self.writer()
         async with self.database.connection() as connection:
             await make_partitions(connection)
@@ -192,7 +196,10 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
 
 
 def _conditions(selection: Selection) -> tuple[list[str], list[Any]]:
-    """Return the conditions of a selection and their values; the first parameter is the limit."""
+    """Return the conditions of a selection and their values.
+
+    The first parameter is the limit.
+    """
     asked = {name: getattr(selection, name) for name in _CONDITIONS}
     asked["status"] = list(selection.status) or None
     if selection.text is not None:

@@ -1,4 +1,4 @@
-"""One connection to a SQLite file: opens it, migrates its tables, runs jobs in order.
+"""One connection to a SQLite file: opens and migrates it, runs jobs in order.
 
 A thread owns slow work, so the event loop never waits for the disk. Brief jobs run on the event loop as long as the disk is
 fast, because handing them to the thread and back takes longer than they do. Knows nothing of events or work. A crash loses
@@ -30,7 +30,7 @@ _SHORT = 512  # rows whose statements block the event loop for a few millisecond
 _LONG_S = 0.001  # a brief job that takes longer blocked the event loop
 _SLOW_IN_A_ROW = 8  # of these: the disk is slow, and not only this machine busy
 _BACKOFF = 200  # times the duration of the last slow job, during which the thread takes all jobs
-_RECHECK_S = 0.005  # how long the file is assumed to be in place after a look at it
+_RECHECK_S = 0.005  # how long the file is assumed to be in place after a check
 _MOST_PAGES = 4_000  # in the write-ahead log before a commit has to checkpoint it, which takes long
 _CHECKPOINT_EVERY = 256  # brief writes: the thread checkpoints, so that no commit has to
 _APPLICATION_ID = 0x4E6F4554  # marks a file with the numbering of migrations in `migrations/`
@@ -79,7 +79,10 @@ class Database:
         return result if ran else await self.submit(job)
 
     def try_read(self, job: Job[Result]) -> tuple[bool, Any]:
-        """Run a brief job that only reads, if that is possible at once; return whether it ran, and its result."""
+        """Run a brief job that only reads, if that is possible at once.
+
+        Returns whether it ran, and its result.
+        """
         start = self._start()
         if start is None:
             return False, None
@@ -91,15 +94,16 @@ class Database:
         return True, result
 
     async def write(self, job: Job[Result]) -> Result:
-        """Run a job in the thread, in a transaction that takes the write lock at its start."""
+        """Run a job in the thread, in a transaction that begins with the write lock."""
         return await self.submit(self._in_transaction(job))
 
     def write_rows(self, job: Job[Result], rows: int) -> Result | asyncio.Future[Result]:
-        """Run a job that writes about so many rows in a transaction, at once if that is faster than using the thread.
+        """Run a job that writes about `rows` rows, in a transaction.
 
-        Returns the result of a brief job, which is durable. The statements of a short job run here and the thread flushes
-        them: with two threads at work, each statement would wait for the interpreter lock. A long job, and every job while
-        the thread or another process has the file, runs in the thread.
+        It runs at once if that is faster than using the thread. Returns the result of a brief job, which is durable.
+        The statements of a short job run here and the thread flushes them: with two threads at work, each statement
+        would wait for the interpreter lock. A long job, and every job while the thread or another process has the file,
+        runs in the thread.
         """
         if rows <= _BRIEF and (start := self._start()) is not None and self._begin():
             return self._write_here(job, start)
@@ -131,7 +135,10 @@ class Database:
         return result
 
     def _start(self) -> float | None:
-        """Return the time if a brief job can run now: the thread is idle and the disk is not slow."""
+        """Return the time if a brief job can run now, else None.
+
+        It can if the thread is idle and the disk is not slow.
+        """
         now = time.perf_counter()
         return None if self._pending or self._closed or now < self._slow_until else now
 
@@ -173,7 +180,10 @@ class Database:
             self._slow_until, self._slow = start + _BACKOFF * took, 0
 
     def check(self) -> None:
-        """Verify that the opened file still has its name, unless that was done just now. Raises StoreUnavailable."""
+        """Verify that the opened file still has its name, unless just verified.
+
+        Raises StoreUnavailable.
+        """
         now = time.perf_counter()
         if self._file is None or now < self._checked_at + _RECHECK_S:
             return
@@ -235,7 +245,10 @@ class Database:
 
 
 def _run_with_wait(connection: sqlite3.Connection, job: Job[Result]) -> Result:
-    """Run a job again that found the file locked and did nothing; now it waits for the lock."""
+    """Run a job again that found the file locked, and wait for the lock.
+
+    The first run did nothing.
+    """
     connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
     try:
         return job(connection)
@@ -291,7 +304,10 @@ def _code(error: BaseException) -> int:
 
 
 def connect(path: str) -> sqlite3.Connection:
-    """Open a file and migrate its tables; the caller ensures that one thread uses the connection at a time."""
+    """Open a file and migrate its tables.
+
+    The caller ensures that one thread uses the connection at a time.
+    """
     connection = sqlite3.connect(
         path, timeout=_BUSY_MS / 1000, isolation_level=None, check_same_thread=False, cached_statements=256
     )
@@ -309,7 +325,10 @@ def connect(path: str) -> sqlite3.Connection:
 
 
 def _enable_wal(connection: sqlite3.Connection) -> None:
-    """Switch to a write-ahead log; SQLite does not wait if two processes do so at once, so retry here."""
+    """Switch to a write-ahead log.
+
+    SQLite does not wait if two processes do so at once, so it is retried here.
+    """
     until = time.monotonic() + _BUSY_MS / 1000
     while True:
         try:
@@ -322,7 +341,10 @@ def _enable_wal(connection: sqlite3.Connection) -> None:
 
 
 def _migrate(connection: sqlite3.Connection, path: str) -> None:
-    """Apply the migrations that a file has not seen, in one transaction. Raises InvalidInput if it cannot be used."""
+    """Apply pending migrations in one transaction.
+
+    Raises InvalidInput if the file cannot be used.
+    """
     steps = migrations("sqlite")
     if _level(connection, path) == len(steps):
         return
@@ -346,7 +368,10 @@ def _migrate(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _level(connection: sqlite3.Connection, path: str) -> int:
-    """Return how many migrations a file has seen. Raises InvalidInput if they are not those of this numbering."""
+    """Return how many migrations a file has applied.
+
+    Raises InvalidInput if they are not those of this numbering.
+    """
     level = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if level and connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
         raise InvalidInput(

@@ -1,6 +1,6 @@
-"""Work queue in a SQLite file: adds new work and serves claims, inside the open transaction.
+"""Work queue in a SQLite file, inside the open transaction.
 
-Tested in tests/conformance and tests/unit/stores/sqlite/test_commit.py.
+Adds new work and serves claims. Tested in tests/conformance and tests/unit/stores/sqlite/test_commit.py.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BLOCK = 256  # epochs that a process reserves at once
 
 
 class Epochs:
-    """Allocates epochs that only grow, even if several processes lease work of one file.
+    """Allocates increasing epochs, also if several processes lease from one file.
 
     A process reserves a block of epochs in the file. The block is valid as long as the file names it as the last one:
     another process may have reserved the next block, and a block of a rolled back transaction is not in the file.
@@ -40,7 +40,10 @@ class Epochs:
         self._used = self._end = 0
 
     def take(self, connection: sqlite3.Connection, count: int, last_block: tuple[int, str]) -> int:
-        """Allocate some epochs and return the number before the first; `last_block` is the last one in the file."""
+        """Allocate some epochs and return the number before the first.
+
+        `last_block` is the last block in the file.
+        """
         if last_block != (self._end, self._holder) or self._used + count > self._end:
             size = max(count, _BLOCK)
             self._end = connection.execute(_SQL["take_epochs"], (size, self._holder)).fetchone()[0]
@@ -64,7 +67,10 @@ def hand_out(
     claims: Sequence[Claim],
     epochs: Epochs,
 ) -> Leases:
-    """Add new work to the queue and serve claims; without older work that is due, new work is inserted as leased."""
+    """Add new work to the queue and serve claims.
+
+    If no older work is due, new work is inserted as leased.
+    """
     if not claims:
         if work:
             _enqueue(connection, work.values(), born, connection.execute(_SQL["last_place"]).fetchone()[0])
@@ -114,7 +120,7 @@ def _insert_leased(
     epochs: Epochs,
     queue: _Queue,
 ) -> tuple[Leases, list[WorkItem]]:
-    """Lease new work, each item to the first claim that matches; return also the items that are left.
+    """Lease new work to the first matching claims; return also what is left.
 
     Items that are in the queue already, such as work that continues, are left.
     """
@@ -151,7 +157,10 @@ def _first_match(item: WorkItem, claims: Sequence[Claim], capacity: Sequence[int
 
 
 def _lease_oldest(connection: sqlite3.Connection, claims: Sequence[Claim], epochs: Epochs) -> Leases:
-    """Lease the oldest queued work; consecutive claims for the same pools and tags are served together."""
+    """Lease the oldest queued work.
+
+    Consecutive claims for the same pools and tags are served together.
+    """
     connection.execute(_SQL["ripen_work"], (claims[0].now,))
     leases = []
     for (pools, tags), group in groupby(claims, attrgetter("pools", "tags")):
@@ -182,7 +191,10 @@ def _find_oldest(connection: sqlite3.Connection, pools: Sequence[str], tags: Seq
 
 
 def _covered(connection: sqlite3.Connection, pool: str, tags: Sequence[str]) -> Iterator[str]:
-    """Yield each combination of required tags in a pool that the tags cover; one index seek for each combination."""
+    """Yield each combination of required tags in a pool that the tags cover.
+
+    Takes one index seek per combination.
+    """
     yield ""
     found = "" if tags else None
     while found is not None:

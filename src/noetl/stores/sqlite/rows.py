@@ -1,4 +1,4 @@
-"""Rows of the SQLite store: encoding of events, executions, work and messages, and the audit trail.
+"""Rows of the SQLite store: events, executions, work, messages, audit trail.
 
 Tested in tests/conformance.
 """

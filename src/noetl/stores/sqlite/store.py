@@ -1,7 +1,8 @@
-"""Embedded store: events, work, timers, messages, snapshots and playbooks in one SQLite file.
+"""Embedded store in one SQLite file.
 
-Several processes may use one file: every batch is one transaction that takes the write lock at its start and is judged
-inside it. The statements are in sql/sqlite. Tested in tests/conformance and tests/unit/stores.
+It holds events, work, timers, messages, snapshots and playbooks. Several processes may use one file: every batch is one
+transaction that takes the write lock at its start and is judged inside it. The statements are in sql/sqlite. Tested in
+tests/conformance and tests/unit/stores.
 """
 
 from __future__ import annotations
@@ -151,7 +152,10 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
         return found
 
     async def _writer(self) -> str:
-        """Return the id of the file: its lock lets one process commit at a time, so the file is one writer."""
+        """Return the id of the file, which is one writer.
+
+        Its lock admits one committing process at a time.
+        """
         if self._writer_id is None:
             rows = await self._rows("find_writer")
             if not rows:
@@ -237,7 +241,10 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
 
 
 def _rows_with(rows: Sequence[_LogRow], types: Collection[str], end: int) -> list[_LogRow]:
-    """Return the rows that may hold some types of events, and the row at the end; the others need no decoding."""
+    """Return the rows that may hold some types of events, and the row at the end.
+
+    The others need no decoding.
+    """
     names = [f'"{name}"' for name in types]
     return [row for row in rows if row[0] == end or any(name in row[2] for name in names)]
 

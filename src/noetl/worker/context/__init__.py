@@ -1,1 +1,1 @@
-"""What a tool may use while it runs one attempt of a task."""
+"""Context of a tool for one attempt of a task."""

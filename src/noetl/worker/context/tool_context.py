@@ -1,4 +1,4 @@
-"""What a tool may touch while it runs one attempt of a task, and what the worker owns that all tasks share.
+"""Context of a tool for one attempt of a task, and the worker's resources.
 
 Tools see it as the port `ToolContext`. Tested in tests/unit/worker/steps/test_run_step.py.
 """
@@ -25,19 +25,19 @@ from noetl.worker.secrets.redact import Secrets
 
 MOST_LINES: Final = 1_000  # of one attempt; the rest is counted
 MOST_TEXT: Final = 4_000  # of one line
-SMALL: Final = (bool, int, type(None))  # results that are never put away
+SMALL: Final = (bool, int, type(None))  # types of results that are never stored separately
 
 
 class Results(Protocol):
-    """Where results go that are too large to travel."""
+    """Store of results that are too large to send inline."""
 
     async def keep(
         self, task: RunTask, outcome: Outcome, where: Mapping[str, Any]
     ) -> tuple[Outcome, Mapping[str, Any] | None]:
-        """Put a large result away; returns the outcome, and the reference where there is one.
+        """Store a large result; return the outcome, and the reference if stored.
 
-        `where`: execution_id, step, number, index, delivery; `wanted`, called, gives what the server reads of it;
-        `secrets` masks what is put away.
+        `where`: execution_id, step, number, index, delivery; calling `wanted` returns what the server reads of the
+        result; `secrets` masks what is stored.
         """
 
     async def name(self, made: Mapping[str, Any]) -> None:
@@ -47,31 +47,40 @@ class Results(Protocol):
         """Return the value of a reference; raises BadReference."""
 
     async def items(self, source: Mapping[str, Any], start: int, count: int) -> list[Any]:
-        """Return a range of a list that was stored; raises BadReference."""
+        """Return a range of a stored list; raises BadReference."""
 
     async def adopt(self, value: Any, read: Wanted) -> tuple[Any, Mapping[str, Any] | None]:
-        """Return the value of a child's result, and the reference under which its parent has it, if it may stay away."""
+        """Return the value of a child's result, and its reference for the parent.
+
+        The reference is None if the result may not stay stored.
+        """
 
     async def seen(self, value: Any, read: Wanted) -> Any:
-        """Return a step's result as templates see it, with the stored parts loaded that they read."""
+        """Return a step's result as templates see it.
+
+        The stored parts that they read are loaded.
+        """
 
 
 class Shared:
-    """Connections and pools by key, opened on first use and closed with the worker; a failed opening is tried again."""
+    """Connections and pools by key, opened on first use, closed with the worker.
+
+    A failed opening is retried.
+    """
 
     def __init__(self) -> None:
         self._open: dict[str, Any] = {}
         self._lock = asyncio.Lock()
 
     async def get(self, key: str, open: Callable[[], Awaitable[Any]]) -> Any:
-        """Return what is open under a key, or open it."""
+        """Return the resource under a key; open it on first use."""
         async with self._lock:
             if key not in self._open:
                 self._open[key] = await open()
             return self._open[key]
 
     async def close(self) -> None:
-        """Close everything; what fails to close does not keep the rest open."""
+        """Close everything; a failure to close one resource does not affect the rest."""
         opened = list(self._open.values())
         self._open.clear()
         await asyncio.gather(*(one.close() for one in opened), return_exceptions=True)
@@ -83,7 +92,7 @@ async def no_credentials(name: str) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class WorkerResources:
-    """What every run of a worker shares."""
+    """Resources that all runs of a worker share."""
 
     control: ControlPlane
     tools: Tools
@@ -91,7 +100,7 @@ class WorkerResources:
     clock: Clock
     children: Children
     blobs: Blobs
-    http: Callable[..., Any]  # gives a client by its `verify`, made when it is first asked for
+    http: Callable[..., Any]  # returns a client by its `verify`, created on first use
     credentials: Callable[[str], Awaitable[Mapping[str, Any]]] = no_credentials
     results: Results | None = None
     defaults: Mapping[str, Any] = field(default_factory=dict)
@@ -106,12 +115,12 @@ class WorkerResources:
         object.__setattr__(self, "tokens", Tokens(self.http, self.clock))
 
     def keys(self, declared: Iterable[Keychain] = (), names: Mapping[str, Any] | None = None) -> KeyRing:
-        """Return the credentials that a piece of work may use."""
+        """Return the credentials that a work item may use."""
         return KeyRing(declared, names or {}, self.clock.now(), self.credentials, self.tokens, self.secrets)
 
 
 class Log:
-    """The lines of one attempt, given out as records."""
+    """The log lines of one attempt, returned as records."""
 
     def __init__(self, clock: Clock, task: RunTask, index: int | None, secrets: Secrets) -> None:
         self._clock = clock
@@ -137,7 +146,7 @@ class Log:
         return bool(self._lines) or self._dropped > 0
 
     def records(self) -> list[Record]:
-        """Return what was logged since the last call."""
+        """Return the lines that were logged since the last call."""
         if not self.is_written:
             return []
         payload: dict[str, Any] = {"lines": self._lines}
@@ -149,7 +158,7 @@ class Log:
 
 
 class Run(Protocol):
-    """The piece of work that an attempt belongs to."""
+    """The work item that an attempt belongs to."""
 
     @property
     def shared(self) -> WorkerResources: ...
@@ -162,7 +171,7 @@ class Run(Protocol):
 
     @property
     def sources(self) -> dict[object, Callable[[], Iterable[Record]]]:
-        """The logs of what runs now."""
+        """The logs of running attempts."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +188,7 @@ class Alone:
 
 
 class TaskContext:
-    """The port `ToolContext` for one attempt: what few tools look at is looked up when they do."""
+    """The port `ToolContext` for one attempt; rarely used parts are lazy."""
 
     __slots__ = ("_index", "_run", "_task", "auth", "confirm", "deadline", "lines")
 
@@ -204,7 +213,7 @@ class TaskContext:
         self.know(await self._run.keys.auth(auth))
 
     def know(self, auth: Any) -> None:
-        """Take what `auth` came to; the secrets in it are masked from now on."""
+        """Set the resolved `auth`; the secrets in it are masked from now on."""
         self.auth = auth
         if isinstance(auth, Mapping):
             self._run.shared.secrets.learn(f"{self._task.label}.auth", auth)

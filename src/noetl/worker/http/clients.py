@@ -1,14 +1,14 @@
-"""The HTTP clients of a worker: one for all tasks, and one for each way to check certificates that a task asks for.
+"""HTTP clients of a worker, one for each way to verify certificates.
 
-Nothing of one request stays for the next: no cookies, and no API key that follows a redirect to another host. Tested in
-tests/tools/test_http.py and tests/unit/worker/http/test_egress.py.
+Tasks share them. Nothing of one request remains for the next: no cookies, and no API key that follows a redirect to
+another host. Tested in tests/tools/test_http.py and tests/unit/worker/http/test_egress.py.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # most runs ask for nothing over HTTP
+if TYPE_CHECKING:  # most runs do not use HTTP
     from noetl.worker.http.egress import Egress
 
 KEY_HEADER = "noetl_key_header"  # among a request's extensions: the header that holds a credential, and its host
@@ -16,7 +16,7 @@ _KEPT = 20  # idle connections
 
 
 class HttpClient:
-    """The clients, each made when a task first asks for it."""
+    """The clients, each created on first use."""
 
     def __init__(self, egress: Egress | None = None) -> None:
         self._egress = egress
@@ -42,7 +42,7 @@ class HttpClient:
             from noetl.worker.http.egress import guarded
 
             transport = guarded(self._egress, checked)
-        # As many at once as the worker has work: who waited for one of a few connections would time out for nothing.
+        # No limit: a task that waits for a connection would time out for nothing.
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=_KEPT)
         hooks = {"request": [_without_key]}
         client = httpx.AsyncClient(verify=checked, transport=transport, event_hooks=hooks, limits=limits)
@@ -56,7 +56,7 @@ class HttpClient:
 
 
 async def _without_key(request: Any) -> None:
-    """Take a credential's header off a request that a redirect sent to another host."""
+    """Remove a credential's header from a request redirected to another host."""
     header, host = request.extensions.get(KEY_HEADER, ("", ""))
     if header and request.url.netloc != host and header in request.headers:
         del request.headers[header]

@@ -1,8 +1,8 @@
-"""Decides which hosts the worker's HTTP requests may reach, and connects to the very address that was looked at.
+"""Egress rules: which hosts the worker's HTTP requests may reach.
 
-A name is resolved once, every address of it is judged, and the connection goes to one that passed: a name that changes its
-address between the look and the connection gains nothing. Redirects are judged like first requests, because every
-connection comes through here. What child processes do is not seen here. Tested in tests/unit/worker/http/test_egress.py.
+A name is resolved once, every address of it is checked, and the connection goes to an address that passed, so DNS
+rebinding has no effect. Redirects are checked like first requests, because every connection is opened here. Child
+processes are not covered. Tested in tests/unit/worker/http/test_egress.py.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ _TRANSLATED = ip_network("64:ff9b::/96")  # IPv4 addresses as IPv6 networks see 
 
 @dataclass(frozen=True, slots=True)
 class Egress:
-    """The rules: what is denied, what is allowed (everything, where nothing is named), and private addresses."""
+    """Egress rules: denied hosts, allowed hosts, and private addresses.
+
+    Everything is allowed if no allowed hosts are named.
+    """
 
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
@@ -47,7 +50,7 @@ class Egress:
         return not self.allow and not self.deny and self.private
 
     def refusal(self, host: str, address: Address) -> str | None:
-        """Return why a host at an address must not be reached; None where it may."""
+        """Return why a host at an address must not be reached; None if it may."""
         if self._matches(self.deny, host, address):
             return "the egress rules deny it"
         named = self._matches(self.allow, host, address)
@@ -77,7 +80,7 @@ def _network(entry: str) -> IPv4Network | IPv6Network | None:
 
 
 def _faces(address: Address) -> list[Address]:
-    """Return an address with the IPv4 address that it stands for."""
+    """Return an address with the IPv4 address that it maps to."""
     if isinstance(address, IPv4Address):
         return [address]
     inner = address.ipv4_mapped or address.sixtofour
@@ -87,7 +90,10 @@ def _faces(address: Address) -> list[Address]:
 
 
 def is_private(address: Address) -> bool:
-    """Return whether an address is of this machine or of a network that the internet does not reach."""
+    """Return whether an address is local or in a private network.
+
+    These are addresses that the internet does not reach.
+    """
     return any(not one.is_global or one.is_multicast for one in _faces(address)[-1:])
 
 
@@ -102,12 +108,15 @@ async def resolve(host: str, port: int) -> list[Address]:
 
 
 def guarded(rules: Egress, verify: Any) -> Any:
-    """Return a transport for an httpx.AsyncClient whose every connection is judged; a refusal is a PermissionError."""
+    """Return a transport for httpx.AsyncClient that checks every connection.
+
+    A refusal is a PermissionError.
+    """
     import httpcore
     import httpx
 
     class Guarded(httpcore.AsyncNetworkBackend):
-        """Connects to addresses that passed."""
+        """Network backend that connects only to addresses that passed."""
 
         def __init__(self) -> None:
             self._inner = httpcore.AnyIOBackend()
@@ -152,7 +161,10 @@ def guarded(rules: Egress, verify: Any) -> Any:
 
 
 def _transport(pool: Any) -> Any:
-    """Return an httpx transport over a pool of httpcore; httpx itself has no parameter for the network backend."""
+    """Return an httpx transport over a pool of httpcore.
+
+    httpx itself has no parameter for the network backend.
+    """
     import httpcore
     import httpx
 

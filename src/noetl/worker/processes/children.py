@@ -1,8 +1,8 @@
-"""Child processes for tasks: warm ones for Python code, and programs with a process group of their own.
+"""Child processes for tasks: warm ones for Python code, and programs.
 
 A warm child serves the tasks of one execution, one at a time, and is replaced by a fresh one for the next execution. A
-child that is cancelled, crashes or runs too long is killed with everything it started; the worker never is. Tested in
-tests/unit/worker/processes/test_children.py.
+program has its own process group. A child that is cancelled, crashes or runs too long is killed with everything it
+started; the worker never is. Tested in tests/unit/worker/processes/test_children.py.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NO_MEMORY: Final = "; it may have run out of memory"
 
 
 class Lines:
-    """Cuts what a child writes into lines."""
+    """Splits the output of a child into lines."""
 
     def __init__(self) -> None:
         self.log: Callable[[str], None] = lambda _: None
@@ -44,7 +44,7 @@ class Lines:
         self._rest = rest
 
     def flush(self) -> None:
-        """Emit the last line, though no line break ended it."""
+        """Emit the last line, even without a line break."""
         if self._rest:
             self._tell(self._rest)
             self._rest = b""
@@ -143,12 +143,15 @@ class ChildPool:
         self._endings: set[asyncio.Task[None]] = set()
 
     def warm_up(self, count: int = 1) -> None:
-        """Have children ready before the first task asks."""
+        """Start children before the first task needs one."""
         while len(self._fresh) < count:
             self._fresh.append(self._spawn())
 
     async def python(self, execution_id: str, job: Job, log: Callable[[str], None]) -> Outcome:
-        """Run code in a warm child that serves no other execution; every line that it prints is logged."""
+        """Run code in a warm child that serves no other execution.
+
+        Every line that the code prints is logged.
+        """
         warm = self._acquire(execution_id)
         try:
             outcome = await warm.run(job, log)
@@ -204,7 +207,10 @@ class ChildPool:
         return Warm(child, output, lines)
 
     def _later(self, ending: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """End something in a task of its own: the waiting task may be cancelled again, the ending must not be."""
+        """End something in a separate task.
+
+        The waiting task may be cancelled again, the ending must not be.
+        """
         task = asyncio.get_running_loop().create_task(ending)
         self._endings.add(task)
         task.add_done_callback(self._endings.discard)
@@ -224,7 +230,10 @@ class ChildPool:
     async def command(
         self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str | None = None, stdin: bytes = b""
     ) -> Ended:
-        """Run a program in a process group of its own. Raises OSError where it cannot be started."""
+        """Run a program in its own process group.
+
+        Raises OSError if it cannot be started.
+        """
         out, err = _Kept(self._most_output), _Kept(self._most_output)
         outputs = [Output(out.take), Output(err.take)]
         given, feed = os.pipe()
@@ -270,7 +279,10 @@ async def _end(child: Child, outputs: Sequence[Output]) -> None:
 
 
 class _Kept:
-    """What a program wrote, up to a size; the rest is read and forgotten, so that the program goes on."""
+    """Output of a program, up to a size.
+
+    The rest is read and discarded, so that the program is not blocked.
+    """
 
     def __init__(self, most: int) -> None:
         self.data = bytearray()
@@ -284,7 +296,7 @@ class _Kept:
 
 
 async def _feed(fd: int, data: bytes) -> None:
-    """Write to a program's standard input; a program that reads none of it is no error."""
+    """Write to a program's standard input; it is no error if it reads none of it."""
     loop = asyncio.get_running_loop()
     os.set_blocking(fd, False)
     room = asyncio.Event()

@@ -1,7 +1,7 @@
-"""The worker's end of the nursery: starts it, asks it for children, learns how they ended.
+"""Client of the fork server (the nursery): starts it and requests children.
 
-One nursery serves a worker; when it dies, its children die with it and the next request starts another. What runs in a
-child is not this module's business. Tested in tests/unit/worker/processes/test_children.py.
+It also receives how they ended. One nursery serves a worker; when it dies, its children die with it and the next
+request starts another. Independent of what runs in a child. Tested in tests/unit/worker/processes/test_children.py.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CHUNK = 1 << 16
 
 
 def public_environment() -> dict[str, str]:
-    """Return the worker's environment without what is its own secret."""
+    """Return the worker's environment without its own secrets."""
     return {name: value for name, value in os.environ.items() if not _is_own_secret(name, value)}
 
 
@@ -36,7 +36,10 @@ def _is_own_secret(name: str, value: str) -> bool:
 
 
 class Output:
-    """One end of a pipe that a child writes to; returns what arrives to `take`, without waiting for the end."""
+    """Read end of a pipe that a child writes to.
+
+    Passes what arrives to `take`, without waiting for the end.
+    """
 
     def __init__(self, take: Callable[[bytes], None]) -> None:
         self._take = take
@@ -46,7 +49,7 @@ class Output:
         asyncio.get_running_loop().add_reader(self._read, self.drain)
 
     def drain(self) -> None:
-        """Take everything that is there now."""
+        """Read everything that is available now."""
         while self._read >= 0:
             try:
                 data = os.read(self._read, _CHUNK)
@@ -83,7 +86,7 @@ class Child:
         await asyncio.get_running_loop().sock_sendall(self._channel, LENGTH.pack(len(body)) + body)
 
     async def receive(self) -> bytes | None:
-        """Return the next frame; None when the child is gone, or has become another program."""
+        """Return the next frame; None if the child is gone or executes a program."""
         try:
             head = await self._exactly(LENGTH.size)
             size = LENGTH.unpack(head)[0] if head else 0
@@ -109,11 +112,11 @@ class Child:
         return self.status.done()
 
     async def end(self) -> int:
-        """Wait for its end; returns the exit code, or minus the signal's number."""
-        return await asyncio.shield(self.status)  # who waits may be cancelled, the status must not be
+        """Wait for its end; return the exit code, or minus the signal's number."""
+        return await asyncio.shield(self.status)  # a waiting caller may be cancelled, the status must not be
 
     def kill(self) -> None:
-        """End it with everything that it started; `end` tells when that is done."""
+        """Kill it with everything that it started; `end` returns when that is done."""
         if not self.status.done():
             self._nursery.order(b"K", self.number)
 
@@ -122,7 +125,7 @@ class Child:
 
 
 class Nursery:
-    """Starts children and hears of their ends."""
+    """Starts children and receives their exit statuses."""
 
     def __init__(self, memory: int, sandbox: str = "none", hidden: Sequence[str] = ()) -> None:
         self._limits = [str(memory), sandbox, *hidden]
@@ -133,7 +136,10 @@ class Nursery:
         self._numbers = 0
 
     def spawn(self, stdin: int, stdout: int, stderr: int) -> Child:
-        """Fork a child with these as its standard streams; the caller's own copies are the caller's to close."""
+        """Fork a child with these standard streams.
+
+        The caller closes its own copies.
+        """
         self._start()
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
@@ -144,7 +150,10 @@ class Nursery:
         return child
 
     def order(self, what: bytes, number: int, fds: list[int] | None = None) -> None:
-        """Send an order. The nursery reads at once and orders are tiny: the socket's buffer is never full for long."""
+        """Send an order to the nursery.
+
+        It reads at once and orders are tiny, so the socket's buffer is never full for long.
+        """
         if self._control is None:
             return
         self._control.setblocking(True)
@@ -169,7 +178,7 @@ class Nursery:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
-                start_new_session=True,  # a signal to the worker's group must not reach the one that cleans up
+                start_new_session=True,  # a signal to the worker's group must not reach the nursery, which cleans up
                 env=public_environment(),
             )
         asyncio.get_running_loop().add_reader(self._control, self._hear)
@@ -197,7 +206,7 @@ class Nursery:
             child.status.set_result(status)
 
     def _lost(self) -> None:
-        """Forget a nursery that is gone; its children went with it."""
+        """Forget a nursery that is gone; its children died with it."""
         if self._control is not None:
             asyncio.get_running_loop().remove_reader(self._control)
             self._control.close()
@@ -212,7 +221,7 @@ class Nursery:
             self._end(number, -signal.SIGKILL)
 
     async def close(self) -> None:
-        """End everything below; comes back when the nursery is gone."""
+        """End all children; return when the nursery is gone."""
         process, control = self._process, self._control
         if process is None or control is None:
             return
@@ -226,6 +235,9 @@ class Nursery:
 
 
 async def told(frame: bytes) -> dict[str, Any]:
-    """Read an answer of a child. JSON of the standard library: numbers of any size are what they were."""
+    """Decode an answer of a child.
+
+    Uses the JSON of the standard library, which keeps numbers of any size exact.
+    """
     found: dict[str, Any] = await pieces.decoded(frame, json.loads)
     return found

@@ -1,12 +1,13 @@
-"""The nursery: one small process that forks the children of a worker, ends them, and tells how they ended.
+"""Fork server (the nursery): forks, ends and reaps the children of a worker.
 
 It is started by `children.py` and loads, once, what nearly every child needs; a fork of it is ready in about a
-millisecond. Every child has a session of its own. The nursery adopts whatever a task leaves behind (a sub-reaper), so
-that nothing outlives its task; and when the worker goes, however it goes, the control socket ends and everything below is
-killed. Children also die with the nursery itself. Limits and walls are put up before a child reads its first task. Tested in tests/unit/worker/processes/test_children.py.
+millisecond. Every child has its own session. The nursery is a sub-reaper: it adopts whatever a task leaves behind, so
+that nothing outlives its task. When the worker ends for any reason, the control socket closes and all children are
+killed. Children also die with the nursery itself. Limits and the sandbox are in place before a child reads its first
+task. Tested in tests/unit/worker/processes/test_children.py.
 
-Control, from the worker: `S` id with four file descriptors (channel, stdin, stdout, stderr), `K` id. To the worker:
-`E` id status. A channel carries frames: four bytes of length, then JSON.
+Control, from the worker: `S` id with four file descriptors (channel, stdin, stdout, stderr), `K` id. To the worker: `E`
+id status. A channel carries frames: four bytes of length, then JSON.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _SET_SUBREAPER: Final = 36
 
 
 class Limits(NamedTuple):
-    """What every child is held to."""
+    """Limits of every child."""
 
     memory: int = 0  # bytes of data; 0: no limit
     sandbox: str = "none"
@@ -90,7 +91,7 @@ def serve(control: socket.socket, limits: Limits) -> None:
 
 
 def _obey(control: socket.socket, pids: dict[int, int], limits: Limits, own: tuple[socket.socket, ...]) -> bool:
-    """Take one order; False when the worker is gone."""
+    """Execute one order; return False if the worker is gone."""
     try:
         order, fds, _, _ = socket.recv_fds(control, ORDER.size, 4, socket.MSG_WAITALL)
     except ConnectionError:
@@ -115,7 +116,10 @@ def _obey(control: socket.socket, pids: dict[int, int], limits: Limits, own: tup
 
 
 def _reap(control: socket.socket, pids: dict[int, int], folders: str) -> None:
-    """Report every child that ended. What it started is killed first, while its pid cannot be reused."""
+    """Report every child that ended.
+
+    What it started is killed first, while its pid cannot be reused.
+    """
     numbers = {pid: number for number, pid in pids.items()}
     while True:
         try:
@@ -146,8 +150,8 @@ def _kill_session(pid: int) -> None:
 
 
 def _kill_orphans(pids: Mapping[int, int]) -> None:
-    """Kill processes that cut themselves loose from a task that has ended and were adopted here."""
-    for _ in range(8):  # what is killed may leave orphans of its own
+    """Kill adopted processes that detached themselves from an ended task."""
+    for _ in range(8):  # killed processes may leave orphans
         orphans = [pid for pid in _adopted() - set(pids.values()) if not _belongs(pid, pids)]
         if not orphans:
             return
@@ -166,7 +170,10 @@ def _adopted() -> set[int]:
 
 
 def _belongs(pid: int, pids: Mapping[int, int]) -> bool:
-    """Return whether a process is of a task that still runs: by its session, or by the mark in its environment."""
+    """Return whether a process belongs to a running task.
+
+    It is recognized by its session, or by the mark in its environment.
+    """
     try:
         if os.getsid(pid) in pids.values():
             return True
@@ -177,7 +184,10 @@ def _belongs(pid: int, pids: Mapping[int, int]) -> bool:
 
 
 def _child(fds: list[int], server: int, limits: Limits, number: int) -> NoReturn:
-    """Be a child: behind its walls, run code until the channel ends, or become the program that the first frame names."""
+    """Run as a child, in its sandbox.
+
+    Runs code until the channel closes, or executes the program that the first frame names.
+    """
     status = 1
     try:
         os.setsid()
@@ -200,7 +210,7 @@ def _child(fds: list[int], server: int, limits: Limits, number: int) -> NoReturn
 
 
 def _wall(channel: int, limits: Limits, number: int) -> None:
-    """Confine this process; with `bwrap` it becomes another one, which goes on inside."""
+    """Confine this process; `bwrap` executes a new program, which continues inside."""
     folder = str(Path(limits.folders, str(number)))
     os.mkdir(folder, 0o700)
     os.environ["TMPDIR"] = tempfile.tempdir = folder
@@ -235,7 +245,10 @@ def _serve_tasks(channel: socket.socket, memory: int) -> None:
 
 
 class _Streams:
-    """The standard streams as they were: code may close or replace them, and the next task has them again."""
+    """The original standard streams, restored for every task.
+
+    Code may close or replace them.
+    """
 
     def __init__(self) -> None:
         self._own = [os.dup(fd) for fd in range(3)]  # not inherited by programs
@@ -266,10 +279,10 @@ def _work(channel: socket.socket, job: dict[str, Any] | None) -> None:
         streams.restore()
         answer = python_runner.run(job)
         if os.getpid() != own:
-            return  # the code forked and came back twice; only the first process may answer
+            return  # the code forked and returned twice; only the first process may answer
         streams.flush()
         if threading.active_count() > 1:
-            answer = LEFT + answer[1:]  # threads go on: no other task may share the process with them
+            answer = LEFT + answer[1:]  # threads are still running: no other task may share the process
         channel.sendall(LENGTH.pack(len(answer)) + answer)
         job = read(channel)
         with contextlib.suppress(OSError):
@@ -280,7 +293,10 @@ def _work(channel: socket.socket, job: dict[str, Any] | None) -> None:
 
 
 def _become(channel: socket.socket, argv: list[str], env: dict[str, str], cwd: str | None) -> None:
-    """Become another program; where that fails, say why on the channel, which otherwise just closes."""
+    """Execute another program; on failure, send the reason on the channel.
+
+    On success, the channel just closes.
+    """
     try:
         if cwd:
             os.chdir(cwd)
@@ -292,7 +308,7 @@ def _become(channel: socket.socket, argv: list[str], env: dict[str, str], cwd: s
 
 
 def read(channel: socket.socket) -> dict[str, Any] | None:
-    """Read one frame; None when the other side is gone."""
+    """Read one frame; None if the other side is gone."""
     try:
         head = _exactly(channel, LENGTH.size)
         body = _exactly(channel, LENGTH.unpack(head)[0]) if head else None

@@ -1,9 +1,8 @@
-"""Runs the code of a `python` task inside a child process and tells what came of it as plain data.
+"""Run the code of a `python` task in a child; return the outcome as plain data.
 
-The code is a module of its own for every run: inputs are its globals, so helper functions see each other and the inputs.
-A top-level `return` works because such code becomes the body of a function whose names are all global. Nothing here knows
-of processes or sockets; only the standard library is imported, so that a child starts small. Tested in
-tests/tools/test_python.py.
+Every run is a module of its own: inputs are its globals, so helper functions see each other and the inputs. A top-level
+`return` works because such code becomes the body of a function whose names are all global. Independent of processes and
+sockets; only the standard library is imported, so that a child starts small. Tested in tests/tools/test_python.py.
 """
 
 from __future__ import annotations
@@ -32,16 +31,16 @@ _PREDEFINED: Final = {error.__name__: error for error in PREDEFINED}
 _KINDS: Final = {"CancelError": "cancelled", "TimeoutError": "timeout"}
 _ALWAYS: Final = frozenset(
     {"input_data", "context", "args", "input", "execution_id"}
-)  # given to `main` whatever its default
+)  # passed to `main` even if it has a default
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
 class _NotJsonError(Exception):
-    """The result holds something that JSON cannot say."""
+    """The result holds something that JSON cannot represent."""
 
 
 def run(job: Mapping[str, Any]) -> bytes:
-    """Run one job; returns the answer as JSON: a result, or an error with its kind."""
+    """Run one job; return the answer as JSON: a result, or an error with its kind."""
     try:
         value = _value(job)
     except SystemExit as left:
@@ -109,7 +108,7 @@ def _import(libs: Any, names: dict[str, Any]) -> None:
 
 
 def _arguments(main: Callable[..., Any], given: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
-    """Choose what `main` is called with: inputs by name, and the names that every task has."""
+    """Return the arguments of `main`: inputs by name, and names of every task."""
     found: dict[str, Any] = {}
     for parameter in inspect.signature(main).parameters.values():
         if parameter.kind is parameter.VAR_KEYWORD:
@@ -124,7 +123,10 @@ def _arguments(main: Callable[..., Any], given: Mapping[str, Any], names: Mappin
 
 @lru_cache(maxsize=256)
 def _compiled(source: str, name: str) -> tuple[types.CodeType, bool, bool]:
-    """Compile code; returns whether it returns at the top level and whether it assigns `result`."""
+    """Compile code.
+
+    Also returns whether it returns at the top level and whether it assigns `result`.
+    """
     tree = ast.parse(source, name)
     assigns = any(isinstance(node, ast.Name) and node.id == "result" and _is_write(node) for node in _level(tree.body))
     assigns = assigns or any("result" in node.names for node in ast.walk(tree) if isinstance(node, ast.Global))
@@ -145,7 +147,7 @@ def _compile(tree: ast.Module, name: str) -> types.CodeType:
 
 
 def _level(body: list[ast.stmt]) -> Iterator[ast.AST]:
-    """Return the nodes that belong to the top level: not those inside functions and classes."""
+    """Return the nodes of the top level: not those inside functions and classes."""
     waiting: list[ast.AST] = list(body)
     while waiting:
         node = waiting.pop()
@@ -155,7 +157,10 @@ def _level(body: list[ast.stmt]) -> Iterator[ast.AST]:
 
 
 class _Plainer(ast.NodeTransformer):
-    """Takes annotations off names, because a name that is global in a function must not have one."""
+    """Removes annotations from names.
+
+    A name that is global in a function must not have one.
+    """
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         if not isinstance(node.target, ast.Name):
@@ -175,7 +180,7 @@ class _Plainer(ast.NodeTransformer):
 
 
 def _wrapped(tree: ast.Module) -> ast.Module:
-    """Make the code the body of a function all of whose names are global."""
+    """Make the code the body of a function whose names are all global."""
     body = [_Plainer().visit(statement) for statement in tree.body]
     future = [node for node in body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
     body = [node for node in body if node not in future]
@@ -224,7 +229,10 @@ def _raised(error: BaseException, job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _said(tell: Callable[[], str]) -> str:
-    """Return what an exception says of itself; its own code may fail, and say too much."""
+    """Return the text of an exception, limited in size.
+
+    If the exception's own code fails, that failure is named instead.
+    """
     try:
         return _cut(tell())
     except Exception as error:  # noqa: BLE001 - foreign code, which may fail in any way
@@ -241,7 +249,7 @@ def _seconds(given: Any) -> float | None:
 
 
 def _plain_map(given: Any) -> Any:
-    """Return the details of an error where they are a map that JSON can hold."""
+    """Return the details of an error if they are a map that JSON can represent."""
     if not isinstance(given, Mapping):
         return None
     try:
@@ -258,7 +266,7 @@ def _json(value: Any) -> bytes:
 
 
 def _complaint(value: Any, path: str, depth: int) -> str | None:
-    """Find the first part of a value that JSON cannot say, and tell what is wrong with it."""
+    """Describe the first part of a value that JSON cannot represent."""
     if depth > _MOST_DEPTH:
         return f"`{path[:60]}…` is too deep, or holds itself, so it cannot be JSON."
     if isinstance(value, dict):

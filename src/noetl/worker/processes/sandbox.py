@@ -1,8 +1,9 @@
-"""The walls around a child process: what it may write, what it may read, and whether this machine can build them.
+"""Sandbox of a child process: what it may read and write, and availability.
 
-`landlock`: the kernel lets the child write only to its own temporary folder, keeps hidden files from it, and lets it neither
-signal nor inspect processes outside. `bwrap`: the same in namespaces of its own, which the program of that name makes. Only
-the standard library is used, because children load it. Networks stay open. Tested in tests/unit/worker/processes/test_sandbox.py.
+`landlock`: the kernel restricts the child's writes to its own temporary folder, hides files from it, and denies it to
+signal or inspect processes outside. `bwrap`: the same in separate namespaces, created by the program of that name. Only
+the standard library is used, because children load it. Networks stay open. Tested in
+tests/unit/worker/processes/test_sandbox.py.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/u
 
 
 def problem(mode: str) -> str | None:
-    """Return why this machine cannot build a sandbox; None where it can."""
+    """Return why this machine cannot create a sandbox; None if it can."""
     if mode == "landlock" and landlock_version() < 1:
         return "this kernel has no Landlock (Linux 5.13 and later have it, where it is switched on)"
     if mode == "bwrap":
@@ -48,12 +49,12 @@ def problem(mode: str) -> str | None:
 
 
 def landlock_version() -> int:
-    """Return the version of Landlock that the kernel has; 0 where it has none."""
+    """Return the Landlock version of the kernel; 0 if it has none."""
     return max(0, _call(_CREATE, None, 0, _VERSION)) if sys.platform == "linux" else 0
 
 
 def enter(folder: str, hidden: Sequence[str]) -> None:
-    """Confine this process, and all that it starts, for good. Raises OSError."""
+    """Confine this process and all that it starts, permanently. Raises OSError."""
     version = landlock_version()
     rights = _FIRST
     for since, right in _LATER.items():
@@ -75,7 +76,7 @@ def enter(folder: str, hidden: Sequence[str]) -> None:
 
 
 def give_up_privileges() -> None:
-    """Take the powers of root from this process, and let no program that it starts gain any."""
+    """Drop the capabilities of this process; its programs cannot gain any."""
     library = ctypes.CDLL(None, use_errno=True)
     if library.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "the process cannot give up gaining privileges")
@@ -84,7 +85,7 @@ def give_up_privileges() -> None:
 
 
 def inside_bwrap(argv: Sequence[str], folder: str, hidden: Sequence[str]) -> list[str]:
-    """Return the command that runs another inside namespaces of its own."""
+    """Return the command that runs another one in separate namespaces."""
     return [*_bwrap(shutil.which("bwrap") or "bwrap", folder, hidden), *argv]
 
 
@@ -100,7 +101,10 @@ def _bwrap(program: str, folder: str, hidden: Sequence[str]) -> list[str]:
 
 
 def _shown(place: Path, hidden: Sequence[Path]) -> Iterator[Path]:
-    """Return what may be read: there is no rule that takes away, so everything beside the hidden paths is named."""
+    """Yield the paths that may be read.
+
+    Landlock has no deny rules, so everything except the hidden paths is named.
+    """
     if place in hidden:
         return
     if not any(path.is_relative_to(place) for path in hidden):

@@ -1,10 +1,12 @@
-"""Resolves credentials for the tasks of one piece of work, on the worker only: by `auth`, and what templates read of `keychain`.
+"""Resolve credentials for the tasks of one work item, on the worker only.
 
-An entry of the playbook's `keychain` is the stored credential of its name, or of the name that its `credential` says,
-overlaid with its own fields, which may be templates over `workload` and other entries. One with a token server becomes the
-server's token. One with a `map` has a field for each secret that it names, and each is a stored credential. A name that is
-not declared is a stored credential. An entry that cannot be found is left out of what
-templates see: reading it is an error that says so. Tested in tests/unit/worker/secrets/test_keychain.py.
+They are used by `auth`, and by templates that read `keychain`.
+
+An entry of the playbook's `keychain` is the stored credential of its name, or of the name in its `credential`, overlaid
+with its own fields, which may be templates over `workload` and other entries. An entry with a token server becomes the
+server's token. An entry with a `map` has a field for each secret that it names, and each is a stored credential. A name
+that is not declared is a stored credential. An entry that cannot be found is left out of what templates see: reading it
+is an error that names it. Tested in tests/unit/worker/secrets/test_keychain.py.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ _WITH_TOKEN: Final = ("oauth2", "oauth2_client_credentials", "client_credentials
 
 
 class KeyRing:
-    """The credentials that one piece of work may use."""
+    """The credentials that one work item may use."""
 
     def __init__(
         self,
@@ -46,16 +48,25 @@ class KeyRing:
         self._secrets = secrets
 
     async def get(self, name: str, *, fresh: bool = False) -> Mapping[str, Any]:
-        """Resolve a credential; what it holds is masked from now on. Raises KeyError and CredentialUnavailable."""
+        """Resolve a credential; its values are masked from now on.
+
+        Raises KeyError and CredentialUnavailable.
+        """
         return await self._get(name, (), fresh)
 
     async def renew(self, name: str) -> Mapping[str, Any] | None:
-        """Get a new token after the old one was refused; None for a credential that is no token of a server."""
+        """Fetch a new token after the old one was refused.
+
+        Returns None if the credential is not a token from a token server.
+        """
         entry = await self._entry(name, ())
         return await self.get(name, fresh=True) if _has_server(entry) else None
 
     async def auth(self, given: Any) -> Any:
-        """Return what a task's `auth` means where it is a map that names a stored credential; else as it is."""
+        """Resolve a task's `auth` if it is a map that names a stored credential.
+
+        Otherwise it is returned unchanged.
+        """
         if not isinstance(given, Mapping) or not isinstance(given.get("credential"), str):
             return given
         own = {name: value for name, value in given.items() if name not in ("credential", "type", "kind")}
@@ -88,7 +99,7 @@ class KeyRing:
         return token
 
     async def _entry(self, name: str, asking: tuple[str, ...]) -> dict[str, Any]:
-        """Return an entry with its fields, before a token is asked for."""
+        """Return an entry with its fields, before a token is fetched."""
         declared = self._declared.get(name)
         if declared is None:
             return dict(await self._resolve(name))
@@ -123,7 +134,7 @@ class KeyRing:
         return found
 
     async def _secret(self, name: str, secret: str) -> Mapping[str, Any]:
-        """Find a secret by its name, or by the short one in `projects/…/secrets/NAME/versions/…`."""
+        """Find a secret by its name, or by the NAME in `projects/…/secrets/NAME/…`."""
         short = _SHORT.search(secret)
         for one in (secret, *([short[1]] if short else [])):
             try:
@@ -149,12 +160,18 @@ class KeyRing:
 
 
 def _secret(found: Mapping[str, Any]) -> Any:
-    """Return what a secret is: its `value` or `token`, the only field that it has, or else all of it."""
+    """Return the value of a secret.
+
+    It is its `value` or `token`, its only field, or else all of it.
+    """
     held = next((found[key] for key in ("value", "token") if key in found), None)
     return held if held is not None else next(iter(found.values())) if len(found) == 1 else dict(found)
 
 
 def _has_server(entry: Mapping[str, Any]) -> bool:
-    """Return whether a credential is a token that a server gives: it names the server and holds no token itself."""
+    """Return whether a credential is a token from a token server.
+
+    It names the server and holds no token itself.
+    """
     named = entry.get("kind") == "oauth2" or "token_url" in entry
     return named and token_url(entry) is not None and not (entry.get("token") or entry.get("access_token"))

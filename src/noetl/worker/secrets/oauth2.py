@@ -1,6 +1,7 @@
-"""OAuth2 tokens: asked of the token server, kept until shortly before they end, and shared by the worker's tasks.
+"""Cache of OAuth2 tokens, shared by the worker's tasks.
 
-Knows nothing of playbooks. Tested in tests/unit/worker/secrets/test_keychain.py.
+A token is fetched from the token server and kept until shortly before it expires. Independent of playbooks. Tested in
+tests/unit/worker/secrets/test_keychain.py.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from noetl.model.errors import CredentialUnavailable
 from noetl.ports import Clock
 
 _EARLY_S: Final = 30  # a token is replaced this long before its end, or after nine tenths of a short life
-_UNKNOWN_S: Final = 300  # where the server does not say how long a token lives
+_UNKNOWN_S: Final = 300  # if the server does not return a lifetime
 _AGAIN_S: Final = (0.2, 1.0)
 _SENT: Final = (
     "client_id", "client_secret", "scope", "audience", "resource", "refresh_token", "username", "password", "assertion",
@@ -24,7 +25,7 @@ _SENT: Final = (
 
 
 class Tokens:
-    """The tokens of a worker, by what was sent for them."""
+    """The tokens of a worker, by the request for them."""
 
     def __init__(self, http: Callable[..., Any], clock: Clock) -> None:
         self._http = http
@@ -88,7 +89,7 @@ def _request(entry: Mapping[str, Any]) -> tuple[str, dict[str, str], dict[str, s
 
 
 def token_url(entry: Mapping[str, Any]) -> str | None:
-    """Return where an entry's token is asked for; None where it holds its own."""
+    """Return the token URL of an entry; None if it holds its own token."""
     found = entry.get("token_url") or entry.get("endpoint")
     return str(found) if found else None
 
@@ -104,7 +105,7 @@ def _token(url: str, answer: Any) -> dict[str, Any]:
 
 
 def _why(answer: Any) -> str:
-    """Return what the server says is wrong; never what was sent."""
+    """Return the error that the server reports; never what was sent."""
     try:
         found = answer.json()
     except ValueError:

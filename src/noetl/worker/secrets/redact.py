@@ -1,9 +1,10 @@
-"""Keeps secrets out of what a worker reports: log lines, results, errors, recorded values, the state of a pipeline.
+"""Mask secrets in everything that a worker reports.
 
-A worker learns the values of every credential that it resolves and masks them wherever they stand, also in the encodings that
-they commonly take. A value of few characters is masked only under the name of a secret. Lines and messages for people are
-masked by name too, whatever was resolved. Tasks of the same pipeline still see the real value; everything that leaves the
-worker, and so the log and every state made of it, has the mask. Tested in tests/unit/worker/secrets/test_redact.py.
+That is log lines, results, errors, recorded values and the state of a pipeline. A worker learns the values of every
+credential that it resolves and masks them wherever they occur, also in common encodings. A short value is masked only
+under the name of a secret. Lines and messages for people are masked by name too, whatever was resolved. Tasks of the
+same pipeline still see the real value; everything that leaves the worker, and so the log and every state derived from
+it, has the mask. Tested in tests/unit/worker/secrets/test_redact.py.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from noetl.dsl.secret_names import is_secret_name
 from noetl.model.outcome import Outcome
 
 MASK: Final = "(masked secret)"
-LEAST: Final = 6  # characters of a value that is looked for everywhere; a shorter one stands in innocent text
-_MOST: Final = 10_000  # values that are remembered; tokens come and go
+LEAST: Final = 6  # characters of a value that is masked everywhere; shorter ones occur in innocent text
+_MOST: Final = 10_000  # remembered values; tokens change
 _LINE: Final = 16  # characters of a line of a longer secret, such as a key file
 _HINTS: Final = ("pass", "pwd", "token", "key", "secret", "auth")  # a text without any of these names no secret
 _NAMED: Final = re.compile(
     r"""([\w-]+)(\\?["']?\s*[:=]\s*\\?["']?)((?:(?:bearer|basic|token)\s+)?[^\s"',;&}\])\\]+)""", re.IGNORECASE
 )
-_LEAST_TOKEN: Final = 8  # `unexpected token: end` says nothing secret
+_LEAST_TOKEN: Final = 8  # `unexpected token: end` contains no secret
 _PUBLIC: Final = frozenset((  # fields of a credential that are no secret by themselves
     "host", "hostname", "port", "user", "username", "login", "db_host", "db_port", "db_user", "db_name", "dbname",
     "database", "db", "schema", "sslmode", "kind", "type", "header", "scheme", "url", "base_url", "endpoint",
@@ -54,7 +55,7 @@ class Secrets:
         self._bytes: re.Pattern[bytes] | None = None
 
     def learn(self, name: str, credential: Mapping[str, Any]) -> None:
-        """Remember what a credential holds."""
+        """Remember the values of a credential."""
         held = list(_held(credential))
         for field, value in held:
             if 0 < len(value) < LEAST and value not in self._short:
@@ -75,7 +76,7 @@ class Secrets:
         self._bytes = re.compile(b"|".join(map(re.escape, escaped)))
 
     def holds(self, value: Any) -> bool:
-        """Return whether a value has a resolved secret in it."""
+        """Return whether a value contains a resolved secret."""
         if self._texts is None:
             return False
         if isinstance(value, str):
@@ -85,17 +86,17 @@ class Secrets:
         return isinstance(value, list | tuple) and any(map(self.holds, value))
 
     def may_be_in(self, data: bytes) -> bool:
-        """Return whether data encoded as JSON has to be looked at more closely."""
+        """Return whether data encoded as JSON may contain a secret."""
         return bool(self._short) or (self._bytes is not None and self._bytes.search(data) is not None)
 
     def text(self, text: str) -> str:
-        """Mask a text for people: resolved values, and what stands behind a secret's name."""
+        """Mask a text for people: resolved values, and values after a secret's name."""
         found = self._texts.sub(MASK, text) if self._texts is not None else text
         lower = found.lower()
         return _NAMED.sub(_behind, found) if any(hint in lower for hint in _HINTS) else found
 
     def value(self, value: Any) -> Any:
-        """Mask plain data; what has no secret in it stays the same object."""
+        """Mask plain data; data without secrets stays the same object."""
         if isinstance(value, str):
             return self._texts.sub(MASK, value) if self._texts is not None else value
         if isinstance(value, Mapping):
@@ -120,7 +121,7 @@ class Secrets:
         return msgspec.structs.replace(outcome, error=msgspec.structs.replace(error, message=message))
 
     def message(self, message: Message) -> Message:
-        """Mask what is reported; without any secret in it, it is given back as it is."""
+        """Mask a report; one without secrets is returned unchanged."""
         if not self._values and not self._short:
             return message
         try:
@@ -174,7 +175,7 @@ def _inside(text: str) -> Iterator[str]:
 
 
 def _variants(value: str) -> Iterator[str]:
-    """Return a value in the encodings that it commonly takes."""
+    """Return a value in its common encodings."""
     import html  # only where something was resolved: it is slow to load
     from urllib.parse import quote, quote_plus
 

@@ -1,1 +1,1 @@
-"""Runs the work of one lease: the pipeline of a step-run or of a chunk of loop items."""
+"""Run the work of one lease: the pipeline of a step-run or of loop items."""

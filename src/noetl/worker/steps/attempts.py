@@ -1,6 +1,6 @@
-"""One attempt of a task: its tool runs for as long as it may take, and whatever goes wrong is an outcome.
+"""One attempt of a task: runs its tool within its time limit.
 
-Decides nothing, and puts nothing away. Tested in tests/unit/worker/steps/test_run_step.py.
+Every error is an outcome. Makes no decisions and stores nothing. Tested in tests/unit/worker/steps/test_run_step.py.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ _log = logging.getLogger(__name__)
 
 
 async def attempted(runner: Runner, task: RunTask, context: TaskContext) -> Outcome:
-    """Run an attempt; a time-out really ends it: the tool is cancelled, and cancels its own work."""
+    """Run an attempt.
+
+    A time-out really ends it: the tool is cancelled, and cancels its own work.
+    """
     try:
         if task.timeout_ms is None and task.auth is None:
             return await run_tool(runner, task.fields, context)
@@ -30,7 +33,7 @@ async def attempted(runner: Runner, task: RunTask, context: TaskContext) -> Outc
 
 
 async def _limited(runner: Runner, task: RunTask, context: TaskContext) -> Outcome:
-    """Run an attempt that may take only so long, or whose `auth` may have to be resolved first."""
+    """Run an attempt that has a time limit, or whose `auth` must be resolved first."""
     seconds = None
     if task.timeout_ms is not None:
         seconds = task.timeout_ms / 1000

@@ -1,8 +1,8 @@
-"""Claims the rows of a cursor loop: claim, have them recorded, and only then let the claim take effect.
+"""Claim the rows of a cursor loop; they are recorded before the claim commits.
 
-Rows come from the claim's own statement, through the same tool kind that a task would use. The claim's transaction stays
-open until the control plane has recorded its rows, so no row is ever marked as claimed and then lost. A row that
-comes again after a crash is known by its key. Tested in tests/unit/worker/steps/test_cursor.py.
+Rows come from the claim's own statement, through the same tool kind that a task would use. The claim's transaction
+stays open until the control plane has recorded its rows, so no row is ever marked as claimed and then lost. A row that
+comes again after a crash is recognized by its key. Tested in tests/unit/worker/steps/test_cursor.py.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MIDDLE: Final = 0.5  # of the jitter: neither earlier nor later
 
 
 def claim_task(loop: Loop, renderer: Renderer, kinds: Mapping[str, Any], step: str, key: str) -> RunTask | Outcome:
-    """Return the task that claims rows, rendered; an outcome where that is not possible."""
+    """Return the rendered task that claims rows; an outcome if that fails."""
     given = loop.cursor or {}
     kind = given["kind"].data if "kind" in given else ""
     claim = given.get("claim")
@@ -43,7 +43,7 @@ def claim_task(loop: Loop, renderer: Renderer, kinds: Mapping[str, Any], step: s
 
 
 def rows_of(outcome: Outcome) -> list[Any] | Outcome:
-    """Return the rows that a claim came to; an outcome where it failed or gave something else."""
+    """Return the rows of a claim; an outcome if it failed or is malformed."""
     if outcome.status != "ok":
         return outcome
     found = outcome.result.get("rows") if isinstance(outcome.result, Mapping) else outcome.result
@@ -55,7 +55,7 @@ def rows_of(outcome: Outcome) -> list[Any] | Outcome:
 
 
 def row_key(loop: Loop, row: Any) -> str | None:
-    """Return what tells a row from others: the values of the columns that `key` names."""
+    """Return the key of a row: the values of the columns that `key` names."""
     given = (loop.cursor or {}).get("key")
     if given is None or not isinstance(row, Mapping):
         return None
@@ -64,7 +64,7 @@ def row_key(loop: Loop, row: Any) -> str | None:
 
 
 class Claimed:
-    """The rows of one claim on their way: given, recorded by the control plane, and only then committed."""
+    """The rows of one claim: returned, recorded by the control plane, committed."""
 
     def __init__(self, loop: Loop, reporter: Reporter) -> None:
         self._loop = loop
@@ -73,7 +73,10 @@ class Claimed:
         self.is_lost = False  # another worker has the lease: nothing must take effect
 
     async def confirm(self, outcome: Outcome) -> bool:
-        """Record what a claim gave while its transaction is open; returns whether it may be committed."""
+        """Record the rows of a claim while its transaction is open.
+
+        Returns whether it may be committed.
+        """
         rows = rows_of(outcome)
         if isinstance(rows, Outcome):
             return False
@@ -84,7 +87,10 @@ class Claimed:
         return not self.is_lost
 
     async def settle(self, outcome: Outcome) -> dict[str, Any] | None:
-        """Return the error of a claim that failed; what a kind without transactions gave is recorded now."""
+        """Return the error of a failed claim.
+
+        Rows of a kind without transactions are recorded now.
+        """
         rows = rows_of(outcome)
         if isinstance(rows, Outcome):
             return as_error(rows)
@@ -94,7 +100,7 @@ class Claimed:
 
 
 async def patiently(claim: Callable[[], Awaitable[Outcome]], clock: Clock, settings: Mapping[str, Any]) -> Outcome:
-    """Claim, and claim again after errors that may pass, as often as `retries.plugin` says."""
+    """Claim, and retry after transient errors as often as `retries.plugin` says."""
     schedule = runtime_schedule(settings)
     attempt = 1
     while True:

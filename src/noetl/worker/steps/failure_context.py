@@ -1,8 +1,8 @@
-"""Tells what failed work was doing, for its dead letter: the task, what it was given, the stack, the end of its context.
+"""Details of failed work for its dead letter: task, inputs, stack, context.
 
-No secret leaves the worker: values of every credential that was resolved are masked wherever they stand, and so is what
-stands under the name of a secret, in a map, in a text, or before the `@` of an address. What is too long is cut after
-that. Tested in tests/unit/worker/steps/test_failure_context.py.
+No secret leaves the worker: values of every resolved credential are masked wherever they occur, and so are values under
+the name of a secret, in a map, in a text, or before the `@` of an address. Texts that are too long are cut after that.
+Tested in tests/unit/worker/steps/test_failure_context.py.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _QUERY: Final = re.compile(r"([?&;])([\w.-]+)=([^&;\s#\"']+)")
 
 
 def last_of(pipeline: Pipeline, ended: Finished, secrets: Secrets) -> dict[str, Any] | None:
-    """Return what a pipeline that failed was doing; None of one that did not fail."""
+    """Return the context of a failed pipeline; None if it did not fail."""
     if ended.error is None:
         return None
     memory, scopes, within = pipeline.memory, pipeline.scopes, pipeline
@@ -39,7 +39,7 @@ def last_of(pipeline: Pipeline, ended: Finished, secrets: Secrets) -> dict[str, 
     payload: dict[str, Any] = {"spec": shown(within.fields, secrets)}
     try:
         payload["input"] = shown(within.inputs(within.renderer(within.memory.began))[0], secrets)
-    except RenderError:  # then the error tells it already
+    except RenderError:  # the error already describes it
         payload["input"] = {}
     names = ("workload", "steps", "ctx", "args", "iter")
     context = {name: shown(getattr(scopes, name), secrets) for name in names}
@@ -61,7 +61,10 @@ def last_of(pipeline: Pipeline, ended: Finished, secrets: Secrets) -> dict[str, 
 
 
 def shown(value: Any, secrets: Secrets, key: str = "") -> Any:
-    """Return plain data as people may see it: without secrets, and not too long; `key` is what it stands under."""
+    """Return plain data for people: without secrets, and limited in size.
+
+    `key` is the name of the value.
+    """
     if isinstance(value, Mapping):
         return {secrets.text(str(name)): shown(item, secrets, str(name)) for name, item in value.items()}
     if isinstance(value, list | tuple):

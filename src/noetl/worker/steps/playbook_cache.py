@@ -1,7 +1,7 @@
-"""The playbooks that a worker has at hand, and what it knows of each step before any work of it comes.
+"""Cache of a worker: playbooks, and the plans of their steps.
 
-A pinned tree is fetched once, and a step is planned once; again only where the settings for executions have changed, as they
-may with another server. Runs nothing. Tested in tests/unit/worker/steps/test_playbook_cache.py.
+A pinned tree is fetched once, and a step is planned once; again only if the settings for executions have changed, as
+they may with another server. Runs nothing. Tested in tests/unit/worker/steps/test_playbook_cache.py.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Book:
-    """A playbook, its steps by name, and those of them that were planned."""
+    """A playbook, its steps by name, and the planned steps."""
 
     def __init__(self, content: str, playbook: Playbook, shared: WorkerResources) -> None:
         self.playbook = playbook
@@ -40,7 +40,7 @@ class _Book:
         self.settle(shared.defaults)
 
     def settle(self, defaults: Mapping[str, Any]) -> None:
-        """Begin anew with the settings for executions that hold from here on."""
+        """Discard the plans and use new settings for executions."""
         self.plans: dict[str, PlannedStep] = {}
         self.layered = Layered(dict(defaults)).over(self.playbook.executor.spec)
 
@@ -71,7 +71,7 @@ class PlannedStep:
 
     @property
     def reads_all(self) -> bool:
-        """Whether the step's code asks for everything."""
+        """Whether the step's code reads everything."""
         return self._book.plan().reads_all(self.step)
 
 
@@ -83,7 +83,7 @@ def _is_best_effort(settings: Mapping[str, Any]) -> bool:
 
 
 class Playbooks:
-    """What is known of playbooks, by content hash."""
+    """Cached playbooks by content hash."""
 
     def __init__(self, shared: WorkerResources) -> None:
         self._shared = shared
@@ -91,7 +91,7 @@ class Playbooks:
         self._defaults: dict[str, Any] = {}  # the settings for executions that plans were made with
 
     def at_hand(self, work: WorkItem) -> PlannedStep | None:
-        """Return the plan of the step that a piece of work belongs to; None where its playbook has to be fetched first."""
+        """Return the plan of a work item's step; None if its playbook is not cached."""
         book = self._books.get(work.playbook)
         if book is None:
             return None
@@ -100,7 +100,7 @@ class Playbooks:
         return (book.plans.get(work.step) if work.patch is None else None) or self._planned(book, work)
 
     async def fetched(self, work: WorkItem) -> PlannedStep:
-        """Fetch the playbook, and give the plan of the step likewise."""
+        """Fetch the playbook, and return the plan of the step."""
         tree = unpinned(await self._fetch(work.playbook))
         if self._defaults != self._shared.defaults:
             self._settle()
@@ -122,13 +122,13 @@ class Playbooks:
         return PlannedStep(book, step, for_step(info, step, book.layered))
 
     def _settle(self) -> None:
-        """Plan anew: the settings for executions have changed, which are those of the server that it speaks with."""
+        """Discard all plans: the server's settings for executions have changed."""
         self._defaults = dict(self._shared.defaults)
         for book in self._books.values():
             book.settle(self._defaults)
 
     async def _fetch(self, content: str) -> bytes:
-        """Fetch a pinned tree; while it cannot be had the work waits, for as long as its lease is held."""
+        """Fetch a pinned tree; retry while it is unavailable and the lease is held."""
         while True:
             try:
                 return await self._shared.control.playbook(content)

@@ -1,7 +1,7 @@
-"""Gathers what happens on one lease and sends it in order, without secrets: progress now and then, the end once.
+"""Collect the records of one lease and send them in order, without secrets.
 
-A report that could not be delivered is sent again under the same id, which the control plane knows. Tested in
-tests/unit/worker/steps/test_run_step.py.
+Progress is sent periodically, the end once. A report that could not be delivered is sent again under the same id, by
+which the control plane deduplicates. Tested in tests/unit/worker/steps/test_run_step.py.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _log = logging.getLogger(__name__)
 
 
 class Reporter:
-    """The reports of one lease, and the task that works on it."""
+    """The reports of one lease, and the task that runs its work."""
 
     task: asyncio.Task[None] | None = None
     snapshot: Callable[[], Mapping[str, Any]] | None = None
-    finishing = False  # the last report is on its way: too late to stop
+    finishing = False  # the last report is being sent: too late to stop
     _since: int | None = None  # when what waits to be reported came, as far as that was looked at
     _number = 0
     _order: asyncio.Lock | None = None  # from the first progress on; most work sends nothing but its end
@@ -44,17 +44,20 @@ class Reporter:
         self._items: list[ItemEnd] = []
 
     def stop(self) -> None:
-        """Stop the work, unless its last report takes it out of the queue by itself: that would lose the answer."""
+        """Stop the work, unless its last report is being sent.
+
+        That report removes the work from the queue by itself, and stopping would lose the answer.
+        """
         if not self.finishing and self.task is not None:
             self.task.cancel()
 
     def take_lines(self, source: object, lines: Log) -> None:
-        """Take what an attempt that has ended had logged."""
+        """Take the log lines of an attempt that has ended."""
         self.records += lines.records()
         del self.sources[source]
 
     def begin(self) -> None:
-        """Report soon that the work has begun, though nothing came of it yet: a time-out runs from here on."""
+        """Report soon that the work has begun: a time-out runs from here on."""
         self._waits()
 
     def add_item(self, item: ItemEnd) -> None:
@@ -69,7 +72,7 @@ class Reporter:
         return self._since is not None and now - self._since >= FLUSH_MS and not self.finishing
 
     async def flush(self, want: int = 0) -> list[Lease]:
-        """Send progress, if there is any; gives new work where that was wanted and the lease is over by it."""
+        """Send pending progress; return new work if wanted and the lease ended."""
         async with self._in_order():
             self._pull()
             if self._since is None and not self.records:
@@ -78,7 +81,10 @@ class Reporter:
             return await self._send(want, pipeline=pipeline)
 
     async def suspend(self, suspension: Suspension, want: int = 0) -> list[Lease]:
-        """Send everything and a suspension; it ends the lease, unless an item of a loop suspends alone."""
+        """Send everything and a suspension.
+
+        It ends the lease, unless one item of a loop suspends alone.
+        """
         self.finishing = self.finishing or suspension.index is None
         async with self._in_order():
             self._pull()
@@ -97,7 +103,10 @@ class Reporter:
             return await self._send(want, ending, writes)
 
     async def record(self, rows: tuple[Row, ...]) -> bool:
-        """Have the rows of a claim recorded; returns whether the lease is still ours, so that the claim may take effect."""
+        """Record the rows of a claim; return whether the lease is still held.
+
+        Only then may the claim be committed.
+        """
         async with self._in_order():
             self._pull()
             await self._send(0, rows=rows)
@@ -130,7 +139,7 @@ class Reporter:
         pipeline: Mapping[str, Any] | None = None,
         rows: tuple[Row, ...] = (),
     ) -> Coroutine[Any, Any, list[Lease]]:
-        """Take what there is into a report, which is then delivered."""
+        """Collect everything pending into a report and deliver it."""
         return self.deliver(self._report(ending, writes, suspension, pipeline, rows), want)
 
     def _report(
@@ -154,12 +163,12 @@ class Reporter:
         return self._shared.secrets.message(report)
 
     def _name(self, lease: Lease) -> str:
-        """Return the id of the next report; a retry has the same."""
+        """Return the id of the next report; a retry has the same id."""
         self._number += 1
         return f"{lease.work.work_id}@{lease.epoch}.{self._number}"
 
     async def deliver(self, report: Report, want: int) -> list[Lease]:
-        """Send a report until it has arrived, and give the new work that came with the answer."""
+        """Send a report until it is answered; return the new work of the answer."""
         tries, work = 0, self.lease.work
         while True:
             try:

@@ -1,7 +1,8 @@
-"""Puts large results away and gets them back: what travels is a reference, with the parts that the server reads.
+"""Store large results and load them: a reference is sent in their place.
 
-What is small travels as it is. A stored result is loaded only for a step whose templates read more of it than what lies
-beside the reference, and is checked when it is read. Removes nothing. Tested in tests/unit/worker/steps/test_results.py.
+The reference includes the parts that the server reads. Small results are sent inline. A stored result is loaded only
+for a step whose templates read more of it than what is beside the reference, and is verified when it is read. Removes
+nothing. Tested in tests/unit/worker/steps/test_results.py.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class StoredResults:
     async def keep(
         self, task: RunTask, outcome: Outcome, where: Mapping[str, Any]
     ) -> tuple[Outcome, Mapping[str, Any] | None]:
-        """Put a large result away; returns the outcome, and the reference where there is one."""
+        """Store a large result; return the outcome, and the reference if stored."""
         if isinstance(outcome.result, SMALL):
             return outcome, None
         kept, ref = await self._kept(task, outcome, where)
@@ -109,7 +110,10 @@ class StoredResults:
         return made
 
     async def name(self, made: Mapping[str, Any]) -> None:
-        """Make a manifest readable by its address alone; where that cannot be written, it is read by its reference."""
+        """Make a manifest readable by its address alone.
+
+        If that cannot be written, it is read by its reference.
+        """
         with suppress(NoetlError, OSError):
             await manifests.put_manifest(self._blobs, made, self._clock.now())
 
@@ -118,11 +122,14 @@ class StoredResults:
         return await manifests.value(self._blobs, reference, self._clock.now())
 
     async def items(self, source: Mapping[str, Any], start: int, count: int) -> list[Any]:
-        """Return a range of a list that was stored; raises BadReference."""
+        """Return a range of a stored list; raises BadReference."""
         return await manifests.items(self._blobs, source, start, count, self._clock.now(), self._recent)
 
     async def filled(self, value: Any, read: Wanted) -> Any:
-        """Return a step's result with the stored parts loaded that templates read; raises BadReference."""
+        """Return a step's result with the stored parts loaded that templates read.
+
+        Raises BadReference.
+        """
         if not is_ref(value):
             return await self._parts(value, read)
         shown = visible(value)
@@ -135,7 +142,10 @@ class StoredResults:
         return {**labels, "data": own} if labels else own
 
     async def _few(self, value: Mapping[str, Any], read: Wanted) -> list[Any]:
-        """Return a list in parts of which templates read single items: only their parts are loaded."""
+        """Return a stored list of which templates read single items.
+
+        Only the parts of these items are loaded.
+        """
         found: list[Any] = [None] * value["total"]
         for at in (key for key in (read if isinstance(read, Mapping) else ()) if isinstance(key, int)):
             if at < len(found):
@@ -143,12 +153,18 @@ class StoredResults:
         return found
 
     async def seen(self, value: Any, read: Wanted) -> Any:
-        """Return a step's result as templates see it: a stored one shows its address and extracted fields beside."""
+        """Return a step's result as templates see it.
+
+        A stored result also shows its address and extracted fields.
+        """
         found = await self.filled(value, read)
         return StoredResult(found, visible(value)) if is_ref(value) else found
 
     async def adopt(self, value: Any, read: Wanted) -> tuple[Any, Mapping[str, Any] | None]:
-        """Load the result of a child, and give the reference under which its parent has it, if it may stay away."""
+        """Load the result of a child, and return its reference for the parent.
+
+        The reference is None if the result may not stay stored.
+        """
         found = await self.filled(value, True)
         if not is_ref(value) or beside(value):
             return found, None
@@ -172,7 +188,10 @@ class StoredResults:
 
 
 def _not_a_number(value: Any, path: str) -> str | None:
-    """Find a number that would be written as null, and so be another value in the log than here."""
+    """Return the path of a number that JSON would write as null: NaN or infinite.
+
+    Its value in the log would differ from the value here.
+    """
     if isinstance(value, float):
         return None if isfinite(value) else path
     if isinstance(value, Mapping):
@@ -189,7 +208,10 @@ def _given(value: Any, default: int) -> Any:
 
 
 def light(result: Any, read: Wanted, most: int = INLINE_MAX_BYTES) -> dict[str, Any]:
-    """Return the parts of a map that the server reads, as far as they are small together; it asks for the others."""
+    """Return the parts of a map that the server reads, up to a total size.
+
+    The server requests the others.
+    """
     found: dict[str, Any] = {}
     if not isinstance(result, Mapping) or not isinstance(read, Mapping):
         return found
@@ -207,12 +229,12 @@ def _keys(result: Any) -> dict[str, Any]:
 
 
 def _is_there(shown: Mapping[str, Any], read: Wanted) -> bool:
-    """Return whether everything that is read of a stored result is its address."""
+    """Return whether only the address of a stored result is read."""
     return not read or (read is not True and all(key in ("_ref", "_store") and key in shown for key in read))
 
 
 def _only_some(value: Mapping[str, Any], read: Wanted) -> bool:
-    """Return whether templates read a list in parts by nothing but indexes from its beginning."""
+    """Return whether templates read a stored list only by non-negative indexes."""
     return (
         isinstance(read, Mapping)
         and is_manifest(value)

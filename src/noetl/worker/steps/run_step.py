@@ -1,6 +1,7 @@
-"""Does the work of one lease: drives the pipeline of a step-run, or of the items of a chunk, and reports what came of it.
+"""Do the work of one lease: drive the pipelines of a step-run or loop items.
 
-What is decided is decided by `engine.pipeline`; nothing here knows a rule. Tested in tests/unit/worker/steps/test_run_step.py.
+Outcomes are reported. All decisions are made by `engine.pipeline`; no rule is here. Tested in
+tests/unit/worker/steps/test_run_step.py.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from noetl.worker.steps.failure_context import last_of
 from noetl.worker.steps.playbook_cache import PlannedStep
 from noetl.worker.steps.reporter import Reporter
 
-BREATH_MS: Final = 5  # tasks that never wait let others run after this long
+BREATH_MS: Final = 5  # tasks that never wait yield to others after this long
 
 
 class StepWork:
@@ -68,11 +69,11 @@ class StepWork:
 
     @property
     def sources(self) -> dict[object, Callable[[], Iterable[Record]]]:
-        """The logs of what runs now."""
+        """The logs of running attempts."""
         return self._reporter.sources
 
     async def run(self) -> list[Lease]:
-        """Do the work and report it; returns the new work that came with the answer."""
+        """Do the work and report it; return the new work of the answer."""
         try:
             if self._plan.playbook.keychain:
                 self._scopes = replace(self._scopes, keychain=await self.keys.read(self._plan.reads))
@@ -89,12 +90,12 @@ class StepWork:
 
     @property
     def _reads_stored(self) -> bool:
-        """Whether results of steps came with the work that are put away."""
+        """Whether the work came with results of steps that are stored."""
         steps = self._scopes.steps
         return bool(steps) and self.shared.results is not None and any(map(holds_ref, steps.values()))
 
     async def _see_results(self) -> None:
-        """Load what this work's templates read of stored results."""
+        """Load the parts of stored results that this work's templates read."""
         results, steps = self.shared.results, self._scopes.steps
         if results is None or not self._reads_stored:
             return
@@ -139,11 +140,14 @@ class StepWork:
         return await self.shared.results.items(chunk.source, chunk.start, chunk.count)
 
     async def _run_claim(self, loop: Loop) -> list[Lease]:
-        """Claim rows; the claim takes effect only after they are recorded, and then they come as items."""
+        """Claim rows.
+
+        The claim is committed only after they are recorded; then they come as items.
+        """
         claimed = Claimed(loop, self._reporter)
         outcome = await patiently(lambda: self._claim(loop, claimed), self.shared.clock, self.info.settings)
         if claimed.is_lost:
-            return []  # the lease was: nothing took effect, and its holder claims again
+            return []  # the lease was lost: nothing was committed, and its new holder claims again
         error = await claimed.settle(outcome)
         return await self._reporter.end(Ending("error" if error else "ok", error=error), {}, self._want())
 
@@ -154,7 +158,10 @@ class StepWork:
         return task if isinstance(task, Outcome) else await self._attempt(task, None, claimed.confirm)
 
     async def _at_once(self, todo: Iterator[Item], width: int) -> bool:
-        """Run several items at a time; one that ends the loop ends those that are under way (False)."""
+        """Run several items at once; return False if one ended the loop.
+
+        The items that are running then are cancelled.
+        """
         if width <= 1:
             return await self._some(todo)
         running = {asyncio.ensure_future(self._some(todo)) for _ in range(width)}
@@ -171,7 +178,7 @@ class StepWork:
         return True
 
     async def _some(self, todo: Iterator[Item]) -> bool:
-        """Run items until none is left, or until the loop cannot go on (False)."""
+        """Run items until none is left, or until the loop must end (False)."""
         for index, item, key in todo:
             went_on = await self._item(index, item, key)
             if not went_on:  # an item that suspends keeps its place, so nothing else runs in it
@@ -179,7 +186,7 @@ class StepWork:
         return True
 
     async def _item(self, index: int, item: Any, key: str | None) -> bool | None:
-        """Run an item; returns whether another may follow, or None where this one suspends."""
+        """Run an item; return whether another may follow, or None if it suspends."""
         loop = self._step.loop
         assert loop is not None
         scopes = self._scopes.item(loop.iterator, item, index, self._total)
@@ -195,7 +202,7 @@ class StepWork:
         return ended.status != "error" or self._plan.is_best_effort
 
     async def _within_limit(self, pipeline: Pipeline, index: int) -> Finished | Suspend:
-        """Run an item for as long as it may take; the time in which it is suspended counts."""
+        """Run an item within its time limit; the time in suspension counts."""
         given = self._item_limit
         memory, now = pipeline.memory, self.shared.clock.now()
         if given is not None and not memory.deadline:
@@ -228,12 +235,15 @@ class StepWork:
         return usual if given is None else given.data
 
     def _is_cut_short(self, pipeline: Pipeline) -> bool:
-        """Return whether a timer woke an item whose wait would not have ended by then."""
+        """Return whether a timer woke an item before its wait was over."""
         woke = (self._work.resume or {}).get("wake") or {}
         return woke.get("by") == "timer" and (pipeline.due is None or pipeline.due > pipeline.memory.deadline)
 
     def _see(self, writes: Mapping[str, Any]) -> None:
-        """Show the next item of a sequential loop what this one wrote; what is reduced is seen when the loop ends."""
+        """Show the next item of a sequential loop what this one wrote.
+
+        Reduced values are visible when the loop ends.
+        """
         reduce = self.info.settings.get("reduce")
         reduced = ctx_keys(reduce) if isinstance(reduce, Mapping) else {}
         seen = {key: value for key, value in ctx_keys(writes).items() if key not in reduced}
@@ -292,7 +302,7 @@ class StepWork:
         return action
 
     async def _wake(self, pipeline: Pipeline, woke: Mapping[str, Any]) -> Next:
-        """Go on after a wait; a child's result that was stored stays so."""
+        """Continue after a wait; a child's stored result stays stored."""
         result, now = woke.get("result"), self.shared.clock.now()
         if not holds_ref(result) or self.shared.results is None:
             return pipeline.wake(woke, now)
@@ -314,7 +324,7 @@ class StepWork:
     async def _kept(
         self, results: Results, task: RunTask, outcome: Outcome, index: int | None
     ) -> tuple[Outcome, Mapping[str, Any] | None]:
-        """Put a large result away; returns the outcome, and the reference where there is one."""
+        """Store a large result; return the outcome, and the reference if stored."""
         shared = self.shared
         where = {
             "execution_id": self._work.execution_id,

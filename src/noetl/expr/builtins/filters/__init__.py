@@ -1,1 +1,1 @@
-"""The filters, one file per topic; `noetl.expr.builtins.tables` puts them together."""
+"""The filters, one file per topic; `noetl.expr.builtins.tables` joins them."""

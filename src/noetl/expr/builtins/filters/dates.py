@@ -1,4 +1,7 @@
-"""Filters on dates; without a time zone: UTC. Tested in tests/unit/expr/builtins/test_filters.py."""
+"""Filters on dates; without a time zone: UTC.
+
+Tested in tests/unit/expr/builtins/test_filters.py.
+"""
 
 from __future__ import annotations
 

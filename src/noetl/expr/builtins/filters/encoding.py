@@ -1,4 +1,7 @@
-"""Filters that encode, decode and hash. Tested in tests/unit/expr/builtins/test_filters.py."""
+"""Filters that encode, decode and hash.
+
+Tested in tests/unit/expr/builtins/test_filters.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Filters for numbers and booleans. Tested in tests/unit/expr/builtins/test_filters.py."""
+"""Filters for numbers and booleans.
+
+Tested in tests/unit/expr/builtins/test_filters.py.
+"""
 
 from __future__ import annotations
 

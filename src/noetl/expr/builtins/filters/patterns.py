@@ -1,4 +1,7 @@
-"""Regular expression filters, on RE2. Tested in tests/unit/expr/runtime/test_regex.py."""
+"""Regular expression filters, on RE2.
+
+Tested in tests/unit/expr/runtime/test_regex.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Filters on lists; a map yields its keys. Tested in tests/unit/expr/builtins/test_filters.py."""
+"""Filters on lists; a map yields its keys.
+
+Tested in tests/unit/expr/builtins/test_filters.py.
+"""
 
 from __future__ import annotations
 

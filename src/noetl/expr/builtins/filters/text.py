@@ -1,4 +1,7 @@
-"""Filters on strings; converts other values. Tested in tests/unit/expr/builtins/test_filters.py."""
+"""Filters on strings; converts other values.
+
+Tested in tests/unit/expr/builtins/test_filters.py.
+"""
 
 from __future__ import annotations
 
