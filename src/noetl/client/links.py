@@ -93,8 +93,9 @@ class SocketLink:
 
     async def close(self) -> None:
         """Flush the queued frames, then close."""
-        flush = asyncio.create_task(self._outgoing.join())
-        await asyncio.wait([flush, *self._tasks], timeout=_CLOSE_S, return_when=asyncio.FIRST_COMPLETED)
+        with suppress(self._closed, TimeoutError):
+            async with asyncio.timeout(_CLOSE_S):
+                await self._flush()
         await self._socket.close()
         for task in self._tasks:
             task.cancel()

@@ -1,6 +1,6 @@
 """Bodies of answers. Ids are strings, times are milliseconds since the Unix epoch.
 
-Fields are added, never renamed or removed. Tested in tests/server/test_api_*.py.
+Fields are added, never renamed or removed. Tested in tests/server/api/test_*.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bodies and query parameters of requests. Tested in tests/server/test_api_*.py."""
+"""Bodies and query parameters of requests. Tested in tests/server/api/test_*.py."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The formatter: one layout, same meaning and comments.
 
-Tested in tests/unit/dsl/test_format*.py.
+Tested in tests/unit/dsl/formatter/test_format*.py.
 """
 
 from noetl.dsl.formatter.format import format_text

@@ -9,7 +9,7 @@ contains secrets. A workbook call is one task whose outcome is that of an inner 
     while not isinstance(action, Finished):
         action = resume(pipeline, run(action), at)        # a Suspend with `hold`: wait, then advance again
 
-Tested in tests/unit/engine/test_pipeline*.py.
+Tested in tests/unit/engine/pipeline/test_*.py.
 """
 
 from __future__ import annotations

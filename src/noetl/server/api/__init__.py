@@ -10,29 +10,12 @@ from importlib import import_module
 from noetl.server.http.endpoint import Endpoint, Noun
 
 NOUNS = (
-    "admin.health",
-    "executions.execute",
-    "executions.execute_many",
-    "executions.executions",
-    "executions.steering",
-    "executions.dlq",
-    "executions.events",
-    "executions.results",
-    "executions.vars",
-    "catalog.catalog",
-    "catalog.playbooks",
-    "catalog.credentials",
-    "catalog.keychain",
-    "workers.worker",
-    "workers.blobs",
-    "workers.outbox",
-    "workers.workers",
-    "workers.queue",
-    "admin.tokens",
-    "admin.audit",
-    "executions.context",
-    "admin.page",
-)
+    "admin.health", "executions.execute", "executions.execute_many", "executions.executions",
+    "executions.steering", "executions.dlq", "executions.events", "executions.results", "executions.vars",
+    "catalog.catalog", "catalog.playbooks", "catalog.credentials", "catalog.keychain", "workers.worker",
+    "workers.blobs", "workers.outbox", "workers.workers", "workers.queue", "admin.tokens", "admin.audit",
+    "executions.context", "admin.page",
+)  # fmt: skip
 
 
 def nouns() -> list[Noun]:

@@ -1,7 +1,7 @@
 """Connection pool of one PostgreSQL database, which translates its errors.
 
 Connections are opened on demand, and a lost one is replaced on its next use. Knows nothing of events or work. Tested in tests/conformance and
-tests/unit/stores/test_postgres*.py.
+tests/unit/stores/postgres/test_*.py.
 """
 
 from __future__ import annotations

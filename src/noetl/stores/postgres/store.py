@@ -2,7 +2,7 @@
 
 It holds events, work, timers, messages, snapshots and playbooks. Any number of servers may use one database: every
 batch is one transaction that verifies the facts it was decided on. The statements are in sql/postgres. Tested in
-tests/conformance and tests/unit/stores/test_postgres*.py.
+tests/conformance and tests/unit/stores/postgres/test_*.py.
 """
 
 from __future__ import annotations
