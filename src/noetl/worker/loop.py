@@ -116,8 +116,7 @@ class Worker:
         if older is not None:
             if older.lease.epoch == lease.epoch:
                 return None  # delivered twice by a repeated answer
-            if older.task is not None:
-                older.task.cancel()  # its lease expired, and the work was leased to the same worker again
+            older.stop()  # its lease expired; not if its last report is being sent, whose answer would be lost
         held = self._held[work_id] = Reporter(lease, self._shared, self.name)
         return held
 

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from noetl.model.errors import StoreUnavailable
 from noetl.model.messages import Cancel, Report
-from noetl.ports.work import Answer, Reply
+from noetl.model.work import Lease
+from noetl.ports.work import Answer, Deliver, Reply, Stop, Subscription
 from noetl.server.control_plane import LocalControl
 from noetl.worker.loop import Worker
 from tests.unit.worker.system import System, system
@@ -152,6 +154,47 @@ class Spy:
 
         self._counted.reports += 1
         self._control.report(execution_id, report, want, replied)
+
+
+class Again:
+    """Control plane that leases reported work again before its slot has seen the answer."""
+
+    def __init__(self, control: LocalControl) -> None:
+        self._control = control
+        self._leases: dict[str, Lease] = {}
+        self._deliver: Deliver | None = None
+        self.heartbeat = control.heartbeat
+        self.playbook = control.playbook
+
+    def subscribe(self, worker: str, pools: Sequence[str], capacity: int, deliver: Deliver, stop: Stop) -> Subscription:
+        def delivered(leases: list[Lease]) -> None:
+            self._leases |= {lease.work.work_id: lease for lease in leases}
+            deliver(leases)
+
+        self._deliver = deliver
+        return self._control.subscribe(worker, pools, capacity, delivered, stop)
+
+    def report(self, execution_id: str, report: Report, want: int, reply: Reply) -> None:
+        def replied(answer: Answer | Exception) -> bool:
+            assert isinstance(answer, Answer)
+            assert self._deliver is not None
+            is_taken = reply(answer)
+            lease = self._leases.pop(report.message_id.partition("@")[0], None)
+            self._leases |= {found.work.work_id: found for found in answer.leases}
+            if lease is not None:
+                self._deliver([structs.replace(lease, epoch=lease.epoch + 1_000)])
+            return is_taken
+
+        self._control.report(execution_id, report, want, replied)
+
+
+async def test_work_that_comes_again_keeps_the_answer_to_its_last_report() -> None:
+    async with system(workers=0) as run:
+        run.shared = replace(run.shared, control=Again(run.control))
+        run.worker()
+        steps = "".join(f"- step: s{n}\n  tool: {{kind: noop}}\n  next: s{n + 1}\n" for n in range(3))
+        execution = await run.start(steps + "- step: s3\n  tool: {kind: noop}\n")
+        assert (await run.ended(execution))["status"] == "completed"
 
 
 class Flaky:
