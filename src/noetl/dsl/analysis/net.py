@@ -1,7 +1,6 @@
 """The Petri net of a playbook: steps, arcs between them, and reachability.
 
-Reachability is one bit set per step, computed per strongly connected component. Arcs to steps that do not exist are left out;
-a rule reports them. Tested in tests/unit/dsl/analysis/test_net.py.
+Arcs to steps that do not exist are left out; a rule reports them. Tested in tests/unit/dsl/analysis/test_net.py.
 """
 
 from __future__ import annotations
@@ -124,7 +123,6 @@ def _groups(followers: list[list[int]]) -> tuple[tuple[int, ...], ...]:
 
 
 def _reach(followers: list[list[int]], groups: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the transitive closure of the edges; `groups` list successors first."""
     reach = [0] * len(followers)
     for group in groups:
         steps = 0

@@ -43,7 +43,6 @@ def _writers(steps: Iterable[Step]) -> dict[str, set[int]]:
 
 
 def _close(sources: list[set[int]]) -> list[int]:
-    """Return the transitive closure of the direct predecessors."""
     before = [sum(1 << source for source in direct) for direct in sources]
     followers: list[list[int]] = [[] for _ in sources]
     for number, direct in enumerate(sources):

@@ -164,11 +164,7 @@ def _check_end(composer: Composer, events: _Events) -> None:
         composer.problem("many-documents", start, start + 3, message)
 
 
-# Text
-
-
 def _decode(text: str | bytes) -> tuple[str, ReadProblem | None]:
-    """Decode the text; invalid bytes become replacement characters."""
     if isinstance(text, str):
         # A character takes one to four bytes, so only texts between the limits must be measured.
         too_large = len(text) > MAX_BYTES or (
@@ -193,7 +189,6 @@ def _too_large() -> ReadProblem:
 
 
 def _refuse(text: str) -> ReadProblem | None:
-    """Reject unprintable characters and tag directives."""
     match = _UNPRINTABLE.search(text)
     if match:
         message = f"The character U+{ord(match[0]):04X} is not allowed in a playbook."
@@ -203,9 +198,6 @@ def _refuse(text: str) -> ReadProblem | None:
     if directive:
         return ReadProblem("tag", directive.end() - 4, directive.end(), "A playbook cannot use a %TAG directive.")
     return None
-
-
-# JSON that the YAML parser refuses
 
 
 class _PaddedEvents(_Events):

@@ -54,7 +54,6 @@ def offsets(source: Source, scalar: Scalar) -> list[int]:
 
 
 def _flow(text: str, start: int, end: int, quote: str) -> list[int]:
-    """Scan a plain or quoted scalar with folded line breaks and escapes."""
     places: list[int] = []
     at = start
     continued = False
@@ -80,7 +79,6 @@ def _flow(text: str, start: int, end: int, quote: str) -> list[int]:
 
 
 def _folded(text: str, start: int, end: int, *, continued: bool) -> Iterator[int]:
-    """Yield the offsets of what folding keeps of a run of blanks and breaks."""
     breaks = list(_BREAK.finditer(text, start, end))
     if continued:
         yield from (each.start() for each in breaks)

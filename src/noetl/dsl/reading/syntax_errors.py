@@ -26,8 +26,6 @@ _LINE: Final = re.compile(r"[^\r\n]{0,1000}")
 
 
 class _Error(NamedTuple):
-    """A parser error: the problem and its context, each with its offset."""
-
     text: str
     problem: str
     at: int
@@ -45,7 +43,6 @@ class _Error(NamedTuple):
         return self.text.count("\n", 0, offset) + 1
 
     def line_above(self, offset: int) -> int:
-        """Return the start of the last line with content above, or -1."""
         start = self.line_start(offset)
         for _ in range(100):
             if start <= 0:

@@ -201,7 +201,6 @@ def condition(value: Value | None) -> str:
 
 
 def _outcome(when: Value | None) -> Outcome:
-    """Return the outcome after which an arc may be taken, as far as certain."""
     if when is None:
         return "success"
     if not isinstance(when.data, str):

@@ -76,7 +76,6 @@ def _parts(plan: Plan, number: int) -> tuple[list[Passage], list[Passage]]:
 
 
 def _draw_loop(plan: Plan, number: int) -> Iterator[str]:
-    """Draw a line from the right side of a box back to it."""
     box = plan.picture.links[number].source
     right = plan.x[box] + plan.boxes[box].width / 2
     middle = (plan.top(box) + plan.bottom(box)) / 2
@@ -97,7 +96,6 @@ def _path(plan: Plan, number: int, points: Sequence[Passage]) -> str:
 
 
 def _ends(plan: Plan, number: int) -> tuple[Point, Point]:
-    """Return where the line of a link meets the upper and the lower box."""
     cells = plan.layers.chains[number].cells
     upper, lower = cells[0], cells[-1]
     return (plan.ports[upper, cells[1]], plan.bottom(upper)), (plan.ports[lower, cells[-2]], plan.top(lower))
@@ -111,7 +109,6 @@ def _head(plan: Plan, number: int) -> str:
 
 
 def _passages(plan: Plan, number: int) -> list[Passage | None]:
-    """Return where a line enters and leaves each cell; None where it is free."""
     chain = plan.layers.chains[number]
     start, end = _ends(plan, number)
     if number in plan.picture.ordered.back:
