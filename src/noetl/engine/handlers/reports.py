@@ -182,7 +182,6 @@ def _available_at(d: DecisionBuilder, run: StepRun, message: LeaseLost) -> int:
 
 
 def _is_last(d: DecisionBuilder, run: StepRun, attempt: int) -> bool:
-    """Return whether the playbook allows no further delivery."""
     step = d.plan.step(run.step)
     limits, retries = d.plan.setting("limits", step) or {}, d.plan.setting("retries", step) or {}
     bounds = (limits.get("max_attempts"), (retries.get("dispatch") or {}).get("max_attempts"))

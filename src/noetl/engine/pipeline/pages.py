@@ -55,7 +55,6 @@ def added(before: Held | None, page: Any, stored: Mapping[str, Any] | None, how:
 def _about(
     earlier: Mapping[str, Any] | None, parts: list[Mapping[str, Any]], page: Any, stored: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Return the metadata of all pages: store of the last, earliest expiry, preview."""
     stored_parts = [part for part in parts if "ref" in part]
     ends = [part["expires_at"] for part in stored_parts if part.get("expires_at") is not None]
     if earlier is not None and earlier["strategy"] != "replace":

@@ -89,7 +89,6 @@ def _server_side(step: Step) -> Iterator[Any]:
 
 
 def _reads_input(step: Step) -> bool:
-    """Return whether the router or `set` of a step reads its `input`."""
     read = [assign.value.data for assign in step.sets]
     for arc in step.arcs:
         read += [arc.when.data if arc.when is not None else None, *(value.data for value in arc.args.values())]

@@ -80,7 +80,6 @@ def _find_task(step: Step, task: str) -> Task | None:
 
 
 def _places(playbook: Playbook, step: Step, task: str) -> list[tuple[str, Task]]:
-    """Return the failed task and the tasks it calls, with the place of each call."""
     named: dict[str, Task] = {found.label: found for found in playbook.workbook}
     found, place, places = _find_task(step, task), "", list[tuple[str, Task]]()
     while found is not None and len(places) <= len(named):

@@ -90,10 +90,7 @@ def asked_ms(error: TaskError | None) -> int:
 
 
 def may_run_again(kind: str, fields: Mapping[str, Any], error: TaskError, idempotent: bool) -> bool:
-    """Return whether the runtime may retry a failed attempt.
-
-    An attempt that may have taken effect is retried only if the task is idempotent.
-    """
+    """Return whether to retry; after a possible effect only if idempotent."""
     if not error.retryable:
         return False
     if not _may_have_taken_effect(kind, error):
