@@ -39,8 +39,6 @@ class _NotKnown(Exception):  # noqa: N818 (a signal between the functions here, 
 
 
 class _KnownCompiler(Compiler):
-    """Compiles reads into known values, or into a signal."""
-
     def __init__(self, known: Mapping[str, Any]) -> None:
         super().__init__()
         self._known = known

@@ -113,7 +113,6 @@ def _query_history(ctx: typer.Context, job: Callable[[History], Awaitable[T]]) -
 
 
 def _run_quietly(job: Callable[[], Awaitable[T]]) -> T | None:
-    """Run a job with a timeout; return None on any expected error."""
     import asyncio
     import logging
 

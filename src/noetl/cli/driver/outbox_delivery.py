@@ -24,10 +24,7 @@ _INTERVAL_S: Final = 1.0
 
 @asynccontextmanager
 async def deliver_outbox(app: Embedded) -> AsyncIterator[None]:
-    """Deliver messages; on exit wait for those in flight and print the counts.
-
-    Settings bound the time of one attempt, and so the time of the exit.
-    """
+    """Deliver messages; on exit wait for bounded attempts in flight, print counts."""
     used, ended = asyncio.Event(), asyncio.Event()
     app.on_outbox.append(used.set)
     relaying = asyncio.create_task(_relay(app, used, ended), name="noetl-outbox")
