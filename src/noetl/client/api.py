@@ -218,7 +218,6 @@ class Client:
             tries += 1
 
     async def _stream(self, execution_id: str, after: int, types: Sequence[str]) -> AsyncGenerator[Event | None, None]:
-        """Yield the events of one connection; None when the execution has ended."""
         query = {"after": after} | ({"type": list(types)} if types else {})
         headers = {"Accept": "text/event-stream"}
         named = ""
@@ -443,7 +442,6 @@ def _keyed(key: str | None) -> dict[str, str]:
 
 
 def _given(**fields: Any) -> dict[str, Any]:
-    """Return the fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}
 
 

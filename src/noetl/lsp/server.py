@@ -178,8 +178,6 @@ def _shut_down(ls: PlaybookServer, *_: Any) -> None:
 
 
 def _on_playbook(handler: Callable[[OpenPlaybook, Any], Any]) -> Callable[[PlaybookServer, Any], Any]:
-    """Pass the open playbook of a request to a handler; null for other documents."""
-
     def handle(ls: PlaybookServer, params: Any) -> Any:
         playbook = ls.playbook(params.text_document)
         return None if playbook is None else handler(playbook, params)

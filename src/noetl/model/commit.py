@@ -1,6 +1,5 @@
 """Commits: everything that a decision changes, applied atomically, with its audit entries.
 
-The engine produces commits directly, so nothing is copied on the way to the store; the server adds the audit entries.
 Tested in tests/conformance/test_event_log.py.
 """
 

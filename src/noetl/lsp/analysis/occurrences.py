@@ -126,7 +126,6 @@ def _of_step(subject: Subject, step: Step) -> Iterator[Occurrence]:
 
 
 def _input_keys(node: Node | None, *names: str) -> Iterator[Scalar]:
-    """Iterate over the keys of the first of these maps that exists."""
     if isinstance(node, MapNode):
         for name in names:
             if name in node:
@@ -215,9 +214,6 @@ def _edge(subject: Subject, node: Node | None) -> Iterator[Occurrence]:
         yield part(subject, node, len(_ROUTE_EDGE), Thing("edge", label))
 
 
-# Mentions inside templates
-
-
 def in_templates(subject: Subject) -> Iterator[Occurrence]:
     """Yield every mention inside a template."""
     for reference in subject.references:
@@ -230,7 +226,6 @@ def in_templates(subject: Subject) -> Iterator[Occurrence]:
 
 
 def _mentions(subject: Subject, reference: Reference) -> Iterator[tuple[int, Thing]]:
-    """Yield the things that the elements of a path name, with their index."""
     meaning = reference.means[0] if reference.means else None
     site, name = reference.site, reference.name
     owner = site.step.name if site.step else ""
@@ -287,7 +282,6 @@ def _labels(reference: Reference, step: Step | None, depth: int) -> Iterator[tup
 
 
 def _final_results(subject: Subject, reference: Reference, depth: int) -> Iterator[tuple[int, Thing]]:
-    """Yield the step in `args.results.<step>` of the final step."""
     path, step = reference.read.path, reference.site.step
     final = subject.playbook.executor.setting("final_step")
     is_final = step is not None and step.name == final and "results" in FINAL_ARGS
@@ -307,7 +301,6 @@ def _element(subject: Subject, reference: Reference, depth: int, thing: Thing) -
 
 
 def _step_functions(subject: Subject, site: Site) -> Iterator[Occurrence]:
-    """Yield the steps in `done('x')`, `ok('x')` and `fail('x')`."""
     if site.template is None or not any(word in site.node.text for word in _OF_STEPS):
         return
     code = tokens(site.node.text)

@@ -69,8 +69,6 @@ def run_saga(
 
 
 class _Trial:
-    """One saga test."""
-
     def __init__(
         self,
         tests: TestFile,
@@ -178,7 +176,6 @@ def _sites(seen: Seen) -> Sequence[Site]:
 
 
 def _names(seen: Seen) -> dict[str, Any]:
-    """Return the names that invariants may read."""
     logs = [undoing(events) for events in (seen.events, *(events for _, events in seen.children))]
 
     def steps(runs: Sequence[str]) -> list[str]:

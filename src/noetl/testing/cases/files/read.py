@@ -121,8 +121,6 @@ def read_tests(text: bytes | str, file: str, name: str) -> TestFile:
 
 
 class _Reading(Struct, frozen=True):
-    """One reading; collects problems."""
-
     source: Source
     troubles: list[Trouble]
 
@@ -167,7 +165,6 @@ class _Reading(Struct, frozen=True):
         return {"items": {"else": own, **found} if own else found}
 
     def outcome(self, node: Node) -> dict[str, Any]:
-        """Convert one outcome to plain data, with its time in milliseconds."""
         found: dict[str, Any] = dict(plain(node) or {})
         if isinstance(node, MapNode):
             ways = [name for name in ("ok", "error", "hang", "real") if name in node]

@@ -160,7 +160,6 @@ class MockedTools(ScriptedTools):
         return await self._taking(rendered(given, names) if found is not None else given, fields)
 
     async def _taking(self, given: Mapping[str, Any], fields: Mapping[str, Any]) -> Outcome:
-        """Wait for the duration of an outcome, and return it."""
         if given.get("hang"):
             await asyncio.Event().wait()
         await asyncio.sleep((float(given.get("takes", DEFAULT_MS)) + len(self.called) * TIE_MS) / 1000)
@@ -193,7 +192,6 @@ class MockedTools(ScriptedTools):
         return self._next(f"{name}|{site.visit}", self._recorded.get(name))
 
     def _next(self, turn: str, given: Any) -> Mapping[str, Any] | None:
-        """Return the outcome of this call from a list; its last entry repeats."""
         if not isinstance(given, list):
             return given  # type: ignore[no-any-return]
         number = self._turns[turn]
