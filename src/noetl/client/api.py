@@ -77,8 +77,6 @@ class Client:
     async def close(self) -> None:
         await self._http.close()
 
-    # The catalog
-
     async def register(self, content: str, *, check_only: bool = False) -> Registered:
         """Validate the text of a playbook and register it in the catalog."""
         return await self._http.ask("POST", "/api/catalog", Registered, {"content": content, "check_only": check_only})
@@ -104,8 +102,6 @@ class Client:
     async def canonical(self, playbook: str) -> bytes:
         """Return the canonical tree of a content hash."""
         return (await self._http.send("GET", f"/api/playbooks/{quote(playbook, safe='')}")).content
-
-    # Executions
 
     async def execute(
         self,
@@ -239,8 +235,6 @@ class Client:
         """Explain the current state of an execution."""
         return await self._http.ask("GET", _place(execution_id, "explain"), Explained)
 
-    # Steering
-
     async def cancel(
         self,
         execution_id: str,
@@ -300,8 +294,6 @@ class Client:
     async def result(self, ref: str) -> bytes:
         """Return the bytes of a stored result."""
         return (await self._http.send("GET", "/api/results/resolve", query={"ref": ref})).content
-
-    # The team
 
     async def workers(self) -> list[WorkerRow]:
         """List the workers."""
@@ -370,8 +362,6 @@ class Client:
 
     async def revoke_token(self, token_id: str) -> Removed:
         return await self._http.ask("DELETE", f"/api/tokens/{quote(token_id, safe='')}", Removed)
-
-    # Dead letters
 
     async def letters(
         self, *, status: Sequence[str] = ("pending",), cursor: str | None = None, limit: int = 100, **asked: str | None

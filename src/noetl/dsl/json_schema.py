@@ -1,7 +1,6 @@
 """Generate the JSON Schema of playbooks from the grammar and the kinds.
 
-The schema accepts every playbook of valid shape, in every spelling, and includes descriptions, choices, defaults and examples.
-It cannot check names, templates and the net; `validate` does. Tested in tests/unit/dsl/test_json_schema.py.
+Accepts every playbook of valid shape; `validate` checks the rest. Tested in tests/unit/dsl/test_json_schema.py.
 """
 
 from __future__ import annotations

@@ -56,7 +56,6 @@ class _KnownCompiler(Compiler):
 
 
 def _call_source(call: tree.Call) -> str:
-    """Return a call with constant arguments as written, or an empty string."""
     given = call.arguments
     constants = [value.value for value in given.positional if isinstance(value, tree.Const)]
     if given.keywords or given.more or given.more_keywords or len(constants) < len(given.positional):

@@ -1,7 +1,6 @@
 """Language server: dispatches an editor's requests to the features.
 
-A handler finds the document and the offset, calls a pure function and converts the result. A failing handler is logged to
-stderr and answered with an error; the server continues. Tested in tests/acceptance/language/test_lsp.py.
+A failing handler is logged to stderr and answered with an error. Tested in tests/acceptance/language/test_lsp.py.
 """
 
 from __future__ import annotations

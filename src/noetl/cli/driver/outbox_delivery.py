@@ -1,7 +1,6 @@
 """Deliver outbox messages while this process drives an execution.
 
-Messages that cannot be delivered stay in the store; the last line says how to send them. Tested in
-tests/acceptance/admin/test_outbox_cli.py.
+Undelivered messages stay in the store. Tested in tests/acceptance/admin/test_outbox_cli.py.
 """
 
 from __future__ import annotations

@@ -34,6 +34,8 @@ _BACKLOG = 1024
 
 
 class _Server(uvicorn.Server):
+    """Uvicorn server that stops on a signal without exiting the process."""
+
     def __init__(self, config: uvicorn.Config, services: Services) -> None:
         super().__init__(config)
         self._services = services

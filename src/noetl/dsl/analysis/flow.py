@@ -113,7 +113,6 @@ def _compared(template: Template, path: str) -> frozenset[Any]:
 
 @lru_cache(maxsize=4096)
 def _compares_with_existing(template: Template) -> bool:
-    """Return whether every status, event and error field that a condition uses exists."""
     if any(map(_is_misspelled, template.reads)) or not events_compared(template) <= ROUTING_EVENTS.keys():
         return False
     return all(_compared(template, f"{envelope}.status") <= _STATES for envelope in _ENVELOPES)

@@ -123,6 +123,7 @@ def _groups(followers: list[list[int]]) -> tuple[tuple[int, ...], ...]:
 
 
 def _reach(followers: list[list[int]], groups: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
+    """Return the transitive closure of the edges; `groups` list successors first."""
     reach = [0] * len(followers)
     for group in groups:
         steps = 0

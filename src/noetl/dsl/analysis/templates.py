@@ -1,7 +1,6 @@
 """Find every template of a playbook with its position and role.
 
-The role determines which names exist (`scopes`) and whether server or worker evaluates the template. Text that is never
-rendered, such as the code of a python task, is not included. Tested in tests/unit/dsl/analysis/test_templates.py.
+Text that is never rendered, such as python code, is not included. Tested in tests/unit/dsl/analysis/test_templates.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Build the concrete syntax tree of a text, with comments.
 
-The text must be free of read problems. A few rare spellings raise `UnsupportedError`.
-Tested in tests/unit/dsl/formatter/test_format.py.
+The text must have no read problems. Rare spellings raise `UnsupportedError`. Tested in tests/unit/dsl/formatter/test_format.py.
 """
 
 from __future__ import annotations

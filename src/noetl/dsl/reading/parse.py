@@ -1,7 +1,6 @@
 """Parse YAML or JSON into nodes with positions; never raises, never hangs.
 
-Problems are returned as data with the part that was read. The meaning as a playbook is not checked here.
-Tested in tests/unit/dsl/reading/test_parse.py, test_parse_syntax.py and test_parse_hostile.py.
+Problems are returned as data. Tested in tests/unit/dsl/reading/test_parse.py, test_parse_syntax.py and test_parse_hostile.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Explain syntax errors of the YAML parser: position, likely cause and correction.
 
-The parser often reports an error long after the mistake; common causes are recognised by the surrounding text.
-Tested in tests/unit/dsl/reading/test_parse_syntax.py.
+The parser often reports an error long after the mistake. Tested in tests/unit/dsl/reading/test_parse_syntax.py.
 """
 
 from __future__ import annotations

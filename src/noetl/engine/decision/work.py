@@ -79,7 +79,6 @@ def _deadline(state: Execution, run: StepRun) -> int | None:
 
 
 def _retried(plan: Plan, state: Execution, run: StepRun, of: Mapping[str, Any]) -> WorkItem:
-    """Build the work of a retried letter, with its idempotency keys, patched."""
     index, part = of.get("index"), None
     if index is not None:
         near = of.get("source")

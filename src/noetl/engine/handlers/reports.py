@@ -1,7 +1,6 @@
 """Reports of workers: records, items, suspensions, endings; and lost leases.
 
-A report from a worker without the lease is recorded as late and changes nothing else. The store fences by epoch when the
-decision is committed. Tested in tests/unit/engine/handlers/test_decide.py and test_loops.py.
+A late report is only recorded; the store fences by epoch. Tested in tests/unit/engine/handlers/test_decide.py and test_loops.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Pages: results of repeated visits, combined by `spec.result.strategy`.
 
-Stored pages are remembered by reference, the others inline, so a pipeline that continues elsewhere has all of them. The
-inline pages together stay below the inline limit. Stores nothing. Tested in tests/unit/engine/pipeline/test_pages.py.
+Inline pages together stay below the inline limit; others are references. Tested in tests/unit/engine/pipeline/test_pages.py.
 """
 
 from __future__ import annotations

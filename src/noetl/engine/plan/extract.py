@@ -1,6 +1,5 @@
 """Parts of a result that the server reads, kept inline beside its reference.
 
-The server decides gates, routers, `set` and loops without loading results, so the worker extracts what they can read.
 `Wanted` is a tree of keys; True means everything below. Tested in tests/unit/engine/plan/test_extract.py.
 """
 

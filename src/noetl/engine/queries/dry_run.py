@@ -1,7 +1,6 @@
 """Dry runs: the steps a run would take, and the inputs known beforehand.
 
-Results of tools, `ctx`, and arguments computed from them are open; an arc with an open condition may or may not be taken.
-Tested in tests/unit/engine/queries/test_dry_run.py.
+An arc with an open condition may or may not be taken. Tested in tests/unit/engine/queries/test_dry_run.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Loops on the server: the list, the ranges issued, the items that end.
 
-The widths of the ranges in flight, suspended items included, never sum to more than `max_in_flight`. Workers run the
-items. Tested in tests/unit/engine/routing/test_loops.py.
+Ranges in flight, suspended items included, never exceed `max_in_flight`. Tested in tests/unit/engine/routing/test_loops.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Ends step-runs and routes: `set`, conditions, `set` of arcs, then tokens.
 
-Every evaluated arc is recorded with the values that its condition read. Tested in tests/unit/engine/routing/test_route.py and
-test_join.py.
+Evaluated arcs are recorded with the values they read. Tested in tests/unit/engine/routing/test_route.py and test_join.py.
 """
 
 from __future__ import annotations

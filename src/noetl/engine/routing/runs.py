@@ -1,7 +1,6 @@
 """Schedules step-runs: placement, timers, loops, steps without a tool.
 
-A step without a tool ends on the server at once. Tested in tests/unit/engine/handlers/test_decide.py, test_ending.py and
-test_placing.py.
+A step without a tool ends at once. Tested in tests/unit/engine/handlers/test_decide.py, test_ending.py and test_placing.py.
 """
 
 from __future__ import annotations

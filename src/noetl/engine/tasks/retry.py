@@ -1,7 +1,6 @@
 """When a task is retried, and the delay before it.
 
-There are two schedules: the one of a rule, and the runtime's own for tasks without a policy. Jitter is derived from a
-seed, so the same attempt of the same work always has the same delay. Tested in tests/unit/engine/tasks/test_retry.py.
+Jitter is derived from a seed: equal attempts have equal delays. Tested in tests/unit/engine/tasks/test_retry.py.
 """
 
 from __future__ import annotations

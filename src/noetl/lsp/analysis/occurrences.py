@@ -1,7 +1,6 @@
 """Find mentions of a playbook's steps, tasks, iterators, keys and credentials.
 
-Definition, references and rename all use this list. A name that could mean several things means the one that wins when
-the playbook runs. Tested in tests/unit/lsp/analysis/test_occurrences.py.
+A name with several meanings means the one that wins at run time. Tested in tests/unit/lsp/analysis/test_occurrences.py.
 """
 
 from __future__ import annotations
@@ -290,7 +289,6 @@ def _final_results(subject: Subject, reference: Reference, depth: int) -> Iterat
 
 
 def _element(subject: Subject, reference: Reference, depth: int, thing: Thing) -> Occurrence | None:
-    """Return the mention of a path element, or None if the text differs."""
     text, name = reference.site.node.text, thing.name
     offset = reference.read.offsets[depth]
     if text[offset : offset + 1] in ("'", '"'):

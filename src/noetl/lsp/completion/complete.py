@@ -1,7 +1,6 @@
 """Complete fields, kinds, words, names of steps and tasks, and template code.
 
-A marker word is inserted at the cursor, and the grammar or the template around it determines what is allowed there. Works
-in documents that cannot be parsed. Tested in tests/unit/lsp/test_complete*.py.
+Works in documents that cannot be parsed. Tested in tests/unit/lsp/test_complete*.py.
 """
 
 from __future__ import annotations
@@ -70,5 +69,4 @@ def _is_separated(text: str, cursor: int) -> bool:
 
 
 def _as_key(spot: Spot) -> Spot:
-    """View a value that stands alone on its line as the first key of a map."""
     return Spot(spot.node, spot.type, None, None, None, spot.key, True, None, spot.path)

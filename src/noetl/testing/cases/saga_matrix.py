@@ -147,7 +147,6 @@ class _Trial:
         return seen
 
     def _broken(self, seen: Seen) -> Iterator[tuple[Node, str, str]]:
-        """Yield what does not hold: position, expectation and finding."""
         here = self._saga.at
         yield from ((here, "every call has a mock", problem) for problem in seen.problems)
         if seen.law is not None:

@@ -1,7 +1,6 @@
 """Rank the steps of a drawing: levels, back links, reading order and joins.
 
-Works on numbers only. Levels are longest paths over the forward links, so every forward link points down.
-Tested in tests/unit/dsl/draw/test_ranks.py and test_draw_picture.py.
+Every forward link points down. Tested in tests/unit/dsl/draw/test_ranks.py and test_draw_picture.py.
 """
 
 from __future__ import annotations

@@ -62,7 +62,6 @@ def draw_rails(plan: Plan) -> Iterator[str]:
 
 
 def _parts(plan: Plan, number: int) -> tuple[list[Passage], list[Passage]]:
-    """Return the link's own part of its line, and the part it may share."""
     chain = plan.layers.chains[number]
     points = _passages(plan, number)
     if len(chain.cells) == 3:

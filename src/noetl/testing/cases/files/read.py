@@ -1,7 +1,6 @@
 """Read a test file: its cases, their shared inputs, and its problems.
 
-A case holds plain data for its inputs, and nodes for its expectations, so that a difference has a position. Names are
-checked against the playbook in `names`. Tested in tests/unit/testing/test_case_files.py.
+Expectations stay nodes, so that a difference has a position. Tested in tests/unit/testing/test_case_files.py.
 """
 
 from __future__ import annotations

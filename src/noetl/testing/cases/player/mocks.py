@@ -1,7 +1,6 @@
 """Mocked tools of a case: mocks, cassettes, real tools, faults and effects.
 
-Every call is recorded with its playbook, step, task and item. A fault makes a call fail, whatever the mocks say.
-Tested in tests/unit/testing/test_cases.py.
+A fault makes a call fail, whatever the mocks say. Tested in tests/unit/testing/test_cases.py.
 """
 
 from __future__ import annotations
@@ -184,7 +183,6 @@ class MockedTools(ScriptedTools):
         return self._next(turn, given)
 
     def _recording(self, site: Site) -> Mapping[str, Any] | None:
-        """Return the recording of a visit, or of the last recorded one before it."""
         item = "" if site.index is None else f"[{site.index}]"
         call = f"{site.playbook}:{site.step}.{site.task}{item}"
         visits = (visit for visit in range(site.visit, 0, -1) if f"{call}#{visit}" in self._recorded)
