@@ -1,6 +1,7 @@
 """Reads and writes the value of a reference: one blob, or the parts of a manifest, each verified by its hash.
 
-A range of a list is read from the parts that hold it. Tested in tests/unit/blobs/test_manifests.py.
+A range of a list is read from the parts that hold it. Works on any blob store. Tested in
+tests/unit/blobs/test_manifests.py.
 """
 
 from __future__ import annotations

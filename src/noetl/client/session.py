@@ -173,6 +173,7 @@ class Session:
                 _log.warning("the server refused a frame: %s", refused(frame))
 
     def _answer(self, name: str, answer: wire.ToWorker | NoetlError) -> bool:
+        """Call the reply of what was asked under this name; False where nothing waits for it."""
         _, reply = self._asked.pop(name, (None, None))
         return reply is not None and reply(answer)
 

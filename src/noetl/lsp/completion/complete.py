@@ -1,6 +1,7 @@
 """Complete fields, kinds, words, names of steps and tasks, and template code.
 
-Works in documents that cannot be parsed. Tested in tests/unit/lsp/test_complete*.py.
+A marker word is inserted at the cursor, and the grammar or the template around it determines what is allowed there. Works
+in documents that cannot be parsed. Tested in tests/unit/lsp/test_complete*.py.
 """
 
 from __future__ import annotations
