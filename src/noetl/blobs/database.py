@@ -73,7 +73,6 @@ class DatabaseBlobs:
 
 
 def _read(ref: str, first: int, last: int | None, connection: Connection) -> bytes | None:
-    """Read a range without the rest; None if there is no such blob."""
     row = connection.execute(_SQL["find_result"], (ref,)).fetchone()
     if row is None:
         return None

@@ -90,7 +90,6 @@ class FileBlobs:
         return sorted(self._folder.iterdir()) if self._folder.is_dir() else []
 
     def _tidy(self, before: int) -> int:
-        """Delete temporary files and blobs without `meta`."""
         removed = 0
         for path in (path for folder in self._folders() for path in folder.iterdir()):
             incomplete = path.name.startswith(".") or (not path.suffix and not path.with_suffix(".json").exists())

@@ -69,7 +69,6 @@ def _decode_batch(items: list[bytes | msgspec.Raw], read: Read) -> list[Any]:
 
 
 def _is_light(value: Any) -> bool:
-    """Return whether a value is small, looking at no more of it than necessary."""
     left, waiting = _LIGHT, [value]
     while waiting and left > 0:
         one = waiting.pop()
@@ -86,7 +85,6 @@ def _encode_split(value: Any) -> bytes:
 
 
 def _pieces(value: Any) -> Iterator[bytes]:
-    """Yield the JSON of a value in pieces."""
     if isinstance(value, Mapping) and all(type(key) is str for key in value):
         yield b"{"
         for number, (key, item) in enumerate(value.items()):

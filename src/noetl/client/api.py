@@ -77,8 +77,6 @@ class Client:
     async def close(self) -> None:
         await self._http.close()
 
-    # The catalog
-
     async def register(self, content: str, *, check_only: bool = False) -> Registered:
         """Validate the text of a playbook and register it in the catalog."""
         return await self._http.ask("POST", "/api/catalog", Registered, {"content": content, "check_only": check_only})
@@ -104,8 +102,6 @@ class Client:
     async def canonical(self, playbook: str) -> bytes:
         """Return the canonical tree of a content hash."""
         return (await self._http.send("GET", f"/api/playbooks/{quote(playbook, safe='')}")).content
-
-    # Executions
 
     async def execute(
         self,
@@ -218,7 +214,6 @@ class Client:
             tries += 1
 
     async def _stream(self, execution_id: str, after: int, types: Sequence[str]) -> AsyncGenerator[Event | None, None]:
-        """Yield the events of one connection; None when the execution has ended."""
         query = {"after": after} | ({"type": list(types)} if types else {})
         headers = {"Accept": "text/event-stream"}
         named = ""
@@ -239,8 +234,6 @@ class Client:
     async def explain(self, execution_id: str) -> Explained:
         """Explain the current state of an execution."""
         return await self._http.ask("GET", _place(execution_id, "explain"), Explained)
-
-    # Steering
 
     async def cancel(
         self,
@@ -301,8 +294,6 @@ class Client:
     async def result(self, ref: str) -> bytes:
         """Return the bytes of a stored result."""
         return (await self._http.send("GET", "/api/results/resolve", query={"ref": ref})).content
-
-    # The team
 
     async def workers(self) -> list[WorkerRow]:
         """List the workers."""
@@ -371,8 +362,6 @@ class Client:
 
     async def revoke_token(self, token_id: str) -> Removed:
         return await self._http.ask("DELETE", f"/api/tokens/{quote(token_id, safe='')}", Removed)
-
-    # Dead letters
 
     async def letters(
         self, *, status: Sequence[str] = ("pending",), cursor: str | None = None, limit: int = 100, **asked: str | None
@@ -443,7 +432,6 @@ def _keyed(key: str | None) -> dict[str, str]:
 
 
 def _given(**fields: Any) -> dict[str, Any]:
-    """Return the fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}
 
 

@@ -102,7 +102,6 @@ class SocketLink:
         await asyncio.wait(self._tasks)
 
     async def _read(self) -> None:
-        """Receive frames until the connection is closed."""
         with suppress(self._closed):
             async for data in self._socket:
                 try:

@@ -1,7 +1,6 @@
 """Generate the JSON Schema of playbooks from the grammar and the kinds.
 
-The schema accepts every playbook of valid shape, in every spelling, and includes descriptions, choices, defaults and examples.
-It cannot check names, templates and the net; `validate` does. Tested in tests/unit/dsl/test_json_schema.py.
+Accepts every playbook of valid shape; `validate` checks the rest. Tested in tests/unit/dsl/test_json_schema.py.
 """
 
 from __future__ import annotations
@@ -48,13 +47,10 @@ def _document(writer: _Writer, level: Level, name: str, title: str) -> Schema:
 
 
 class _Writer(Struct, frozen=True):
-    """A schema writer that writes each level once, under `$defs`."""
-
     kinds: Kinds
     defs: dict[str, Schema] = {}
 
     def ref(self, level: Level) -> Schema:
-        """Return a reference to the schema of a level; write the schema on first use."""
         name = level.name.replace(":", ".")
         if name not in self.defs:
             self.defs[name] = {}  # a level may contain itself
@@ -70,7 +66,6 @@ class _Writer(Struct, frozen=True):
         return {"$ref": f"#/$defs/{name}"}
 
     def level(self, level: Level, required: Iterable[Field] | None = None) -> Schema:
-        """Write the schema of a map: its keys, and which of them are required."""
         written: Schema = {"type": "object", "description": level.summary, "properties": self.properties(level)}
         needed = [known for known in level.fields if known.required] if required is None else list(required)
         alone = [known.name for known in needed if not known.aliases]
@@ -156,7 +151,6 @@ class _Writer(Struct, frozen=True):
         return {"$ref": f"#/$defs/{_TEMPLATE}"}
 
     def task(self, level: Level) -> Schema:
-        """Write the schema of a task, whose fields depend on its kind."""
         choices = [{"const": kind.name, "description": kind.summary} for kind in self.kinds.values()]
         about = level.field("kind")
         return {
@@ -171,7 +165,6 @@ class _Writer(Struct, frozen=True):
         }
 
     def cursor(self, level: Level) -> Schema:
-        """Write the schema of a cursor, whose fields depend on its kind."""
         own = {kind.name: cursor_level(kind) for kind in self.kinds.values()}
         more = {name: level_of_kind for name, level_of_kind in own.items() if level_of_kind is not level}
         fits: list[Schema] = [
@@ -193,7 +186,6 @@ class _Writer(Struct, frozen=True):
         return {"$ref": f"#/$defs/{name}"}
 
     def workbook_task(self, level: Level) -> Schema:
-        """Write the schema of a workbook entry: a task, or one under `tool`."""
         properties = self.properties(level)
         beside = {name: properties[name] for known in _BESIDE_A_TOOL for name in _names_in(level, known)}
         return {
@@ -206,7 +198,6 @@ class _Writer(Struct, frozen=True):
 
 
 def _any_of(options: list[Schema]) -> Schema:
-    """Combine alternatives; plain scalar types become one list of types."""
     flat: list[Schema] = []
     for option in options:
         flat += option["anyOf"] if list(option) == ["anyOf"] else [option]
@@ -240,7 +231,6 @@ def _summary(level: Level, name: str) -> str:
 
 
 def _default(known: Field) -> Any:
-    """Return a default as a value; None where it is described in words."""
     try:
         value = json.loads(known.default)
     except ValueError:
@@ -264,7 +254,6 @@ def _fits(value: Any, kind: Type) -> bool:
 
 
 def _rules(kind: Kind) -> Iterator[Schema]:
-    """Write which inputs of a kind are required, exclusive or dependent."""
     own = {known.name: known for known in kind.input.fields}
     for known in own.values():
         if known.required:
@@ -283,7 +272,6 @@ def _rules(kind: Kind) -> Iterator[Schema]:
 
 
 def _written(known: Field) -> Schema:
-    """Require an input under any of its names, on the task or under its `spec`."""
     here = [_on_task(name, {"not": _NULL}) for name in _names(known)]
     return {"anyOf": [option for there in here for option in (there, _under_spec(there))]}
 

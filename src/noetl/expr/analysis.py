@@ -55,7 +55,6 @@ def _each(nodes: Iterable[Any], harmless: frozenset[str]) -> Iterator[tree.Readi
 
 
 def _parts(node: Any) -> Iterator[Any]:
-    """Iterate over the parts of a node that may all reach the result."""
     match node:
         case tree.Output(value) | tree.Set(_, value) | tree.SetField(_, _, value):
             yield value

@@ -39,8 +39,6 @@ class _NotKnown(Exception):  # noqa: N818 (a signal between the functions here, 
 
 
 class _KnownCompiler(Compiler):
-    """Compiles reads into known values, or into a signal."""
-
     def __init__(self, known: Mapping[str, Any]) -> None:
         super().__init__()
         self._known = known
@@ -58,7 +56,6 @@ class _KnownCompiler(Compiler):
 
 
 def _call_source(call: tree.Call) -> str:
-    """Return a call with constant arguments as written, or an empty string."""
     given = call.arguments
     constants = [value.value for value in given.positional if isinstance(value, tree.Const)]
     if given.keywords or given.more or given.more_keywords or len(constants) < len(given.positional):

@@ -227,7 +227,6 @@ def _truth(value: Any) -> bool:
 
 
 def _only_expression(parsed: nodes.Template) -> nodes.Node | None:
-    """Return the expression of a template that consists of one."""
     if len(parsed.body) != 1 or not isinstance(parsed.body[0], nodes.Output):
         return None
     found: list[nodes.Node] = []

@@ -52,7 +52,6 @@ class Lines:
 
 
 def _width(text: str, encoding: Encoding) -> int:
-    """Count code units."""
     if encoding == "utf-32" or text.isascii():
         return len(text)
     return sum(_unit_count(character, encoding) for character in text)

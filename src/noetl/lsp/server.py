@@ -1,7 +1,6 @@
 """Language server: dispatches an editor's requests to the features.
 
-A handler finds the document and the offset, calls a pure function and converts the result. A failing handler is logged to
-stderr and answered with an error; the server continues. Tested in tests/acceptance/language/test_lsp.py.
+A failing handler is logged to stderr and answered with an error. Tested in tests/acceptance/language/test_lsp.py.
 """
 
 from __future__ import annotations
@@ -178,8 +177,6 @@ def _shut_down(ls: PlaybookServer, *_: Any) -> None:
 
 
 def _on_playbook(handler: Callable[[OpenPlaybook, Any], Any]) -> Callable[[PlaybookServer, Any], Any]:
-    """Pass the open playbook of a request to a handler; null for other documents."""
-
     def handle(ls: PlaybookServer, params: Any) -> Any:
         playbook = ls.playbook(params.text_document)
         return None if playbook is None else handler(playbook, params)

@@ -1,6 +1,5 @@
 """Commits: all changes of a decision, applied atomically, with audit entries.
 
-The engine produces commits directly, so nothing is copied on the way to the store; the server adds the audit entries.
 Tested in tests/conformance/test_event_log.py.
 """
 

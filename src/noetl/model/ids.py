@@ -1,7 +1,6 @@
 """Ids: 64-bit snowflakes for executions, readable names inside one.
 
-A snowflake is computed from a time and a counter of the caller. Ids inside an execution are derived from its state, so
-deciding the same message again yields the same ids. Tested in tests/conformance.
+Deciding a message again yields the same ids: they are derived from the execution's state. Tested in tests/conformance.
 """
 
 from __future__ import annotations

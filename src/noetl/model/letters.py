@@ -1,7 +1,6 @@
 """Dead letters: work that failed permanently and waits for an operator.
 
-`engine.dead_letters` decides which failures are dead letters; stores keep them as rows. Tested in
-tests/unit/engine/state/test_dead_letters.py and tests/conformance/test_dead_letters.py.
+Tested in tests/unit/engine/state/test_dead_letters.py and tests/conformance/test_dead_letters.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Work items and leases.
 
-The queue is derived from events (`engine.work.work_for`), so it can always be rebuilt. Tested in
-tests/conformance/test_work_queue.py.
+The queue is derived from events, so it can be rebuilt. Tested in tests/conformance/test_work_queue.py.
 """
 
 from __future__ import annotations

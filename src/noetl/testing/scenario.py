@@ -168,7 +168,6 @@ class Player:
         )
 
     async def _watch(self) -> None:
-        """Send the scripted messages at their times, and wait for the end."""
         speaking = asyncio.create_task(self._speak())
         try:
             async with asyncio.timeout(float(self._script.get("until", _LONGEST_MS)) / 1000):

@@ -25,8 +25,6 @@ class StuckError(RuntimeError):
 
 
 class _Selector(selectors.SelectSelector):
-    """Advances the time where a real selector would wait."""
-
     def __init__(self) -> None:
         super().__init__()
         self.time = 0.0

@@ -162,7 +162,6 @@ class LocalQueue:
         await replay(self._app.control, [batch], patch, by=_user(), name=new_id(), note=note)
 
     async def _wait(self, batch: Ready) -> int:
-        """Wait for the replays of a batch; return how many are pending again."""
         own = {letter.message_id for letter in batch.letters}
         replaying = LetterSelection((REPLAYING,), batch.execution_id, limit=_NO_LIMIT)
         while own & {letter.message_id for letter in await self._store.letters(replaying)}:
@@ -236,7 +235,6 @@ class RemoteQueue:
             return found.count, None
 
     async def _wait(self, names: Sequence[str]) -> int:
-        """Wait for the replays of letters; return how many are pending again."""
         failed_again = 0
         for name in names:
             while (letter := await self._client.letter(name)).status == REPLAYING:

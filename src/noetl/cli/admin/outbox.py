@@ -166,7 +166,6 @@ def _require_selection(action: str, number: int | None, dead: bool) -> None:
 
 
 async def _change(action: str, number: int | None, dead: bool, reason: str, json: bool, store: str | None) -> None:
-    """Retry or discard one message, or every dead one."""
     from noetl.cli.runtime.target import connect, server_of
 
     _require_selection(action, number, dead)

@@ -1,7 +1,6 @@
 """Shell completion of executions, steps, playbooks and contexts.
 
-Reads the store or server that the command would use, with a short timeout, and prints no errors. Tested in
-tests/acceptance/language/test_completion_cli.py.
+Uses a short timeout and prints no errors. Tested in tests/acceptance/language/test_completion_cli.py.
 """
 
 from __future__ import annotations
@@ -113,7 +112,6 @@ def _query_history(ctx: typer.Context, job: Callable[[History], Awaitable[T]]) -
 
 
 def _run_quietly(job: Callable[[], Awaitable[T]]) -> T | None:
-    """Run a job with a timeout; return None on any expected error."""
     import asyncio
     import logging
 

@@ -24,10 +24,7 @@ class FileProblem(Struct, frozen=True):
 
 
 def playbook_files(names: list[str], problems: list[FileProblem]) -> Iterator[str]:
-    """Yield the named files, and the playbooks below each named folder in order.
-
-    Test files are skipped; a test file that is named alone is a problem.
-    """
+    """Yield the named files, and the playbooks in named folders except test files."""
     for name in names:
         path = Path(name)
         if name.endswith(TESTS):
@@ -44,7 +41,6 @@ def playbook_files(names: list[str], problems: list[FileProblem]) -> Iterator[st
 
 
 def _is_playbook(path: Path) -> bool:
-    """Return whether the first lines of a file name a version of the language."""
     try:
         with path.open("rb") as file:
             return not path.name.endswith(TESTS) and b"noetl.io/" in file.read(_HEAD_BYTES)

@@ -62,7 +62,6 @@ async def drive(app: Embedded, state: Execution, progress: Progress, wait_s: flo
 
 
 def _check_store(app: Embedded, execution_id: str) -> None:
-    """Raise StoreUnavailable if the store's file is gone."""
     check = getattr(app.store, "check", None)  # only a store that is a file has it
     if check is None:
         return
@@ -76,7 +75,6 @@ def _check_store(app: Embedded, execution_id: str) -> None:
 
 
 async def _is_blocked(log: EventLog, state: Execution) -> bool:
-    """Return whether only an outside event can move an execution."""
     if not state.children:
         return needs_signal(state)
     if state.timers or any(run.phase in ("scheduled", "started") and run.loop is None for run in state.runs.values()):
@@ -94,7 +92,6 @@ async def _is_blocked(log: EventLog, state: Execution) -> bool:
 async def _event_feed(
     app: Embedded, execution_id: str, after: int
 ) -> AsyncIterator[Callable[[], Awaitable[Event | None]]]:
-    """Yield a function that returns the next event, or None after a short wait."""
     queue: asyncio.Queue[Event] = asyncio.Queue()
 
     async def feed() -> None:
@@ -121,7 +118,6 @@ async def _event_feed(
 
 @asynccontextmanager
 async def _cancel_on_interrupt(app: Embedded, state: Execution) -> AsyncIterator[None]:
-    """Turn Ctrl-C into a cancellation, and a second one into the end of the process."""
     execution_id = state.execution_id
     loop = asyncio.get_running_loop()
     cancellations: list[asyncio.Task[object]] = []

@@ -1,7 +1,6 @@
 """Deliver outbox messages while this process drives an execution.
 
-Messages that cannot be delivered stay in the store; the last line says how to send them. Tested in
-tests/acceptance/admin/test_outbox_cli.py.
+Undelivered messages stay in the store. Tested in tests/acceptance/admin/test_outbox_cli.py.
 """
 
 from __future__ import annotations
@@ -24,10 +23,7 @@ _INTERVAL_S: Final = 1.0
 
 @asynccontextmanager
 async def deliver_outbox(app: Embedded) -> AsyncIterator[None]:
-    """Deliver messages; on exit wait for those in flight and print the counts.
-
-    Settings bound the time of one attempt, and so the time of the exit.
-    """
+    """Deliver messages; on exit wait for bounded attempts in flight, print counts."""
     used, ended = asyncio.Event(), asyncio.Event()
     app.on_outbox.append(used.set)
     relaying = asyncio.create_task(_relay(app, used, ended), name="noetl-outbox")

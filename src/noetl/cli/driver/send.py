@@ -77,8 +77,6 @@ async def _submit(client: Client, execution_id: str, message: AnyMessage) -> Tol
 
 
 async def _find(store: str | None, given: str, message: AnyMessage) -> tuple[str, str, bool]:
-    """Return an execution's ID, its root, and whether it is local."""
-
     async def job(opened: Store) -> Execution:
         state, _ = await load_state(opened, given)
         if isinstance(message, Cancel) and message.run_id is None and not message.abandon and state.phase == "closing":

@@ -74,7 +74,6 @@ async def take_over(
 
 
 async def _expire_leases(app: Embedded, execution_id: str) -> None:
-    """Expire a dead driver's leases, of the execution and all its children."""
     await app.control.take_over(execution_id)
     for child in fold(execution_id, await app.store.read(execution_id)).children:
         await _expire_leases(app, child)
@@ -93,7 +92,6 @@ async def drive_and_report(app: Embedded, state: Execution, wait_s: float, *, as
 
 
 async def _print_end(app: Embedded, state: Execution, *, as_json: bool) -> None:
-    """Print the result of an execution, or what it is waiting for."""
     if as_json:
         print_json_summary(state)
     elif state.phase == "ended":

@@ -1,7 +1,6 @@
 """`noetl events`: print the event log of an execution, whole or as it grows.
 
-With `--json`, one object per line: the event's envelope with every key, and its `step`. Tested in
-tests/acceptance/executions/test_run_commands.py.
+With `--json`, one object per line. Tested in tests/acceptance/executions/test_run_commands.py.
 """
 
 from __future__ import annotations

@@ -94,7 +94,6 @@ def command(
 
 
 def _new_traceparent() -> str:
-    """Return the W3C traceparent of a new trace, and print its ID."""
     from secrets import token_hex
 
     trace_id = token_hex(16)
@@ -111,7 +110,6 @@ async def _start_one(
 async def _start_batch(
     client: Client, batch: list[BatchItem], options: Mapping[str, Any]
 ) -> AsyncIterator[list[Started]]:
-    """Start an execution per item; yield the executions of each request."""
     started, key = 0, options["idempotency_key"]
     for number, part in enumerate(_split(batch)):
         part_key = f"{key}/{number}" if key and number else key
@@ -127,12 +125,10 @@ async def _start_batch(
 
 
 def _name_places(message: str, part: list[BatchItem]) -> str:
-    """Replace the index of a payload in a server's error by its file and line."""
     return _PAYLOAD_PATH.sub(lambda found: part[int(found[1])].place, message)
 
 
 def _split(batch: list[BatchItem]) -> Iterator[list[BatchItem]]:
-    """Split a batch into parts that fit into one request."""
     part: list[BatchItem] = []
     size = 0
     for item in batch:
@@ -155,7 +151,6 @@ async def _report(
     show: bool,
     as_json: bool,
 ) -> int:
-    """Print the IDs as executions start, or wait for their ends; return the exit code."""
     ids: list[str] = []
     async for part in started:
         ids += [one.execution_id for one in part]
@@ -172,7 +167,6 @@ async def _report(
 
 
 async def _follow(client: Client, execution_id: str, limit_s: float, *, show: bool, as_json: bool) -> int:
-    """Follow an execution to its end or the limit; return the exit code."""
     from asyncio import timeout
     from contextlib import suppress
 

@@ -76,7 +76,6 @@ def _write(file: Path, text: str) -> None:
 
 
 async def _read_logs(history: History, execution_id: str) -> list[Log]:
-    """Return the log of an execution, then those of its children."""
     from noetl.dsl.tree.pin import unpinned
     from noetl.testing.cases.cassettes.recording import Log
 
@@ -93,7 +92,6 @@ async def _read_logs(history: History, execution_id: str) -> list[Log]:
 
 
 def _result_loader(history: History, place: str | None) -> Load:
-    """Return a function that loads stored results from the store or the server."""
     client = getattr(history, "client", None)
     if client is not None:
         from noetl.testing.cases.cassettes.cassette import fetched

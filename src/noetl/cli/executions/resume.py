@@ -1,7 +1,6 @@
 """`noetl resume`: resume a local execution whose process ended, however it ended.
 
-Takes the driver's lock, expires the dead driver's leases at once, and continues after the last recorded task. Tested in
-tests/acceptance/executions/test_run_resume.py.
+Continues after the last recorded task. Tested in tests/acceptance/executions/test_run_resume.py.
 """
 
 from __future__ import annotations

@@ -54,7 +54,6 @@ def command(
 async def _run(
     file: str, step: str | None, data: Mapping[str, Any], settings: Settings, wait_s: float, *, as_json: bool
 ) -> int:
-    """Check and run a playbook, warming up Python processes; return the exit code."""
     from noetl.cli.playbooks.prepare import Preparer
     from noetl.wiring import child_processes
 

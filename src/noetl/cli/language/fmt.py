@@ -62,7 +62,6 @@ def _summary(seen: int, changed: int, *, check: bool) -> str:
 
 
 def _format(name: str, data: bytes, problems: list[FileProblem]) -> bytes | None:
-    """Return the new content, or None with new problems."""
     from noetl.dsl.formatter.format import format_text, has_faults
     from noetl.dsl.reading.parse import parse
 

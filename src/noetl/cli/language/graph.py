@@ -97,7 +97,6 @@ def _reason(document: Document) -> str:
 
 
 def _note_problems(document: Document, file: str) -> None:
-    """Warn that the playbook has errors and the drawing may be incomplete."""
     from noetl.dsl.checking.context import Subject
     from noetl.dsl.validate import examine
     from noetl.wiring import language_kinds

@@ -71,7 +71,6 @@ def _address(tcp: str) -> tuple[str, int]:
 
 
 def _catalog(uri: str) -> Collection[str] | None:
-    """Return the playbooks that a document can call."""
     from pygls.uris import to_fs_path
 
     from noetl.cli.playbooks.disk_catalog import DiskCatalog
@@ -81,7 +80,6 @@ def _catalog(uri: str) -> Collection[str] | None:
 
 
 def _tests(uri: str, text: str) -> TestFile:
-    """Read a test file with its playbook, as `noetl test` does."""
     from pygls.uris import to_fs_path
 
     from noetl.cli.language.test_files import load_tests

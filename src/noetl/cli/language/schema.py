@@ -1,7 +1,6 @@
 """`noetl schema`: print the JSON Schema of playbooks or of test files.
 
-Includes every installed tool kind. Exit code 2: the file cannot be written. Tested in
-tests/acceptance/language/test_schema_cli.py.
+Exit code 2: the file cannot be written. Tested in tests/acceptance/language/test_schema_cli.py.
 """
 
 from __future__ import annotations

@@ -132,8 +132,6 @@ class TestSession:
 
 @dataclass(frozen=True)
 class _CassetteLoader:
-    """Loads the cassette that a case names."""
-
     folder: Path
     watched: set[Path]
 

@@ -1,7 +1,6 @@
 """Progress of a run on stderr: lines, or a live display on a terminal.
 
-Both show the same events: steps, loops, retries, and waits with their reason. Tested in
-tests/acceptance/executions/test_run_progress.py.
+Tested in tests/acceptance/executions/test_run_progress.py.
 """
 
 from __future__ import annotations

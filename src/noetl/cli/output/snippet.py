@@ -25,7 +25,6 @@ def snippet(source: Source, start: Position, end: Position) -> Iterator[str]:
 
 
 def _printable(text: str) -> str:
-    """Replace control characters; a tab becomes one space."""
     return "".join(" " if char == "\t" else "�" if category(char) in ("Cc", "Cf", "Cs") else char for char in text)
 
 

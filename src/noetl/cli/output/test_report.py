@@ -253,5 +253,4 @@ def _line(found: Failure) -> str:
 
 
 def _clean(text: str) -> str:
-    """Remove characters that XML does not allow."""
     return "".join(char for char in text if char in "\t\n\r" or ord(char) >= 32)

@@ -64,7 +64,6 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _folders(folder: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield each folder below one, once, with the names of its files."""
     seen: set[tuple[int, int]] = set()
     for place, folders, names in os.walk(folder, followlinks=True):
         try:

@@ -59,7 +59,6 @@ class Preparer(Struct):
         return made
 
     def _with_calls(self, tree: Playbook, catalog: DiskCatalog) -> Playbook:
-        """Prepare the playbooks that a playbook calls, and refer to them by catalog path."""
         steps = tuple(
             replace(step, tasks=tuple(self._with_path(task, catalog) for task in step.tasks)) for step in tree.workflow
         )
@@ -78,7 +77,6 @@ class Preparer(Struct):
         return task if named is None else replace(task, fields={**task.fields, "path": Value(named)})
 
     def _prepare_once(self, file: Path | None, quiet: bool = False) -> str | None:
-        """Prepare a called playbook once; return its path in the catalog."""
         if file is None:
             return None
         if file in self.found:
@@ -94,7 +92,6 @@ class Preparer(Struct):
 
 
 def _check(content: bytes, name: str, catalog: DiskCatalog, quiet: bool) -> Playbook:
-    """Check a playbook, print its errors, return its tree. Raises InvalidPlaybook."""
     from noetl.cli.output.diagnostics import Report, print_text
     from noetl.dsl.checking.context import Subject
     from noetl.dsl.reading.parse import parse
@@ -121,7 +118,6 @@ def _check(content: bytes, name: str, catalog: DiskCatalog, quiet: bool) -> Play
 
 
 def _require_kinds(tree: Playbook, name: str) -> None:
-    """Raise InvalidPlaybook if this installation lacks what a playbook requires."""
     from noetl.dsl.checking.requirements import lacking
     from noetl.wiring import cannot_run
 
@@ -131,7 +127,6 @@ def _require_kinds(tree: Playbook, name: str) -> None:
 
 
 def _keep_step(tree: Playbook, name: str) -> Playbook:
-    """Return the playbook with one step only, and nothing after it."""
     step = tree.step(name)
     if step is None:
         raise InvalidInput(f"The playbook has no step `{name}`. Its steps: {', '.join(s.name for s in tree.workflow)}.")

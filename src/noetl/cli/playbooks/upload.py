@@ -73,7 +73,6 @@ class Collector(Struct):
         return tree.path
 
     def _child(self, path: str, catalog: DiskCatalog, caller: str, problems: list[FileProblem]) -> str:
-        """Collect a called playbook unless the server has it; return its path."""
         file = catalog.file(path)
         by_name = file is not None and not catalog.is_beside(path)
         if file is None or (by_name and path in self.registered):

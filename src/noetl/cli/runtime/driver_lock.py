@@ -1,7 +1,6 @@
 """Lock file of the process that drives a local execution.
 
-The operating system releases the lock when the process dies, so another process can take over. Tested in
-tests/acceptance/executions/test_run_resume.py.
+The operating system releases it when the process dies. Tested in tests/acceptance/executions/test_run_resume.py.
 """
 
 from __future__ import annotations

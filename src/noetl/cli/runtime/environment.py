@@ -1,7 +1,6 @@
 """Variables of a command: the process environment over the configuration file.
 
-Does not load the language if there is no file and no setting for executions. Tested in
-tests/acceptance/admin/test_configuration_cli.py.
+Loads the language only if it is needed. Tested in tests/acceptance/admin/test_configuration_cli.py.
 """
 
 from __future__ import annotations

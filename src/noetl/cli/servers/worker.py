@@ -145,7 +145,6 @@ def _connect(place: str | None, token: str | None) -> AbstractAsyncContextManage
 
 
 async def _work(worker: Worker, session: Session, settings: WorkerSettings) -> None:
-    """Work until a signal arrives or the server refuses this worker."""
     import asyncio
 
     session.drained, session.opened = worker.drain, _on_opened(worker, settings)
@@ -169,7 +168,6 @@ async def _work(worker: Worker, session: Session, settings: WorkerSettings) -> N
 
 
 def _on_opened(worker: Worker, settings: WorkerSettings) -> Callable[[Welcome, str], None]:
-    """Return a callback that sets the heartbeat and prints each server once."""
     printed: set[str] = set()
 
     def opened(welcome: Welcome, url: str) -> None:

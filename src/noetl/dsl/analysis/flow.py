@@ -1,7 +1,6 @@
 """Static analysis of a flow: how steps end, which arcs fire, what gates admit.
 
-Every answer is three-valued: certain, impossible, or unknown before a run. A condition that reads neither the event nor the
-outcome is unknown, unless it is constant. Tested in tests/unit/dsl/analysis/test_flow.py.
+Every answer is three-valued: certain, impossible, or unknown before a run. Tested in tests/unit/dsl/analysis/test_flow.py.
 """
 
 from __future__ import annotations
@@ -89,7 +88,6 @@ def writes(step: Step) -> Iterator[Write]:
 
 @lru_cache(maxsize=64)
 def _known(case: Case, event: str | None) -> Mapping[str, Any]:
-    """Return the paths whose values a case fixes; error fields stay unknown."""
     values: dict[str, Any] = {EVENT: event} if event else {}
     for envelope in _ENVELOPES:
         values[f"{envelope}.status"] = case.status
@@ -115,7 +113,6 @@ def _compared(template: Template, path: str) -> frozenset[Any]:
 
 @lru_cache(maxsize=4096)
 def _compares_with_existing(template: Template) -> bool:
-    """Return whether every status, event and error field that a condition uses exists."""
     if any(map(_is_misspelled, template.reads)) or not events_compared(template) <= ROUTING_EVENTS.keys():
         return False
     return all(_compared(template, f"{envelope}.status") <= _STATES for envelope in _ENVELOPES)

@@ -1,7 +1,6 @@
 """The Petri net of a playbook: steps, arcs between them, and reachability.
 
-Reachability is one bit set per step, computed per strongly connected component. Arcs to steps that do not exist are left out;
-a rule reports them. Tested in tests/unit/dsl/analysis/test_net.py.
+Arcs to steps that do not exist are left out; a rule reports them. Tested in tests/unit/dsl/analysis/test_net.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Fields of outcomes, statuses, error kinds and event names.
 
-`Kind` describes what a tool kind adds. Used by checks, completion and hover.
-Tested with the rules in tests/unit/dsl/rules/test_templates.py.
+`Kind` describes what a tool kind adds. Tested with the rules in tests/unit/dsl/rules/test_templates.py.
 """
 
 from __future__ import annotations

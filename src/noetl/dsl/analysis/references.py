@@ -1,7 +1,6 @@
 """Resolve the names that templates read: scopes, steps, tasks and keys.
 
-A name may have several meanings, in lookup order at run time. The rules check whether a value exists in time.
-Tested in tests/unit/dsl/analysis/test_scopes.py.
+A name may have several meanings, in lookup order at run time. Tested in tests/unit/dsl/analysis/test_scopes.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Names that a template may read, by its role.
 
-The tables define the scopes of the language; `Names` adds those of a playbook (workload keys, steps, labels, writes to `ctx`).
-`references` resolves single reads. Tested in tests/unit/dsl/analysis/test_scopes.py.
+Tested in tests/unit/dsl/analysis/test_scopes.py.
 """
 
 from __future__ import annotations
@@ -205,7 +204,6 @@ def input_names(site: Site, names: Names) -> frozenset[str]:
 
 
 def _inputs_for(site: Site, inputs: Mapping[str, Value]) -> frozenset[str]:
-    """Return the inputs except the one that this template defines."""
     return frozenset(
         name
         for name, value in inputs.items()

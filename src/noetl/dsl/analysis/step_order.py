@@ -1,7 +1,6 @@
 """Compute which steps may have ended when a step runs.
 
-Arcs and gates decide: a step whose gate waits for another step runs after it, without an arc between them. The final step and
-compensations run last. Tested in tests/unit/dsl/analysis/test_step_order.py.
+A gate that waits for a step orders the two without an arc. Tested in tests/unit/dsl/analysis/test_step_order.py.
 """
 
 from __future__ import annotations
@@ -43,7 +42,6 @@ def _writers(steps: Iterable[Step]) -> dict[str, set[int]]:
 
 
 def _close(sources: list[set[int]]) -> list[int]:
-    """Return the transitive closure of the direct predecessors."""
     before = [sum(1 << source for source in direct) for direct in sources]
     followers: list[list[int]] = [[] for _ in sources]
     for number, direct in enumerate(sources):

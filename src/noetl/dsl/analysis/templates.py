@@ -1,7 +1,6 @@
 """Find every template of a playbook with its position and role.
 
-The role determines which names exist (`scopes`) and whether server or worker evaluates the template. Text that is never
-rendered, such as the code of a python task, is not included. Tested in tests/unit/dsl/analysis/test_templates.py.
+Text that is never rendered, such as python code, is not included. Tested in tests/unit/dsl/analysis/test_templates.py.
 """
 
 from __future__ import annotations
@@ -48,8 +47,6 @@ class Site(Struct, frozen=True, eq=False):
 
 
 class _Place(NamedTuple):
-    """The part of the playbook that a template belongs to."""
-
     step: Step | None = None
     task: Task | None = None
     arc: Arc | None = None
@@ -171,7 +168,6 @@ def _task_sites(task: Task, place: _Place, kinds: Kinds) -> Iterator[Site]:
 
 
 def _field(kind: Kind, name: str) -> Field | None:
-    """Return the field of that name, or the most similar one."""
     known = kind.input.field(name)
     if known is None and not kind.input.open:
         meant = nearest(name, kind.input.names())
@@ -180,7 +176,6 @@ def _field(kind: Kind, name: str) -> Field | None:
 
 
 def _rendered(node: Node | None, kind: Type) -> Iterator[Scalar]:
-    """Yield the scalars at or below a node that are rendered."""
     options = kind.options if isinstance(kind, OneOf) else (kind,)
     if isinstance(node, MapNode):
         level = next((option.own for option in options if isinstance(option, LevelOf)), None)

@@ -100,7 +100,6 @@ class Subject:
         )
 
     def _targets(self) -> Iterator[str | None]:
-        """Return every step name that a token can be sent to."""
         yield self.playbook.entry
         final = self.playbook.executor.setting("final_step")
         if final is not None:

@@ -1,6 +1,5 @@
 """Check `executor.requires` against the available tool kinds and features.
 
-The caller passes in which tool kinds can run; the features are those of this version of NoETL.
 Tested in tests/unit/dsl/checking/test_requirements.py.
 """
 

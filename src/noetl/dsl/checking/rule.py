@@ -1,7 +1,6 @@
 """A rule: its documentation, a bad and a good example, and the check itself.
 
-One file in `rules/` holds one rule. Its reference page, `noetl explain CODE` and its tests are generated from that file.
-Tested in tests/unit/dsl/test_rules.py.
+The reference page, `noetl explain CODE` and tests are generated from it. Tested in tests/unit/dsl/test_rules.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Compare a document with the grammar in one walk and return every shape finding.
 
-The files in `rules/` turn findings into diagnostics. Names, templates and the net are not checked here.
-Tested in tests/unit/dsl/checking/test_shape.py.
+The files in `rules/` turn findings into diagnostics. Tested in tests/unit/dsl/checking/test_shape.py.
 """
 
 from __future__ import annotations
@@ -68,8 +67,6 @@ def is_template(node: Node) -> bool:
 
 
 class _TaskLevels(NamedTuple):
-    """The levels of a task of one kind."""
-
     task: Level
     spec: Level
     own: frozenset[str]  # names of the kind's inputs
@@ -102,7 +99,6 @@ class _Walk(Struct, frozen=True):
             self.within(node, kind, field, level, name)
 
     def within(self, node: Node, kind: Type, field: Field | None, level: Level, name: str) -> None:
-        """Check the content of a value whose outer shape fits."""
         if isinstance(kind, LevelOf):
             self.map(node, kind.own or LEVELS[kind.level])
         elif isinstance(kind, MapOf):
@@ -138,7 +134,6 @@ class _Walk(Struct, frozen=True):
             self.rule(node, level)
 
     def rule(self, node: MapNode, level: Level) -> None:
-        """Check that a rule has a condition and a consequence."""
         condition = node.entry("when") if _is_written(node, "when") else node.entry("else")
         if condition is None:
             self.findings.append(ShapeFinding("incomplete", node, level, "when or else", owner=node))
@@ -199,7 +194,6 @@ class _Walk(Struct, frozen=True):
         return place(LEVELS, level, entry.key.text, entry.value) if level in LEVELS else None
 
     def is_tool_field(self, name: str, step: MapNode) -> bool:
-        """Return whether a key of a step is an input of its tool."""
         tool = step.get("tool")
         inner = tool.get("kind") if isinstance(tool, MapNode) else None
         named = inner or step.get("kind")
@@ -215,7 +209,6 @@ class _Walk(Struct, frozen=True):
         return levels
 
     def cursor(self, node: MapNode, level: Level) -> Level:
-        """Return the level of a cursor, which depends on its kind."""
         named = node.get("kind")
         kind = self.kinds.get(named.text) if isinstance(named, Scalar) else None
         return level if kind is None else cursor_level(kind)
@@ -242,7 +235,6 @@ class _Walk(Struct, frozen=True):
             self.findings.extend(_missing_in_task(node, levels.task, kind))
 
     def around_a_task(self, node: MapNode, level: Level) -> None:
-        """Check the keys next to the `tool` of a workbook task."""
         for entry in node.entries:
             name = entry.key.text
             if name in ("name", "tool") or name in _PROSE:
@@ -303,7 +295,6 @@ def _is_null(node: Node) -> bool:
 
 
 def _missing_in_task(node: MapNode, level: Level, kind: Kind) -> Iterator[ShapeFinding]:
-    """Find missing and conflicting inputs, on the task and under its `spec`."""
     spec = node.get("spec")
     holders = (node, spec) if isinstance(spec, MapNode) else (node,)
 

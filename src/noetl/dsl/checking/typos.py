@@ -1,7 +1,6 @@
 """Detect typing mistakes in names that may be right.
 
-`nearest` in `diagnostic` suggests a name when another one is known to be wrong. Here the name may be right: a key that no step
-writes can come from outside, so only a clear typing mistake is reported. Tested in tests/unit/dsl/checking/test_typos.py.
+Only a clear typing mistake is reported: the name may come from outside. Tested in tests/unit/dsl/checking/test_typos.py.
 """
 
 from __future__ import annotations

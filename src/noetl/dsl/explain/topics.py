@@ -1,7 +1,6 @@
 """All topics of `noetl explain`, by every name.
 
-A name may have several entries: `input` is a field and a scope, `mode` a field of three maps. Pages are written on demand.
-Tested in tests/unit/dsl/test_explain.py.
+Pages are written on demand. Tested in tests/unit/dsl/test_explain.py.
 """
 
 from __future__ import annotations
@@ -125,7 +124,6 @@ class _Text(Struct, frozen=True):
 
 
 def _fields(kinds: Kinds) -> Iterator[tuple[str, Entry]]:
-    """Yield the fields of the language and of the kinds, by every name."""
     own = (place for kind in kinds.values() for place in fields_below((kind.name,), kind.input))
     for field, places_of in _together((*places(), *own)).items():
         entry = _entry("field", field, places_of)
@@ -134,7 +132,6 @@ def _fields(kinds: Kinds) -> Iterator[tuple[str, Entry]]:
 
 
 def _together(all_places: Iterable[Place]) -> dict[Field, tuple[Place, ...]]:
-    """Group places by field."""
     same: dict[Field, list[Place]] = {}
     for place in all_places:
         same.setdefault(place.field, []).append(place)
@@ -153,7 +150,6 @@ def _field_text(field: Field, shown: str, places: tuple[Place, ...]) -> str:
 
 
 def _words() -> Iterator[tuple[str, Entry]]:
-    """Yield the words that are allowed as values, each with the field that takes it."""
     for field, places_of in _together(places()).items():
         words = [word for leaf in leaves(field.type) if isinstance(leaf, Choice) for word in leaf.words]
         entry = _entry("value", field, places_of)

@@ -1,7 +1,6 @@
 """Build the concrete syntax tree of a text, with comments.
 
-The text must be free of read problems. A few rare spellings raise `UnsupportedError`.
-Tested in tests/unit/dsl/formatter/test_format.py.
+The text must have no read problems. Rare spellings raise `UnsupportedError`. Tested in tests/unit/dsl/formatter/test_format.py.
 """
 
 from __future__ import annotations
@@ -45,8 +44,6 @@ class Dissection:
     def _after_empty_line(self, offset: int) -> bool:
         return self.scan.after_empty_line(offset, self._content_end)
 
-    # Comments
-
     def _take_before(self, offset: int) -> list[Comment]:
         taken = []
         while self._waiting and self._waiting[-1].start < offset:
@@ -54,20 +51,16 @@ class Dissection:
         return taken
 
     def _take_beside(self, offset: int, before: int | None = None) -> Comment | None:
-        """Take the next comment on the line of `offset`, before the offset `before`."""
         if not self._waiting or (before is not None and self._waiting[-1].start >= before):
             return None
         start = self._waiting[-1].start
         return self._waiting.pop() if start >= offset and self.text.find("\n", offset, start) < 0 else None
 
     def _take_tail(self, end: int, column: int) -> list[Comment]:
-        """Take the comments below the last entry that are indented at least to `column`."""
         taken = []
         while self._waiting and self._waiting[-1].start < end and self._waiting[-1].column >= column:
             taken.append(self._waiting.pop())
         return taken
-
-    # Block collections
 
     def _block(self, opening: Token, parent_column: int) -> Collection:
         is_map = opening.kind == "map"
@@ -102,7 +95,6 @@ class Dissection:
         return entry
 
     def _read_value(self, entry: Entry, head_end: int, column: int) -> None:
-        """Read the value after a key or a dash, and the comments around it."""
         token = self._next()
         is_block = token.kind in ("map", "list") and not token.flow
         if is_block:
@@ -132,8 +124,6 @@ class Dissection:
         if "\n" in self.text[token.start : key.end]:
             raise UnsupportedError
         return key
-
-    # Flow collections
 
     def _flow(self, opening: Token) -> Collection:
         is_map = opening.kind == "map"

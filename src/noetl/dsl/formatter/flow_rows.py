@@ -1,6 +1,5 @@
 """Write scalars and flow collections on one or more lines.
 
-A flow collection on one line stays there; one on several lines is joined where it fits.
 Tested in tests/unit/dsl/formatter/test_format.py.
 """
 
@@ -81,7 +80,6 @@ def _key(text: str, entry: Entry, value: str) -> str:
 
 
 def _flow(text: str, flow: Collection, head: str, column: int) -> Iterator[Row]:
-    """Write a flow collection with one entry per line, its first line after `head`."""
     opening, closing = _brackets(flow)
     properties = f"{flow.properties} " if flow.properties else ""
     yield Row(column, head + properties + opening, flow.opening)

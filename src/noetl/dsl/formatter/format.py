@@ -59,7 +59,6 @@ def lay_out(text: str, *, reorder: bool) -> str | None:
 
 
 def _lift_comments(block: Collection) -> None:
-    """Move comments between a dash and its first key above the dash."""
     for entry in block.entries:
         value = entry.value
         if not isinstance(value, Collection) or value.flow:

@@ -81,7 +81,6 @@ def content_end(text: str, leaf: Leaf) -> int:
 
 
 def _content(text: str, leaf: Leaf) -> list[str]:
-    """Return the lines of the content, dedented, without trailing empty lines."""
     indent = indentation(text, Scalar(leaf.start, leaf.end, None, leaf.value, leaf.style))
     lines = []
     for start, end in lines_below(text, leaf.start):

@@ -64,7 +64,6 @@ class Scan:
         return self.text[: document.end + len(behind)]
 
     def _find_comments(self) -> Iterator[Comment]:
-        """Yield the comments between values."""
         done, content = len(self.prologue), 0
         for token in self.tokens:
             if token.kind not in ("scalar", "alias"):

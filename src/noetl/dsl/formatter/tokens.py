@@ -73,7 +73,6 @@ def _token(text: str, kind: TokenKind, event: Any) -> Token:
 
 
 def _properties(text: str) -> str:
-    """Return the anchor and the tag without white space and comments."""
     words = []
     for line in text.splitlines():
         for word in line.split():

@@ -51,7 +51,6 @@ class Writer:
         self._comments(root.tail, 0)
 
     def _is_tall(self, indent: int, *entries: Entry) -> bool:
-        """Return whether one of the entries takes several lines."""
         for entry in entries:
             value = entry.value
             if isinstance(value, Leaf):
@@ -61,8 +60,6 @@ class Writer:
             if tall:
                 return True
         return False
-
-    # Lines
 
     def _line(self, indent: int, text: str, comment: Comment | None = None) -> None:
         behind = (comment.gap or " ") + comment.text if comment else ""
@@ -80,7 +77,6 @@ class Writer:
             self._line(indent, comment.text)
 
     def _separate(self, entry: Entry, indent: int, *, first: bool, apart: bool) -> None:
-        """Write the empty lines and comments above an entry."""
         if not first and (apart or entry.opens_after_empty_line):
             self._empty_line()
         if entry.leading:
@@ -88,8 +84,6 @@ class Writer:
             self._comments(entry.leading[1:], indent)
             if entry.after_empty_line:
                 self._empty_line()
-
-    # Block collections
 
     def _block(self, block: Collection, indent: int, *, steps: bool = False) -> None:
         for number, entry in enumerate(block.entries):
@@ -108,7 +102,6 @@ class Writer:
             self._entry_with_value(entry, value, indent)
 
     def _head(self, entry: Entry) -> str:
-        """Return the text before the value: the key, or the dash of a list item."""
         if entry.key is None:
             return "-"
         return self._joined(entry.key.properties, *leaf_lines(self.text, entry.key)) + (
@@ -135,7 +128,6 @@ class Writer:
         self._keeps_newlines = block.keeps_newlines
 
     def _entry_with_value(self, entry: Entry, value: Piece, indent: int) -> None:
-        """Write a value on the line of its key or dash, or below it."""
         head = self._head(entry)
         rows = value_rows(self.text, value, indent + len(head) + 1)
         is_long = len(rows) > 1
@@ -154,7 +146,6 @@ class Writer:
                 self.lines.append("")
 
     def _stays_below(self, entry: Entry, value: Piece) -> bool:
-        """Return whether a multi-line value begins on its own line."""
         if isinstance(value, Collection):
             return entry.key is not None  # its closing bracket must be indented deeper than the key
         line_start = self.text.rfind("\n", 0, value.start) + 1

@@ -68,8 +68,6 @@ def after_properties(text: str, start: int, end: int) -> int:
 
 
 class _Anchored(NamedTuple):
-    """The node of an anchor with its number of nodes and its depth."""
-
     node: Node
     weight: int
     height: int
@@ -121,8 +119,6 @@ class Composer:
             self._stop("alias-bomb", at, at + 1, message)
         self._stop("too-large", at, at + 1, f"The document has more than {MAX_NODES:,} values.")
 
-    # Scalars
-
     def _scalar(self, event: Event, *, is_value: bool) -> Scalar:
         text, style = event.value, event.style or ""
         start, self.end = event.start_mark.index, event.end_mark.index
@@ -173,8 +169,6 @@ class Composer:
         length = re.compile(r"[^\s,\[\]{}]*").match(self.text, place)
         self.problem("tag", place, length.end() if length else place + 1, message)
 
-    # Aliases
-
     def _alias(self, event: Event, depth: int) -> Node:
         name, start, self.end = event.anchor or "", event.start_mark.index, event.end_mark.index
         if name in self._open:
@@ -192,8 +186,6 @@ class Composer:
         if self._count > MAX_NODES:
             self._too_many(start)
         return target.node
-
-    # Collections
 
     def _collection(self, event: Event, depth: int) -> Node:
         start = event.start_mark.index
@@ -301,8 +293,6 @@ class Composer:
         self.end = max(self.end, start + len(template))
         self.problem("syntax", start, start + len(template), unquoted_template(template))
         return Scalar(start, start + len(template), template, template)
-
-    # Merge keys
 
     def _merged(self, key: Scalar, depth: int, *, again: bool) -> Node:
         value = self.node(self.next_event(), depth)

@@ -1,7 +1,6 @@
 """Nodes of a parsed document: plain values with their position in the source.
 
-A node stores character offsets; `Source` converts an offset to line and column. The meaning of nodes in the language begins
-in `normalize`. Tested in tests/unit/dsl/reading/test_parse.py.
+A node stores character offsets; `Source` converts an offset to line and column. Tested in tests/unit/dsl/reading/test_parse.py.
 """
 
 from __future__ import annotations

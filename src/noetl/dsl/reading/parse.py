@@ -1,7 +1,6 @@
 """Parse YAML or JSON into nodes with positions; never raises, never hangs.
 
-Problems are returned as data with the part that was read. The meaning as a playbook is not checked here.
-Tested in tests/unit/dsl/reading/test_parse.py, test_parse_syntax.py and test_parse_hostile.py.
+Problems are returned as data. Tested in tests/unit/dsl/reading/test_parse.py, test_parse_syntax.py and test_parse_hostile.py.
 """
 
 from __future__ import annotations
@@ -164,11 +163,7 @@ def _check_end(composer: Composer, events: _Events) -> None:
         composer.problem("many-documents", start, start + 3, message)
 
 
-# Text
-
-
 def _decode(text: str | bytes) -> tuple[str, ReadProblem | None]:
-    """Decode the text; invalid bytes become replacement characters."""
     if isinstance(text, str):
         # A character takes one to four bytes, so only texts between the limits must be measured.
         too_large = len(text) > MAX_BYTES or (
@@ -193,7 +188,6 @@ def _too_large() -> ReadProblem:
 
 
 def _refuse(text: str) -> ReadProblem | None:
-    """Reject unprintable characters and tag directives."""
     match = _UNPRINTABLE.search(text)
     if match:
         message = f"The character U+{ord(match[0]):04X} is not allowed in a playbook."
@@ -203,9 +197,6 @@ def _refuse(text: str) -> ReadProblem | None:
     if directive:
         return ReadProblem("tag", directive.end() - 4, directive.end(), "A playbook cannot use a %TAG directive.")
     return None
-
-
-# JSON that the YAML parser refuses
 
 
 class _PaddedEvents(_Events):

@@ -1,7 +1,6 @@
 """Map a character of a scalar to its offset in the source, for every YAML style.
 
-Errors inside a value, such as in a template, are shown at the exact column. The source is scanned again by the rules of the
-YAML parser; a value without line breaks and escapes needs no scan. Tested in tests/unit/dsl/reading/test_source_map.py.
+Errors in a template are shown at the exact column. Tested in tests/unit/dsl/reading/test_source_map.py.
 """
 
 from __future__ import annotations
@@ -54,7 +53,6 @@ def offsets(source: Source, scalar: Scalar) -> list[int]:
 
 
 def _flow(text: str, start: int, end: int, quote: str) -> list[int]:
-    """Scan a plain or quoted scalar with folded line breaks and escapes."""
     places: list[int] = []
     at = start
     continued = False
@@ -80,7 +78,6 @@ def _flow(text: str, start: int, end: int, quote: str) -> list[int]:
 
 
 def _folded(text: str, start: int, end: int, *, continued: bool) -> Iterator[int]:
-    """Yield the offsets of what folding keeps of a run of blanks and breaks."""
     breaks = list(_BREAK.finditer(text, start, end))
     if continued:
         yield from (each.start() for each in breaks)
@@ -93,7 +90,6 @@ def _folded(text: str, start: int, end: int, *, continued: bool) -> Iterator[int
 
 
 def _block(text: str, scalar: Scalar) -> list[int]:
-    """Scan a literal or folded scalar line by line, from the line after its header."""
     indent = indentation(text, scalar)
     wanted = len(scalar.text)
     places: list[int] = []

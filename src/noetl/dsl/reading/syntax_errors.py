@@ -1,7 +1,6 @@
 """Explain syntax errors of the YAML parser: position, likely cause and correction.
 
-The parser often reports an error long after the mistake; common causes are recognised by the surrounding text.
-Tested in tests/unit/dsl/reading/test_parse_syntax.py.
+The parser often reports an error long after the mistake. Tested in tests/unit/dsl/reading/test_parse_syntax.py.
 """
 
 from __future__ import annotations
@@ -26,8 +25,6 @@ _LINE: Final = re.compile(r"[^\r\n]{0,1000}")
 
 
 class _Error(NamedTuple):
-    """A parser error: the problem and its context, each with its offset."""
-
     text: str
     problem: str
     at: int
@@ -45,7 +42,6 @@ class _Error(NamedTuple):
         return self.text.count("\n", 0, offset) + 1
 
     def line_above(self, offset: int) -> int:
-        """Return the start of the last line with content above, or -1."""
         start = self.line_start(offset)
         for _ in range(100):
             if start <= 0:

@@ -1,7 +1,6 @@
 """Convert a canonical tree to plain data in the canonical spelling.
 
-`normalize(parse(dump(canonical(tree))))` equals `tree`; executions are pinned to this data. Comments and layout are lost: to
-keep them, use the formatter in `layout`. Tested in tests/unit/dsl/tree/test_normalize.py.
+`normalize(parse(dump(canonical(tree))))` equals `tree`, without comments. Tested in tests/unit/dsl/tree/test_normalize.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Pin a playbook: its canonical tree as bytes, and its content hash.
 
-Equal trees have equal bytes, whatever their spelling. A pinned tree has been checked, so it is read back without positions.
-Tested in tests/unit/dsl/tree/test_pin.py.
+Equal trees have equal bytes; a pinned tree is read back without positions. Tested in tests/unit/dsl/tree/test_pin.py.
 """
 
 from __future__ import annotations

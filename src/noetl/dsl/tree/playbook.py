@@ -1,8 +1,7 @@
 """The canonical tree of a playbook, independent of the spelling in the file.
 
 All classes are frozen. `at` points to the source and is ignored by equality, so two spellings of one playbook are equal trees.
-Templates are kept as text with canonical names (`outcome`, `ctx`). Built by `normalize`, converted back by `canonical`.
-Tested in tests/unit/dsl/tree/test_normalize.py.
+Templates are kept as text with canonical names (`outcome`, `ctx`). Tested in tests/unit/dsl/tree/test_normalize.py.
 """
 
 from __future__ import annotations

@@ -131,10 +131,7 @@ class DecisionBuilder(msgspec.Struct, eq=False):
                 self._queue_work(event)
 
     def record_report(self, run: StepRun, report: Report) -> None:
-        """Append the records of a report.
-
-        The last record of a progress report carries the pipeline's snapshot.
-        """
+        """Append the records of a report; the last one of progress has the snapshot."""
         records = report.records
         if report.pipeline is not None and report.ending is None and report.suspension is None:
             records = tuple([record for record in records if record.event_type in EVENT_TYPES])
@@ -290,10 +287,7 @@ def projection(state: Execution) -> dict[str, Any]:
 
 
 def status_of(state: Execution) -> str:
-    """Return the status to show.
-
-    An execution that only a signal can move is `waiting`, even with a run in flight.
-    """
+    """Return the status to show; `waiting` if only a signal can move the execution."""
     return _standing(state)[0]
 
 
@@ -303,7 +297,6 @@ def needs_signal(state: Execution) -> bool:
 
 
 def _standing(state: Execution) -> tuple[str, bool]:
-    """Return the status to show, and whether only a signal can move the execution."""
     status = state.status
     if state.phase in ("pending", "ended") or state.timers or state.children:
         return status, False

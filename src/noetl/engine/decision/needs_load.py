@@ -49,10 +49,7 @@ def kind_of(error: Exception) -> str:
 
 
 def found(resolved: Resolved, ref: str) -> Any:
-    """Return what was loaded or stored under an address.
-
-    Raises the error of a failed load; KeyError if it was not tried.
-    """
+    """Return what is stored under an address; raise its load error, or KeyError."""
     value = resolved[ref]
     if isinstance(value, Exception):
         raise UnreadableError(str(value))

@@ -1,7 +1,6 @@
 """Names that server-side templates see, and traced evaluation.
 
-Bare names resolve in this order: args, ctx, iter, results of steps, workload. The worker's names are in `render`. Tested
-in tests/unit/engine/routing/test_route.py.
+Bare names resolve in this order: args, ctx, iter, results of steps, workload. Tested in tests/unit/engine/routing/test_route.py.
 """
 
 from __future__ import annotations

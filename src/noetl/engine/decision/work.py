@@ -1,8 +1,7 @@
 """Derives the queue from events: the work of a scheduled run or range.
 
-A work item carries the slice of the state that its templates can read. Which paths they read is known from the compiled
-templates; a scope that is read whole, or by a computed key, is sent whole. `ctx` and results of steps are kept with the
-run when it is scheduled, so every delivery gets the same. Tested in tests/unit/engine/handlers/test_decide.py, test_loops.py and
+A work item carries the slice of the state that its templates can read. `ctx` and results of steps are kept with the run when it
+is scheduled, so every delivery gets the same. Tested in tests/unit/engine/handlers/test_decide.py, test_loops.py and
 test_slice.py.
 """
 
@@ -20,7 +19,6 @@ from noetl.model.events import Event
 from noetl.model.manifest import within
 from noetl.model.work import Chunk, WorkItem
 
-# Events that put work in the queue.
 WORK_EVENTS = frozenset({"step.scheduled", "loop.iteration.scheduled", "loop.claim.scheduled", "dlq.replayed"})
 REPLAYED = "replayed"  # the only piece of a retried item
 
@@ -76,13 +74,11 @@ def item(plan: Plan, state: Execution, run: StepRun, chunk: str | None = None, a
 
 
 def _deadline(state: Execution, run: StepRun) -> int | None:
-    """Return the earliest deadline of a run."""
     deadlines = [timer.at for timer in state.timers.values() if timer.run_id == run.run_id and timer.cause != "wake"]
     return min(deadlines, default=None)
 
 
 def _retried(plan: Plan, state: Execution, run: StepRun, of: Mapping[str, Any]) -> WorkItem:
-    """Build the work of a retried letter, with its idempotency keys, patched."""
     index, part = of.get("index"), None
     if index is not None:
         near = of.get("source")
@@ -176,7 +172,6 @@ def _part(data: Mapping[str, Any], part: Part) -> dict[str, Any]:
 
 
 def _names(data: Mapping[str, Any], part: Part) -> Set[str]:
-    """Return the names read of a scope, and the nearest match of missing keys."""
     names = part.names
     for key in part.keys:
         nearest_key = nearest(key, data) if key not in data else None

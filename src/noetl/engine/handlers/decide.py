@@ -51,10 +51,7 @@ __all__ = ["Decision", "Needs", "decide", "late"]
 def decide(
     plan: Plan, state: Execution, message: AnyMessage, at: int, resolved: Resolved = NOTHING
 ) -> Decision | Needs:
-    """Decide a message; `state` becomes the decided state.
-
-    If the result is a `Needs` with `touched`, discard the state.
-    """
+    """Decide a message, changing `state`; discard it after a `Needs` with `touched`."""
     if state.letters:
         refuse_discarded(state, message)
     d = begin(plan, state, message, at, resolved)
@@ -70,7 +67,6 @@ def decide(
 
 
 def _accepted(state: Execution) -> tuple[type, ...]:
-    """Return the messages accepted before the start or after the end."""
     if state.phase == "pending":
         return (Start, Report)
     return _FOR_REPLAYS if state.replays else _AFTER_THE_END
@@ -216,7 +212,6 @@ def _resume(d: DecisionBuilder, _message: Resume) -> None:
 
 
 def _mend(d: DecisionBuilder, message: Mend) -> None:
-    """Restore rows that are missing beside the log of this state."""
     if message.seq != d.state.seq:
         return  # the execution has moved on since
     restored = {

@@ -75,7 +75,6 @@ def report(d: DecisionBuilder, run: StepRun, message: Report) -> None:
 
 
 def _end_of(message: Report) -> ItemEnd | None:
-    """Return the end of a retry's item or run; None while it is in progress."""
     if message.items:
         return message.items[0]
     ending = message.ending

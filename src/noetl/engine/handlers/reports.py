@@ -1,7 +1,6 @@
 """Reports of workers: records, items, suspensions, endings; and lost leases.
 
-A report from a worker without the lease is recorded as late and changes nothing else. The store fences by epoch when the
-decision is committed. Tested in tests/unit/engine/handlers/test_decide.py and test_loops.py.
+A late report is only recorded; the store fences by epoch. Tested in tests/unit/engine/handlers/test_decide.py and test_loops.py.
 """
 
 from __future__ import annotations
@@ -182,7 +181,6 @@ def _available_at(d: DecisionBuilder, run: StepRun, message: LeaseLost) -> int:
 
 
 def _is_last(d: DecisionBuilder, run: StepRun, attempt: int) -> bool:
-    """Return whether the playbook allows no further delivery."""
     step = d.plan.step(run.step)
     limits, retries = d.plan.setting("limits", step) or {}, d.plan.setting("retries", step) or {}
     bounds = (limits.get("max_attempts"), (retries.get("dispatch") or {}).get("max_attempts"))

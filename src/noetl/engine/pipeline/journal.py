@@ -1,7 +1,6 @@
 """Records of tasks: their start and end, retried attempts, policy decisions.
 
-Records become events of the log. A lone attempt has no attempt events, and an item of a loop records only failures.
-Tested in tests/unit/engine/pipeline/test_journal.py.
+A lone attempt has no attempt events; a loop item records only failures. Tested in tests/unit/engine/pipeline/test_journal.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Pages: results of repeated visits, combined by `spec.result.strategy`.
 
-Stored pages are remembered by reference, the others inline, so a pipeline that continues elsewhere has all of them. The
-inline pages together stay below the inline limit. Stores nothing. Tested in tests/unit/engine/pipeline/test_pages.py.
+Inline pages together stay below the inline limit; others are references. Tested in tests/unit/engine/pipeline/test_pages.py.
 """
 
 from __future__ import annotations
@@ -55,7 +54,6 @@ def added(before: Held | None, page: Any, stored: Mapping[str, Any] | None, how:
 def _about(
     earlier: Mapping[str, Any] | None, parts: list[Mapping[str, Any]], page: Any, stored: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Return the metadata of all pages: store of the last, earliest expiry, preview."""
     stored_parts = [part for part in parts if "ref" in part]
     ends = [part["expires_at"] for part in stored_parts if part.get("expires_at") is not None]
     if earlier is not None and earlier["strategy"] != "replace":

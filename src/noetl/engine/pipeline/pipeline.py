@@ -65,8 +65,6 @@ class Pipeline(Frame):
         self._records.clear()
         return records
 
-    # What to do next
-
     def advance(self, at: int) -> Next:
         """Begin, or continue after a wait or a crash."""
         memory = self.memory
@@ -127,7 +125,6 @@ class Pipeline(Frame):
         return min(ends, default=own)
 
     def _levels(self) -> list[Pipeline]:
-        """Return this pipeline and its nested calls, innermost last."""
         return [self] if self.call is None else [self, *self.call._levels()]
 
     def recall(self, call: Mapping[str, Any] | None, load: Callable[[Mapping[str, Any]], Any] | None) -> None:
@@ -144,8 +141,6 @@ class Pipeline(Frame):
                 self.fields = within.fields(self.task.fields, self.info.kinds.get(self.task.kind), self.task.kind)
         except RenderError:
             pass  # it did not render before either
-
-    # One attempt
 
     def _begin(self, at: int) -> Next | Outcome:
         memory, plan = self.memory, self.plan
@@ -204,8 +199,6 @@ class Pipeline(Frame):
         context = self.context(whole) if task.kind in CODE_KINDS else {}
         attempt, visit, key = self.memory.attempt, self.memory.visits[task.label], self.key
         return RunTask(self.named, task.kind, fields, whole, own, attempt, key, auth, timeout, spec, context, visit)
-
-    # What an outcome leads to
 
     def _settle(self, outcome: Outcome, at: int, stored: Mapping[str, Any] | None = None) -> Next | None:
         memory, task, has_policy = self.memory, self.task, self.plan.has_policy
@@ -270,7 +263,6 @@ class Pipeline(Frame):
         return self._next(memory.counter + 1, outcome)
 
     def _held(self, outcome: Outcome, at: int, stored: Mapping[str, Any] | None) -> Held:
-        """Return the task's result; of a paged task, all pages so far."""
         how, before = self.plan.pages, self.memory.results.get(self.task.label)
         if how is None:
             return Held(outcome.result, stored)
@@ -307,8 +299,6 @@ class Pipeline(Frame):
         memory.end()
         self.ending = Finished("error", result, payload, memory.writes, memory.step, outcome)
         return self.ending
-
-    # Calls of workbook tasks
 
     def _call(self, task: Task, at: int) -> Next | Outcome:
         name, self.lost = called(task), None
@@ -387,12 +377,10 @@ def restore(
 
 
 def _memory(limit_ms: float | None, at: int) -> Memory:
-    """Return the memory of a workbook call, with its time-out if it has one."""
     return Memory() if limit_ms is None else Memory(limit_ms=limit_ms, deadline=at + round(limit_ms))
 
 
 def _bounded(action: RunTask | Suspend, call: Frame, at: int) -> RunTask | Suspend | Outcome:
-    """Limit an action to the time-out of its workbook call, or fail it."""
     deadline = call.memory.deadline
     if at >= deadline:
         seconds = call.memory.limit_ms / 1000

@@ -1,6 +1,5 @@
 """Parts of a result that the server reads, kept inline beside its reference.
 
-The server decides gates, routers, `set` and loops without loading results, so the worker extracts what they can read.
 `Wanted` is a tree of keys; True means everything below. Tested in tests/unit/engine/plan/test_extract.py.
 """
 
@@ -89,7 +88,6 @@ def _server_side(step: Step) -> Iterator[Any]:
 
 
 def _reads_input(step: Step) -> bool:
-    """Return whether the router or `set` of a step reads its `input`."""
     read = [assign.value.data for assign in step.sets]
     for arc in step.arcs:
         read += [arc.when.data if arc.when is not None else None, *(value.data for value in arc.args.values())]

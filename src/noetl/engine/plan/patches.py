@@ -66,7 +66,6 @@ def check(
 
 
 def _check_field(path: str, name: str, tasks: list[Task], kinds: Kinds) -> None:
-    """Refuse a field that neither the failed task nor a task that it calls can have."""
     kinds_of = [kinds.get(task.kind) for task in tasks]
     levels = [task_spec_level(kind) for kind in kinds_of if kind is not None]
     if len(levels) < len(kinds_of) or any(level.open or level.field(name) is not None for level in levels):
@@ -80,7 +79,6 @@ def _find_task(step: Step, task: str) -> Task | None:
 
 
 def _places(playbook: Playbook, step: Step, task: str) -> list[tuple[str, Task]]:
-    """Return the failed task and the tasks it calls, with the place of each call."""
     named: dict[str, Task] = {found.label: found for found in playbook.workbook}
     found, place, places = _find_task(step, task), "", list[tuple[str, Task]]()
     while found is not None and len(places) <= len(named):

@@ -1,6 +1,5 @@
 """The plan of a playbook: what is known before it runs, once per version.
 
-Holds the net, reachability that avoids a router (for joins), the layered settings, and a plan of each step (`steps`).
 Tested in tests/unit/engine/decision/test_slice.py and test_join.py.
 """
 
@@ -23,8 +22,6 @@ _ASKS = re.compile(r"\b(done|ok|fail)\s*\(")
 
 
 class _StepPlans(dict[str, StepPlan]):
-    """Step plans by name, each computed on first use."""
-
     def __init__(self, steps: Mapping[str, Step], compute: Callable[[Step], StepPlan]) -> None:
         super().__init__()
         self._steps, self._compute = steps, compute
@@ -147,7 +144,6 @@ class Plan:
         return frozenset(path for path in reads_of(data) if path[0] != "keychain")
 
     def _requires(self, step: Step) -> tuple[str, ...]:
-        """Return the tags that a worker needs for a step and its tasks."""
         specs = [self.setting("requires", step), *(_data(task.spec.get("requires")) for task in step.tasks)]
         return tuple(
             sorted({str(tag) for spec in specs if isinstance(spec, Mapping) for tag in spec.get("tags") or ()})
@@ -205,7 +201,6 @@ def plan(
 
 
 def _has_no_settings(step: Step) -> bool:
-    """Return whether a step has no settings of its own."""
     return not step.spec and step.loop is None
 
 
@@ -278,7 +273,6 @@ def _values(*groups: Mapping[str, Value]) -> Iterator[Any]:
 
 
 def _step_data(step: Step, playbook: Playbook) -> list[Any]:
-    """Return everything of a step that the worker renders."""
     tasks = list(step.tasks)
     called = {task.fields["task"].data for task in tasks if task.kind == "workbook" and "task" in task.fields}
     tasks += [task for task in playbook.workbook if task.label in called]

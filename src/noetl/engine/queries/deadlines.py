@@ -125,10 +125,7 @@ def _of_items(plan: Plan, state: Execution, run: StepRun, underway: Underway) ->
 
 
 def _running(run: StepRun, underway: Underway) -> Iterator[tuple[int, int]]:
-    """Yield the running items and their start times.
-
-    Up to `width` items of a piece run at once; the end of one starts the next.
-    """
+    """Yield the running items and their starts: the end of one starts the next."""
     for name, piece in run.loop.pieces.items() if run.loop is not None else ():
         taken = underway.taken.get((run.run_id, name))
         if taken is None or piece.claim:

@@ -1,7 +1,6 @@
 """Dry runs: the steps a run would take, and the inputs known beforehand.
 
-Results of tools, `ctx`, and arguments computed from them are open; an arc with an open condition may or may not be taken.
-Tested in tests/unit/engine/queries/test_dry_run.py.
+An arc with an open condition may or may not be taken. Tested in tests/unit/engine/queries/test_dry_run.py.
 """
 
 from __future__ import annotations
@@ -59,8 +58,6 @@ class Foreseen(Struct, frozen=True):
 
 
 class _Seen(Struct):
-    """What is known when a step starts."""
-
     sure: bool
     args: Mapping[str, Any] = {}
     args_known: bool = False  # `args` is complete
@@ -92,7 +89,6 @@ def foresee(plan: Plan, workload: Mapping[str, Any]) -> tuple[Foreseen, ...]:
 
 
 def _shadowing(plan: Plan) -> set[str]:
-    """Return the bare names that may mean something other than a key of the workload."""
     names = {*_SHADOWS_EVERYTHING, *plan.net.index}
     for step in plan.net.steps:
         names |= {assign.key.partition(".")[0] for assign in step.sets}
@@ -159,7 +155,6 @@ def _task(task: Task, known: Mapping[str, Any], strict: bool) -> ForeseenTask:
 
 
 def _known(data: Any, known: Mapping[str, Any]) -> tuple[Any, bool]:
-    """Render a value as far as it is known; return it and whether it is fully known."""
     if isinstance(data, Mapping):
         parts = {key: _known(value, known) for key, value in data.items()}
         return {key: value for key, (value, _) in parts.items()}, all(is_known for _, is_known in parts.values())
@@ -171,7 +166,6 @@ def _known(data: Any, known: Mapping[str, Any]) -> tuple[Any, bool]:
 
 
 def _problem(data: Any, known: Mapping[str, Any]) -> str | None:
-    """Return the error of a value whose inputs are all known, if any."""
     if isinstance(data, Mapping | list | tuple):
         parts = data.values() if isinstance(data, Mapping) else data
         return next((problem for part in parts if (problem := _problem(part, known)) is not None), None)
@@ -186,7 +180,6 @@ def _problem(data: Any, known: Mapping[str, Any]) -> str | None:
 
 
 def _reads_only_known(compiled: Template, known: Mapping[str, Any]) -> bool:
-    """Return whether a template reads only known values."""
     if compiled.problems or not (compiled.reads or compiled.constant):
         return False
     return not any(read.called or read.path[0] not in known for read in compiled.reads)

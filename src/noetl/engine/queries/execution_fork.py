@@ -1,7 +1,6 @@
 """Forks of executions: a copy of the history up to an event that continues.
 
-The events are copied under the new id, so the fork's log is complete without the original. Work that was in flight at
-that event is queued again. Tested in tests/unit/engine/queries/test_execution_fork.py.
+Its log is complete; work in flight is queued again. Tested in tests/unit/engine/queries/test_execution_fork.py.
 """
 
 from __future__ import annotations
@@ -64,7 +63,6 @@ def shared(
     """Copy the history up to an event under a new id.
 
     A playbook and a workload replace those of the original.
-
     `at` is when the fork starts: its duration and time-outs count from there.
     """
     source = events[0].execution_id if events else ""

@@ -307,7 +307,6 @@ def _admitted(event: Event) -> Choice:
 
 
 def _judged(event: Event) -> Choice | None:
-    """Return the problems of a task's policy; its decisions are in the log."""
     problems = event.payload.get("problems", ())
     if not problems:
         return None

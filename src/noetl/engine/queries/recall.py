@@ -44,7 +44,6 @@ def recalled(events: Sequence[Event], letters: Iterable[DeadLetter]) -> dict[str
 
 
 def _message(events: Sequence[Event], of: str, step: str) -> Again | None:
-    """Return a poison message from the log; None if the log does not hold it."""
     poisoned = [event for event in events if event.event_type == "message.poisoned" and event.payload.get("of") == of]
     message: Mapping[str, Any] = poisoned[-1].payload.get("message") or {} if poisoned else {}
     if not message:

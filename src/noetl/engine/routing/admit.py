@@ -68,7 +68,6 @@ def retry(d: DecisionBuilder) -> bool:
 
 
 def _admit(d: DecisionBuilder, name: str, tokens: list[Token], event: Mapping[str, Any]) -> bool:
-    """Schedule a run if the gate admits the tokens, or fails its step."""
     broken = None
     if d.plan.steps[name].step.admit is not None:
         allow, broken = _evaluate_gate(d, name, tokens, event)
@@ -81,7 +80,6 @@ def _admit(d: DecisionBuilder, name: str, tokens: list[Token], event: Mapping[st
 def _evaluate_gate(
     d: DecisionBuilder, name: str, tokens: list[Token], event: Mapping[str, Any]
 ) -> tuple[bool, Mapping[str, Any] | None]:
-    """Return whether the gate allows the tokens, and the error that fails the step."""
     step = d.plan.step(name)
     args, _ = _merged_args(tokens)
     scope = d.scope(args, event=event)

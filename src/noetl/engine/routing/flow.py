@@ -74,7 +74,6 @@ def _move(d: DecisionBuilder) -> bool:
 
 
 def _settle(d: DecisionBuilder) -> bool:
-    """Handle an execution in which nothing moves; return whether that helped."""
     state = d.state
     if state.runs:
         return False

@@ -87,7 +87,6 @@ def _number(fork_id: str) -> int:
 
 
 def _groups(tokens: list[Token]) -> Iterable[list[Token]]:
-    """Split tokens into groups of siblings, siblings of siblings included."""
     if len(tokens) == 1:
         return [tokens]
     root = list(range(len(tokens)))
@@ -126,7 +125,6 @@ def _all(plan: Plan, state: Execution, step: str, tokens: list[Token]) -> Meetin
 
 
 def _coming(plan: Plan, state: Execution, step: str, fork: Fork, branches: frozenset[int]) -> Iterator[str]:
-    """Yield the live siblings under a fork that can still reach the step."""
     for carrier in fork.carriers:
         token = state.tokens.get(carrier)
         holder = token or state.runs.get(carrier)
@@ -146,14 +144,12 @@ def _reaches(plan: Plan, state: Execution, source: str, target: str, fork: Fork,
 
 
 def _spent(fork: Fork | None, branches: frozenset[int]) -> Iterator[str]:
-    """Yield the steps where these branches of a fork lost."""
     for step, winners in fork.spent.items() if fork is not None else ():
         if not winners & branches:
             yield step
 
 
 def _some(plan: Plan, state: Execution, step: str, tokens: list[Token], needed: int) -> Iterator[Meeting]:
-    """Decide a join that needs `needed` branches of one fork."""
     rest: list[Token] = []
     for token in sorted(tokens, key=lambda token: token.seq):
         if any(step in _spent(state.forks.get(fork), branches) for fork, branches in token.lineage.items()):

@@ -48,10 +48,7 @@ def source(d: DecisionBuilder, template: Any, args: Mapping[str, Any]) -> Mappin
 
 
 def numbers(d: DecisionBuilder, template: Any, scope: Scope) -> Mapping[str, Any] | None:
-    """Return the bounds of a long `range(…)`, which is neither logged nor stored.
-
-    None for anything else, errors included: it is evaluated like any template.
-    """
+    """Return the bounds of a long `range(…)`, which is not stored; else None."""
     match = _RANGE.fullmatch(template.strip()) if isinstance(template, str) else None
     if match is None:
         return None

@@ -1,7 +1,6 @@
 """Loops on the server: the list, the ranges issued, the items that end.
 
-The widths of the ranges in flight, suspended items included, never sum to more than `max_in_flight`. Workers run the
-items. Tested in tests/unit/engine/routing/test_loops.py.
+Ranges in flight, suspended items included, never exceed `max_in_flight`. Tested in tests/unit/engine/routing/test_loops.py.
 """
 
 from __future__ import annotations
@@ -263,10 +262,7 @@ def collect(d: DecisionBuilder, message: Collect) -> None:
 
 
 def complete(d: DecisionBuilder, run: StepRun, *, stays: bool = False) -> None:
-    """End a loop whose items have all ended; long results are stored first.
-
-    `stays`: there is no store, so the results stay inline.
-    """
+    """End a loop; long results are stored first, or stay inline if `stays`."""
     loop = run.loop
     if loop is None:
         return
@@ -282,7 +278,6 @@ def complete(d: DecisionBuilder, run: StepRun, *, stays: bool = False) -> None:
 
 
 def _reduced_writes(loop: Loop) -> tuple[dict[str, Any], str | None]:
-    """Return the reduced writes, and the error of a value that does not fit."""
     writes: dict[str, Any] = {}
     misfit = None
     for key, how in loop.reduce.items():

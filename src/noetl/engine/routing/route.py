@@ -1,7 +1,6 @@
 """Ends step-runs and routes: `set`, conditions, `set` of arcs, then tokens.
 
-Every evaluated arc is recorded with the values that its condition read. Tested in tests/unit/engine/routing/test_route.py and
-test_join.py.
+Evaluated arcs are recorded with the values they read. Tested in tests/unit/engine/routing/test_route.py and test_join.py.
 """
 
 from __future__ import annotations
@@ -105,7 +104,6 @@ def _retry_gates(d: DecisionBuilder, run: StepRun, ending: Ending, name: str) ->
 def _apply_set(
     d: DecisionBuilder, run: StepRun, step: Step, ending: Ending
 ) -> tuple[Ending, Mapping[str, Any], list[dict[str, Any]]]:
-    """Evaluate the step's `set`: return the ending, writes to `ctx`, and skips."""
     scope = _scope(d, run, step, ending, _event_name(ending), own={run.step: ending.result})
     values, skipped, broken = _evaluate_set(d, step, step.sets, scope, ending.status != "ok")
     scratch = dict(ending.scratch)
@@ -143,10 +141,7 @@ def _scope(
 
 
 class Input(Mapping[str, Any]):
-    """The step's `input` for its router, rendered on first read.
-
-    So stored results that nothing reads are not loaded.
-    """
+    """The step's `input` for its router, rendered on first read to avoid loads."""
 
     def __init__(self, d: DecisionBuilder, run: StepRun, step: Step, scope: Scope) -> None:
         self._d, self._run, self._step, self._scope = d, run, step, scope
@@ -170,7 +165,6 @@ class Input(Mapping[str, Any]):
 
 
 def _duration(state: Execution, run: StepRun, at: int) -> float:
-    """Return how long a run that ends now has taken, in milliseconds."""
     since = max(run.scheduled_at, state.started_at)  # the history of a forked execution is older than its start
     return float(at - since) if at > since else 0.0
 
@@ -206,7 +200,6 @@ def is_tried_again(run: StepRun) -> bool:
 
 
 def _letter(d: DecisionBuilder, run: StepRun, ending: Ending) -> dict[str, Any]:
-    """Return the dead letter of failed work for its event; else an empty map."""
     if ending.last is None or ending.is_loop or ending.error is None or not is_letter(ending.error, d.plan.defaults):
         return {}
     return {"letter": {**about(d.state, run, ending.error, ending.last), "error": ending.error}}
@@ -263,7 +256,6 @@ def route(d: DecisionBuilder, run: StepRun, known: StepPlan, ending: Ending, nam
 def _untaken(
     d: DecisionBuilder, run: StepRun, known: StepPlan, ending: Ending, scope: Scope, choice: Choice
 ) -> tuple[str | None, Scope]:
-    """Return the action and scope when no arc is taken."""
     step = known.step
     if choice.broken is None and ending.status == "ok":
         if not step.arcs or d.plan.setting("no_next_is_error", step, False) is not True:
@@ -276,7 +268,6 @@ def _untaken(
 def _handle(
     d: DecisionBuilder, run: StepRun, known: StepPlan, ending: Ending, scope: Scope, choice: Choice
 ) -> tuple[str, Scope]:
-    """Follow `on_step_fail`: return the action and the scope of the arcs it takes."""
     step = known.step
     policy = str(d.plan.setting("on_step_fail", step, "halt"))
     if policy.startswith("route_edge:"):

@@ -1,7 +1,6 @@
 """Schedules step-runs: placement, timers, loops, steps without a tool.
 
-A step without a tool ends on the server at once. Tested in tests/unit/engine/handlers/test_decide.py, test_ending.py and
-test_placing.py.
+A step without a tool ends at once. Tested in tests/unit/engine/handlers/test_decide.py, test_ending.py and test_placing.py.
 """
 
 from __future__ import annotations
@@ -46,10 +45,7 @@ def schedule(d: DecisionBuilder, name: str, payload: dict[str, Any], broken: Map
 
 
 def _place(d: DecisionBuilder, known: StepPlan, args: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the pool and priority of a run's work, as far as they are set.
-
-    A pipeline is one work item: the highest priority that its tasks set counts.
-    """
+    """Return the pool of a run's work, and the highest priority of its tasks."""
     if not known.places:
         return {"priority": d.state.priority}
     step = known.step
@@ -64,7 +60,6 @@ def _place(d: DecisionBuilder, known: StepPlan, args: Mapping[str, Any]) -> dict
 
 
 def _level(priority: Any) -> int | None:
-    """Return a priority as a number; None if not set."""
     if priority is None or priority == "":
         return None
     try:
@@ -74,7 +69,6 @@ def _level(priority: Any) -> int | None:
 
 
 def _pool(d: DecisionBuilder, step: Step, args: Mapping[str, Any]) -> str:
-    """Return the pool of a run: of its tasks, else of the step by layering."""
     own = [task.spec["pool"].data for task in step.tasks if "pool" in task.spec]
     values = own or [d.plan.setting("pool", step)]
     named: list[str] = []
@@ -102,7 +96,6 @@ def _render_setting(d: DecisionBuilder, step: Step, template_or_value: Any, args
 
 
 def _begin(d: DecisionBuilder, known: StepPlan, run: StepRun) -> None:
-    """Begin a scheduled run: end it without a tool, set its deadline, start its loop."""
     if not known.step.tasks:
         end(d, run, Ending("ok"))
         return
@@ -136,7 +129,6 @@ def _earliest(run: StepRun, report: Report, at: int) -> int:
 
 
 def _timeout(d: DecisionBuilder, run: StepRun) -> float | None:
-    """Return the shortest time-out of a run's step, in seconds from its start."""
     limits = d.plan.steps[run.step].timeouts
     scope = d.scope(run.args)
     return min((seconds for value in limits if (seconds := number(value, scope, d.calls)) is not None), default=None)

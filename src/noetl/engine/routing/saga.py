@@ -71,7 +71,6 @@ def _next_undone(d: DecisionBuilder) -> Completed | None:
 
 
 def _rolls_back(d: DecisionBuilder) -> bool:
-    """Return whether this ending compensates."""
     return rolls_back(d.plan, d.state)
 
 

@@ -106,7 +106,6 @@ def _validator(text: bytes) -> Any:
 
 
 def _request(message: Start) -> dict[str, Any]:
-    """Return the request as its event records it; defaults are left out."""
     request: dict[str, Any] = {"path": message.path, "playbook": message.playbook, "payload": message.payload}
     if message.parent is not None:
         request["parent"] = message.parent

@@ -1,9 +1,8 @@
 """Dead letters: which failures become one, and what it contains.
 
-A dead letter is work that failed for good and that no arc takes: an item of a loop, a step-run, a compensation without
-attempts left; or a message that the server cannot decide (`engine.poison`). Cancelled work is none, and neither is a
-failure without work to retry, such as a broken condition. The letter stands in the payload of the failure's event, so
-the table of letters is a projection of the log. Tested in tests/unit/engine/state/test_dead_letters.py.
+A dead letter is work that failed for good and that no arc takes: an item of a loop, a step-run, a compensation without attempts
+left; or a message that the server cannot decide (`engine.poison`). Cancelled work is none, and neither is a failure without
+work to retry, such as a broken condition. Tested in tests/unit/engine/state/test_dead_letters.py.
 """
 
 from __future__ import annotations
@@ -60,10 +59,7 @@ def is_of_message(run_id: str) -> bool:
 
 
 def fingerprint(path: str, step: str, task: str, error: Mapping[str, Any]) -> str:
-    """Return a hash that failures of one cause share.
-
-    It covers the place, the kind, and the message without what varies by item.
-    """
+    """Hash the place, kind and message of a failure, without what varies by item."""
     code = str(error.get("code", ""))
     keeps_names = error.get("kind") == "template" or _NAMED.match(code) is not None  # the quoted name is the cause
     text = _WITHIN.sub(lambda match: _varies(match[0], keeps_names), str(error.get("message", ""))[:2_000])

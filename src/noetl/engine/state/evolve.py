@@ -1,7 +1,6 @@
 """Applies events to a state, in place; total, and decides nothing.
 
-An unknown event changes only the sequence number, so a log of a newer minor version still folds. Events of tokens and
-runs are applied in `evolve_runs`, of loops in `evolve_loops`, of dead letters in `evolve_letters`. Tested in
+An unknown event changes only the sequence number, so a log of a newer minor version still folds. Tested in
 tests/unit/engine/test_laws.py and test_decide.py.
 """
 

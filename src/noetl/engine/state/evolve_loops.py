@@ -1,7 +1,6 @@
 """Applies the events of loops to a state.
 
-A loop is counters, pieces in flight, and results by index. Part of the fold: decides nothing. Tested in
-tests/unit/engine/routing/test_loops.py.
+Part of the fold: decides nothing. Tested in tests/unit/engine/routing/test_loops.py.
 """
 
 from __future__ import annotations
@@ -61,7 +60,6 @@ def scheduled(state: Execution, event: Event, payload: Payload) -> None:
 
 
 def _take(loop: Loop, start: int, count: int) -> None:
-    """Count items as issued: a returned range first, else the next ones."""
     if not loop.back or loop.back[0][0] != start:
         loop.issued = start + count
         return
@@ -186,7 +184,6 @@ def collected(state: Execution, event: Event, payload: Payload) -> None:
 
 
 def _weight(result: Any) -> int:
-    """Return the approximate size of an encoded result in bytes."""
     if isinstance(result, str):
         return len(result) + 2
     return len(msgspec.json.encode(result)) if isinstance(result, Mapping | list) else 4
@@ -200,10 +197,7 @@ def _keep(loop: Loop, key: str, index: int, value: Any) -> None:
 
 
 def suspend(loop: Loop, chunk: str, index: int, suspended: Suspended) -> None:
-    """Suspend one item, which stays in flight.
-
-    Its piece continues with one item fewer, or returns its other items.
-    """
+    """Suspend one item, which stays in flight; its piece continues or is returned."""
     loop.suspended[index] = suspended
     piece = loop.pieces.get(chunk)
     if piece is None:

@@ -129,7 +129,6 @@ def scheduled(state: Execution, event: Event, payload: Payload) -> None:
 
 
 def _set_rare(state: Execution, run: StepRun, payload: Payload) -> None:
-    """Set what few runs have: role, pool, priority, branches that won a join."""
     run.role = payload.get("role", "step")
     run.compensates = payload.get("compensates")
     run.attempt = payload.get("attempt", 1)
@@ -141,7 +140,6 @@ def _set_rare(state: Execution, run: StepRun, payload: Payload) -> None:
 
 
 def _reschedule(state: Execution, run: StepRun, payload: Payload) -> None:
-    """Schedule a suspended run again, as the same run."""
     run.phase = "scheduled"
     run.resume = payload.get("resume")
     _consume_wake(state, run.suspended, payload)
@@ -246,7 +244,6 @@ def _count(state: Execution, step: str) -> dict[str, int]:
 
 
 def _end_loop(state: Execution, run: StepRun, loop: Loop, status: str, payload: Payload) -> Any:
-    """Drop a loop and return its result; failed items make the execution partial."""
     run.loop = None
     if status == "ok" and loop.failed:
         state.partial[run.run_id] = loop.failed

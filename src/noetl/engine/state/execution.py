@@ -1,7 +1,6 @@
 """The state of one execution: the fold of its events.
 
-Only `evolve` changes it, event by event. The rules of the language are in `decide` and the modules it calls.
-Tested in tests/unit/engine/test_laws.py and test_decide.py.
+Only `evolve` changes it, event by event. Tested in tests/unit/engine/test_laws.py and test_decide.py.
 """
 
 from __future__ import annotations

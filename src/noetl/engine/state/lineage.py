@@ -1,7 +1,6 @@
 """Lineage: the forks that tokens and runs carry; and what an ended run drops.
 
-A fork that at most one token or run carries is dropped. Part of the fold. Tested in tests/unit/engine/test_laws.py and
-test_decide.py.
+A fork that at most one token or run carries is dropped. Tested in tests/unit/engine/test_laws.py and test_decide.py.
 """
 
 from __future__ import annotations

@@ -152,10 +152,7 @@ class Memory(Struct):
 
 
 def settled_result(step: str, tasks: tuple[Task, ...], memory: Memory) -> Any:
-    """Return the result of a pipeline: the last task's keys and each label's result.
-
-    A lone task without a label, or whose result is not a map, returns its result as it is.
-    """
+    """Return the result of a pipeline: the last task's keys and each label's result."""
     last = memory.prev.kept if memory.prev is not None else None
     if len(tasks) == 1 and (not isinstance(last, Mapping) or tasks[0].label == f"{step}_task"):
         return last

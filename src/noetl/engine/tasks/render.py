@@ -75,10 +75,7 @@ class Names(Mapping[str, Any]):
 
 
 class Renderer:
-    """Renders the values of one attempt.
-
-    `gather` returns the names; it is called for the first template only, because most tasks have none.
-    """
+    """Renders the values of one attempt; `gather` runs on the first template only."""
 
     __slots__ = ("_gather", "_names", "at", "key", "statuses", "strict")
 

@@ -1,7 +1,6 @@
 """When a task is retried, and the delay before it.
 
-There are two schedules: the one of a rule, and the runtime's own for tasks without a policy. Jitter is derived from a
-seed, so the same attempt of the same work always has the same delay. Tested in tests/unit/engine/tasks/test_retry.py.
+Jitter is derived from a seed: equal attempts have equal delays. Tested in tests/unit/engine/tasks/test_retry.py.
 """
 
 from __future__ import annotations
@@ -90,10 +89,7 @@ def asked_ms(error: TaskError | None) -> int:
 
 
 def may_run_again(kind: str, fields: Mapping[str, Any], error: TaskError, idempotent: bool) -> bool:
-    """Return whether the runtime may retry a failed attempt.
-
-    An attempt that may have taken effect is retried only if the task is idempotent.
-    """
+    """Return whether to retry; after a possible effect only if idempotent."""
     if not error.retryable:
         return False
     if not _may_have_taken_effect(kind, error):

@@ -1,6 +1,5 @@
 """Inputs of a pipeline: the data of its templates, and its run.
 
-`Scopes` is the slice of the state in the work item; `RunInfo` is everything else that is fixed for the run.
 Tested in tests/unit/engine/pipeline/test_pipeline.py and test_pipeline_names.py.
 """
 

@@ -1,7 +1,6 @@
 """Sinks: what a task writes to, the last part of its idempotency key.
 
-A task is a sink if its fields name a target: a table, the target of a transfer, a topic, an artifact. Templates in the
-name are not rendered, so every attempt has the same key. Tested in tests/unit/engine/pipeline/test_names.py.
+Templates in its name are not rendered, so every attempt has the same key. Tested in tests/unit/engine/pipeline/test_names.py.
 """
 
 from __future__ import annotations

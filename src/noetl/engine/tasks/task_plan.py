@@ -1,7 +1,6 @@
 """The plan of a task: what is known before it runs, once per step.
 
-Holds fields that need no rendering as the tool gets them, and the sink, pages and time-out from the settings. Independent
-of a run. Tested in tests/unit/engine/tasks/test_task_plan.py.
+Independent of a run. Tested in tests/unit/engine/tasks/test_task_plan.py.
 """
 
 from __future__ import annotations
@@ -80,7 +79,6 @@ def plans_of(tasks: tuple[Task, ...], around: Layered) -> tuple[TaskPlan, ...]:
 
 
 def _strategy(task: Task) -> tuple[str, str | None] | None:
-    """Return the strategy and `merge_path` of a task's pages, if any."""
     if "result" not in task.spec:
         return None
     controls = task.spec["result"].data

@@ -1,7 +1,6 @@
 """The scope of a task: its names, inputs and settings, and its writes.
 
-A frame is the data of one pipeline; `pipeline` decides which task comes next. Inside a workbook task the frame has only
-`input`, `workload`, `keychain` and `ctx`. Tested in tests/unit/engine/pipeline/test_names.py.
+A workbook task sees only `input`, `workload`, `keychain` and `ctx`. Tested in tests/unit/engine/pipeline/test_names.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Compile expressions of our tree into closures over plain data.
 
-Comparisons are in `comparing`, calls in `calls`, statements in `statements`. In a traced compilation every read also
-records its value. Tested in tests/unit/expr/compiler/test_expressions.py and test_differential.py.
+When traced, every read records its value. Tested in tests/unit/expr/compiler/test_expressions.py and test_differential.py.
 """
 
 from __future__ import annotations

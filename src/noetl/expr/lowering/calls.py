@@ -46,7 +46,6 @@ class CallLowering(Lowering):
     def _check_arguments(
         self, callee: Callee, node: nodes.Call | nodes.Filter | nodes.Test, offset: int
     ) -> Problem | None:
-        """Report a wrong number or wrong names of arguments, as far as they are literal."""
         if node.dyn_args is not None or node.dyn_kwargs is not None:
             return None
         misuse = callee.misuse(len(node.args), tuple(str(pair.key) for pair in node.kwargs))
@@ -73,7 +72,6 @@ class CallLowering(Lowering):
         return tree.Apply(callee, value, arguments, node.lineno)
 
     def _check_named_callable(self, node: nodes.Filter) -> Problem | None:
-        """Report an unknown filter or test passed as an argument, as in `map('upper')`."""
         position = _NAMING.get(node.name)
         if position is None or len(node.args) <= position:
             return None

@@ -1,8 +1,7 @@
 """Lower Jinja2's names, lookups and operators to our tree; record their reads.
 
 Names become paths into the scope or local variables, constant lookups one node, chains flat lists. Evaluates nothing but
-constant arithmetic. Calls are in `lower_calls`, statements in `lower_statements`. Tested in
-tests/unit/expr/lowering/test_reads.py, test_problems.py and test_differential.py.
+constant arithmetic. Tested in tests/unit/expr/lowering/test_reads.py, test_problems.py and test_differential.py.
 """
 
 from __future__ import annotations
@@ -150,8 +149,6 @@ class Lowering:
     def each(self, items: Iterable[nodes.Node]) -> tuple[tree.Expr, ...]:
         return tuple(self.inner(item) for item in items)
 
-    # Names and lookups
-
     def _note(self, path: Path, offsets: tuple[int, ...], *, dynamic: bool = False, called: bool = False) -> None:
         guarded = self.guard != UNGUARDED or (
             bool(self._facts) and any(path[:end] in self._facts for end in range(1, len(path) + 1))
@@ -195,7 +192,6 @@ class Lowering:
         return (base.name if isinstance(base, nodes.Name) else "(value)", *keys)
 
     def _start(self, base: nodes.Node, keys: Path, places: list[int], dynamic: bool, called: bool) -> tree.Expr:
-        """Lower the base of a path with the constant keys that follow it."""
         if not isinstance(base, nodes.Name):
             value = self.expr(base)
             return tree.Items(value, keys, ("(value)",)) if keys else value
@@ -213,7 +209,6 @@ class Lowering:
         return tree.Items(local, keys, (base.name,)) if keys else local
 
     def _rest(self, value: tree.Expr, steps: list[tuple[nodes.Node | str | int, int]], path: Path) -> tree.Expr:
-        """Lower the lookups from the first computed key on."""
         for key, offset in steps:
             if isinstance(key, nodes.Slice):
                 start, stop, step = (self.optional(bound) for bound in (key.start, key.stop, key.step))
@@ -224,8 +219,6 @@ class Lowering:
                 value = tree.Items(value, (key,), path)
             path = (*path, key if isinstance(key, _KEYS) else "[…]")
         return value
-
-    # Operators
 
     def _slice(self, node: nodes.Slice) -> tree.Expr:
         """Refuse a slice among several keys, as in `a[1:2, 3]`."""

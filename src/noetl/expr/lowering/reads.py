@@ -1,7 +1,6 @@
 """Reads of a template: paths into the scope, offsets, and which may be missing.
 
-`facts` finds the paths that must exist for a condition to hold: after `x.y is defined and …`, a missing `x.y` is
-expected. Lowering collects the reads. Tested in tests/unit/expr/lowering/test_reads.py.
+After `x.y is defined and …`, a missing `x.y` is expected (`facts`). Tested in tests/unit/expr/lowering/test_reads.py.
 """
 
 from __future__ import annotations

@@ -71,10 +71,7 @@ def walk(base: Any, keys: Path, path: Path = UNNAMED) -> Any:
 
 
 def read_path(scope: Scope, path: Path) -> Any:
-    """Return the value at `path` by the rules of views.
-
-    The slow path behind `path_reader`: exact, and its `Undefined` describes what is missing.
-    """
+    """Return the value at `path` by the rules of views; `path_reader`'s slow path."""
     root, keys = str(path[0]), path[1:]
     try:
         value = scope[root]

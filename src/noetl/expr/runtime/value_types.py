@@ -1,7 +1,6 @@
 """Value types: tuples for `isinstance`, and their names in messages.
 
-A shared tuple costs a third of `list | tuple` in `isinstance`, and evaluations do little else. Tested in
-tests/unit/expr/runtime/test_operators.py.
+A shared tuple costs a third of `list | tuple` in `isinstance`. Tested in tests/unit/expr/runtime/test_operators.py.
 """
 
 from __future__ import annotations

@@ -66,7 +66,6 @@ def identifier(value: Any) -> str:
 
 
 def _parts(text: str) -> list[str]:
-    """Split a name at its dots; unquote parts that are quoted correctly."""
     parts, rest = [], text.strip()
     while True:
         if rest.startswith('"'):

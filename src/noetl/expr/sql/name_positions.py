@@ -69,7 +69,6 @@ def _in_list(code: Code, paren: Paren, last: str, following: str, is_text: bool)
 
 
 def _holds_names(code: Code, paren: Paren) -> bool:
-    """Whether a bracket contains names: columns, a key, an index, a definition."""
     if not paren.before or paren.clause:
         return False
     if paren.before[-1] in ("CONFLICT", "USING", "KEY", "UNIQUE") or "REFERENCES" in paren.before[-2:]:

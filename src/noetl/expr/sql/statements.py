@@ -269,7 +269,6 @@ def _is_word(char: str) -> bool:
 
 
 def _glue(lexer: Lexer, value: Any) -> None:
-    """Write a value that is part of a word, such as `orders_{{ year }}`."""
     text = as_text(value)
     if isinstance(value, bool | list | dict | None) or not text.isascii() or not all(map(_is_word, text)):
         message = f"a value beside a word of the SQL must consist of letters, digits and `_`, not {text[:40]!r}"

@@ -42,7 +42,6 @@ _TAGS: Final = {
 
 
 def _token_pattern() -> re.Pattern[str]:
-    """Return one pattern for every token inside a tag, from Jinja2's rules."""
     alternatives = []
     for rule in ENVIRONMENT.lexer.rules["variable_begin"][1:]:
         flags = "".join(

@@ -101,14 +101,12 @@ class _Offsets(Parser):
         return _parse_extension(self)
 
     def parse_subscript(self, node: nodes.Expr) -> nodes.Getattr | nodes.Getitem:
-        """Set the offset of a lookup to its key."""
         offset = self.stream.look().lineno
         lookup = super().parse_subscript(node)
         lookup.lineno = offset
         return lookup
 
     def parse_test(self, node: nodes.Expr) -> nodes.Expr:
-        """Set the offset of a test to its name."""
         token = self.stream.look()
         test = super().parse_test(node)
         if isinstance(test, nodes.Not):

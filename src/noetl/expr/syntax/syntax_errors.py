@@ -1,8 +1,7 @@
 """Explain a syntax error: what is wrong, where, and how to fix it.
 
-Each function recognises one common mistake (a missing brace, `=` for `==`, `&&`, a ternary of another language, …) from
-the tokens around the place where the parser stopped. For all other errors, `explain` rewrites the parser's message.
-Tested in tests/unit/expr/syntax/test_syntax_errors.py.
+Each function recognises one common mistake (a missing brace, `=` for `==`, `&&`, a ternary of another language, …) from the
+tokens around the place where the parser stopped. Tested in tests/unit/expr/syntax/test_syntax_errors.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Find mentions of a playbook's steps, tasks, iterators, keys and credentials.
 
-Definition, references and rename all use this list. A name that could mean several things means the one that wins when
-the playbook runs. Tested in tests/unit/lsp/analysis/test_occurrences.py.
+A name with several meanings means the one that wins at run time. Tested in tests/unit/lsp/analysis/test_occurrences.py.
 """
 
 from __future__ import annotations
@@ -126,7 +125,6 @@ def _of_step(subject: Subject, step: Step) -> Iterator[Occurrence]:
 
 
 def _input_keys(node: Node | None, *names: str) -> Iterator[Scalar]:
-    """Iterate over the keys of the first of these maps that exists."""
     if isinstance(node, MapNode):
         for name in names:
             if name in node:
@@ -215,9 +213,6 @@ def _edge(subject: Subject, node: Node | None) -> Iterator[Occurrence]:
         yield part(subject, node, len(_ROUTE_EDGE), Thing("edge", label))
 
 
-# Mentions inside templates
-
-
 def in_templates(subject: Subject) -> Iterator[Occurrence]:
     """Yield every mention inside a template."""
     for reference in subject.references:
@@ -230,7 +225,6 @@ def in_templates(subject: Subject) -> Iterator[Occurrence]:
 
 
 def _mentions(subject: Subject, reference: Reference) -> Iterator[tuple[int, Thing]]:
-    """Yield the things that the elements of a path name, with their index."""
     meaning = reference.means[0] if reference.means else None
     site, name = reference.site, reference.name
     owner = site.step.name if site.step else ""
@@ -287,7 +281,6 @@ def _labels(reference: Reference, step: Step | None, depth: int) -> Iterator[tup
 
 
 def _final_results(subject: Subject, reference: Reference, depth: int) -> Iterator[tuple[int, Thing]]:
-    """Yield the step in `args.results.<step>` of the final step."""
     path, step = reference.read.path, reference.site.step
     final = subject.playbook.executor.setting("final_step")
     is_final = step is not None and step.name == final and "results" in FINAL_ARGS
@@ -296,7 +289,6 @@ def _final_results(subject: Subject, reference: Reference, depth: int) -> Iterat
 
 
 def _element(subject: Subject, reference: Reference, depth: int, thing: Thing) -> Occurrence | None:
-    """Return the mention of a path element, or None if the text differs."""
     text, name = reference.site.node.text, thing.name
     offset = reference.read.offsets[depth]
     if text[offset : offset + 1] in ("'", '"'):
@@ -307,7 +299,6 @@ def _element(subject: Subject, reference: Reference, depth: int, thing: Thing) -
 
 
 def _step_functions(subject: Subject, site: Site) -> Iterator[Occurrence]:
-    """Yield the steps in `done('x')`, `ok('x')` and `fail('x')`."""
     if site.template is None or not any(word in site.node.text for word in _OF_STEPS):
         return
     code = tokens(site.node.text)

@@ -49,8 +49,6 @@ def salvage(text: str) -> Node | None:
 
 
 class _Reader:
-    """Reads the lines once; `at` is the index of the next line."""
-
     def __init__(self, text: str) -> None:
         self.text = text
         self.lines = [line for line in _lines(text) if not _DIRECTIVE.match(text, line.start, line.end)]
@@ -139,7 +137,6 @@ class _Reader:
         return Scalar(owner.end, owner.end, None, "")
 
     def value(self, start: int, owner: Line, depth: int, *, block: bool) -> Node:
-        """Read a value that begins on the line of its key or dash."""
         self.at += 1
         properties = _PROPERTIES.match(self.text, start, owner.end)
         inner = properties.end() if properties else start
@@ -174,7 +171,6 @@ class _Reader:
         return Scalar(start, end, value, value, "|")
 
     def end_below(self, owner: Line) -> int:
-        """Return the end of the lines indented deeper than the owner."""
         number = self.at
         while number < len(self.lines) and self.lines[number].indent > owner.indent:
             number += 1
@@ -196,13 +192,11 @@ class _Reader:
 
 
 def _before_comment(content: str) -> int:
-    """Return the length of a plain value without a trailing comment."""
     places = [place for mark in (" #", "\t#") if (place := content.find(mark)) >= 0]
     return len(content[: min(places)].rstrip()) if places else len(content)
 
 
 def _lines(text: str) -> Iterator[Line]:
-    """Iterate over the lines that have content."""
     start = 0
     for found in chain(((brk.start(), brk.end()) for brk in _BREAK.finditer(text)), [(len(text), len(text))]):
         content = text[start : found[0]].rstrip(" \t")

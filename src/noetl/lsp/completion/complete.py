@@ -51,7 +51,6 @@ def complete(reading: Reading, cursor: int) -> Completions:
 
 
 def _in_template(marked: Reading, mark: str, cursor: int) -> Completions | None:
-    """Complete inside template code, or return None outside of it."""
     for site in marked.sites_at(cursor):
         place = site.node.text.find(mark)
         found = template_items(marked.subject, site, place) if place >= 0 else None
@@ -67,10 +66,8 @@ def _stands_alone(text: str, start: int) -> bool:
 
 
 def _is_separated(text: str, cursor: int) -> bool:
-    """Whether a closing quote or a colon already follows the cursor."""
     return _CLOSING.match(text, cursor) is not None
 
 
 def _as_key(spot: Spot) -> Spot:
-    """View a value that stands alone on its line as the first key of a map."""
     return Spot(spot.node, spot.type, None, None, None, spot.key, True, None, spot.path)

@@ -55,7 +55,6 @@ def _item(field: Field, level: Level, spot: Spot, *, separated: bool) -> Item:
 
 
 def _is_inline(kind: Type) -> bool:
-    """Whether a value of this type usually stands on the line of its key."""
     first = kind.options[0] if isinstance(kind, OneOf) else kind
     return isinstance(first, _INLINE) or not isinstance(first, LevelOf | ListOf | MapOf)
 

@@ -64,7 +64,6 @@ def _callees(table: Mapping[str, Callee], kind: ItemKind) -> list[Item]:
 
 
 def _names(subject: Subject, site: Site) -> Iterable[Item]:
-    """Yield every name that may be read here, by what it resolves to."""
     names = subject.names
     scopes, labels = scopes_at(site), label_places(site, names)
     for name in sorted(visible(site, names)):
@@ -85,7 +84,6 @@ def _names(subject: Subject, site: Site) -> Iterable[Item]:
 
 
 def _texts(subject: Subject, site: Site, found: Writing) -> Iterable[Item]:
-    """Return known strings: steps, statuses, error kinds, events."""
     if found.function in _OF_STEPS:
         return step_items(subject)
     path = found.path

@@ -54,7 +54,6 @@ def _candidates(reading: Reading, diagnostic: Diagnostic, start: int, end: int) 
 
 
 def _replacement(text: str, start: int, end: int, meant: str) -> Edit:
-    """Replace the range, keeping quotes and other text around the name."""
     written = text[start:end]
     if len(written) > 1 and written[0] == written[-1] and written[0] in "\"'":
         start, end, written = start + 1, end - 1, written[1:-1]
@@ -62,10 +61,7 @@ def _replacement(text: str, start: int, end: int, meant: str) -> Edit:
 
 
 def _helps(reading: Reading, fix: Fix) -> bool:
-    """Whether a fix removes its diagnostic and does no harm.
-
-    Diagnostics of the net that only become visible by the fix are no harm.
-    """
+    """Whether a fix removes its diagnostic and adds none, except of the net."""
     after = reading.with_text(apply_edits(reading.text, (fix.edit,)))
     before = Counter(one.code for one in reading.diagnostics)
     left = Counter(one.code for one in after.diagnostics)

@@ -26,5 +26,4 @@ def format_edits(reading: Reading) -> tuple[Edit, ...]:
 
 
 def _shared(one: str, other: str) -> int:
-    """Return the length of the common prefix."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))

@@ -58,9 +58,6 @@ def _rules(reading: Reading, offset: int) -> Iterator[Hover]:
             yield Hover(start, end, rule_text(BY_CODE[diagnostic.code]))
 
 
-# Names of the playbook's own things
-
-
 def _thing(reading: Reading, offset: int) -> Hover | None:
     for one in occurrences_at(reading, offset):
         text = _thing_text(reading, one.thing)
@@ -70,7 +67,6 @@ def _thing(reading: Reading, offset: int) -> Hover | None:
 
 
 def _is_name(one: Occurrence) -> bool:
-    """Whether the mention is a name and not a keyword, such as a field's key."""
     return one.spelled or not one.defines
 
 
@@ -102,7 +98,6 @@ def _thing_text(reading: Reading, thing: Thing) -> str:
 
 
 def _writers(reading: Reading, thing: Thing) -> str:
-    """Return which steps write a key of `ctx`, and what."""
     lines = [
         f"- `{step.name}`: `{short(str(assign.value.data))}`"
         for step in reading.subject.playbook.workflow
@@ -110,9 +105,6 @@ def _writers(reading: Reading, thing: Thing) -> str:
         if assign.scope == "ctx" and assign.key.partition(".")[0] == thing.name
     ]
     return "Written by:\n\n" + "\n".join(dict.fromkeys(lines)) if lines else "No step writes it."
-
-
-# Fields, kinds and words of the grammar
 
 
 def _spot(reading: Reading, offset: int) -> Hover | None:
@@ -134,9 +126,6 @@ def _spot_text(reading: Reading, spot: Spot) -> str:
     if spot.field is not None and any(isinstance(option, Choice) for option in options(spot.type)):
         return field_text(spot.field, spot.level)
     return ""
-
-
-# Templates
 
 
 def _in_template(reading: Reading, offset: int) -> Hover | None:

@@ -80,10 +80,7 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
 
 
 def _rename_map(reading: Reading, thing: Thing, name: str) -> dict[Thing, Thing]:
-    """Return every thing whose name changes.
-
-    The label of a step's only task may be derived from the step's name.
-    """
+    """Return every thing whose name changes, including a label derived from a step's."""
     changes = {thing: thing._replace(name=name)}
     if thing.kind != "step":
         return changes
@@ -146,7 +143,6 @@ def _check_name(names: Names, thing: Thing, name: str) -> None:
 
 
 def _check_code(reading: Reading, thing: Thing) -> None:
-    """Refuse if Python code uses the iterator as a variable."""
     if thing.kind != "iterator":
         return
     step = reading.subject.playbook.step(thing.owner)
@@ -161,7 +157,6 @@ def _check_code(reading: Reading, thing: Thing) -> None:
 def _check_result(
     reading: Reading, before: Iterable[Occurrence], edits: tuple[Edit, ...], renamed: dict[Thing, Thing]
 ) -> None:
-    """Refuse if a name changes its meaning, or a diagnostic is new."""
     after = reading.with_text(apply_edits(reading.text, edits))
     old = [(renamed.get(one.thing, one.thing), one.defines, one.spelled) for one in before]
     new = [(one.thing, one.defines, one.spelled) for one in after.occurrences]

@@ -1,6 +1,5 @@
 """Markdown descriptions of steps, tasks, fields, kinds, rules and callables.
 
-The wording comes from the grammar, the tool kinds, the rules and the expression language. Used by hover and completion.
 Tested in tests/unit/lsp/features/test_hover.py.
 """
 

@@ -100,7 +100,6 @@ def _enter(here: Spot, entry: Entry, part: Node, free: Type) -> Spot:
 
 
 def _level(spot: Spot, node: MapNode, kinds: Kinds, offset: int) -> tuple[Level | None, Kind | None, Type]:
-    """Return the level of a map, its tool kind, and the value type if keys are free."""
     kind = _choose(node, spot.type, offset)
     if isinstance(kind, MapOf):
         return None, None, kind.value

@@ -1,7 +1,6 @@
 """Known keys below a path in a template, each with a description.
 
-A value that may have any key, such as a response body, has none. Used by completion and hover.
-Tested in tests/unit/lsp/language/test_members.py.
+A value that may have any key, such as a response body, has none. Tested in tests/unit/lsp/language/test_members.py.
 """
 
 from __future__ import annotations
@@ -86,9 +85,6 @@ def _with_note(names: Iterable[str], note: str) -> Members:
     return dict.fromkeys(sorted(names), note)
 
 
-# Workload data
-
-
 def _in_workload(subject: Subject, path: tuple[str, ...]) -> Members:
     if not path:
         return {name: describe_value(_default(subject, name)) for name in sorted(subject.names.workload)}
@@ -127,9 +123,6 @@ def describe_value(data: Any) -> str:
     return f"`{text if len(text) <= 60 else text[:59] + '…'}`"
 
 
-# Loops
-
-
 def _is_iterator(site: Site, name: str) -> bool:
     return site.step is not None and site.step.loop is not None and site.step.loop.iterator == name
 
@@ -144,7 +137,6 @@ def _in_iteration(subject: Subject, site: Site, below: tuple[str, ...]) -> Membe
 
 
 def _in_item(subject: Subject, site: Site, below: tuple[str, ...]) -> Members:
-    """Return the keys of an item, if the loop iterates over a workload list of maps."""
     items = site.step.loop.items if site.step and site.step.loop else None
     data = items.data if items else None
     if isinstance(data, str):
@@ -160,9 +152,6 @@ def _in_item(subject: Subject, site: Site, below: tuple[str, ...]) -> Members:
     return _keys(_value(first, below))
 
 
-# Inputs
-
-
 def _in_input(subject: Subject, site: Site, below: tuple[str, ...]) -> Members:
     names = subject.names
     if not below:
@@ -171,9 +160,6 @@ def _in_input(subject: Subject, site: Site, below: tuple[str, ...]) -> Members:
     if is_final and below == ("results",) and below[0] in FINAL_ARGS:
         return _with_note(names.steps, "Result of the step.")
     return _NONE
-
-
-# Results
 
 
 def _task(step: Step | None, label: str) -> Task | None:

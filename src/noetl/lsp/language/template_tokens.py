@@ -125,7 +125,6 @@ def _after(code: Sequence[Token], prefix: str) -> Writing:
 
 
 def _text(code: Sequence[Token]) -> Writing:
-    """Determine the use of an open string: key, argument, or comparison."""
     prefix, before = code[-1].value, code[:-1]
     last = before[-1].text if before else ""
     if last == "[" and (path := path_before(before, len(before) - 2)):
@@ -136,7 +135,6 @@ def _text(code: Sequence[Token]) -> Writing:
 
 
 def _compared_path(code: Sequence[Token]) -> tuple[str, ...]:
-    """Return the path that a string is compared with, by `==`, `!=` or `in [..]`."""
     at = len(code) - 1
     while at >= 0 and (code[at].kind == "text" or code[at].text in ("[", "(", ",")):
         at -= 1
@@ -147,10 +145,7 @@ def _compared_path(code: Sequence[Token]) -> tuple[str, ...]:
 
 
 def path_before(code: Sequence[Token], last: int) -> tuple[str, ...]:
-    """Return the path that ends with a token, or an empty tuple.
-
-    `a.b['c'][0]` is ('a', 'b', 'c', '0').
-    """
+    """Return the path that ends with a token: `a.b[0]` is ('a', 'b', '0')."""
     keys: list[str] = []
     at = last
     while at >= 0:

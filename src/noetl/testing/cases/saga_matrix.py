@@ -69,8 +69,6 @@ def run_saga(
 
 
 class _Trial:
-    """One saga test."""
-
     def __init__(
         self,
         tests: TestFile,
@@ -149,7 +147,6 @@ class _Trial:
         return seen
 
     def _broken(self, seen: Seen) -> Iterator[tuple[Node, str, str]]:
-        """Yield what does not hold: position, expectation and finding."""
         here = self._saga.at
         yield from ((here, "every call has a mock", problem) for problem in seen.problems)
         if seen.law is not None:
@@ -178,7 +175,6 @@ def _sites(seen: Seen) -> Sequence[Site]:
 
 
 def _names(seen: Seen) -> dict[str, Any]:
-    """Return the names that invariants may read."""
     logs = [undoing(events) for events in (seen.events, *(events for _, events in seen.children))]
 
     def steps(runs: Sequence[str]) -> list[str]:

@@ -1,8 +1,7 @@
 """Compute the x coordinates of cells, close to their neighbours.
 
 One row is placed by isotonic regression: of all positions that keep order and distances, the least squares distance to the
-wanted positions wins. Links pull adjacent rows until lines are nearly straight; finally, lines across several rows are
-straightened where there is room. Tested in tests/unit/dsl/draw/test_layout.py.
+wanted positions wins. Tested in tests/unit/dsl/draw/test_layout.py.
 """
 
 from __future__ import annotations
@@ -46,7 +45,6 @@ def place(layers: Layers, extents: Sequence[Extent], gap: float) -> list[float]:
 
 
 def _packed(layers: Layers, extents: Sequence[Extent], gap: float) -> list[float]:
-    """Place the cells of every row side by side, centered."""
     x = [0.0] * len(extents)
     for row in layers.rows:
         total = sum(extents[cell].left + extents[cell].right + gap for cell in row) - gap
@@ -83,7 +81,6 @@ def _place_row(
 
 
 def _straighten(layers: Layers, x: list[float], extents: Sequence[Extent], gap: float) -> None:
-    """Put the cells of every long line on one axis where there is room."""
     place_of = {cell: (row, number) for row in layers.rows for number, cell in enumerate(row)}
 
     def room(cell: int) -> tuple[float, float]:

@@ -1,8 +1,7 @@
 """Lay a drawing out in rows: boxes on even rows, labels on odd rows.
 
 A link across several rows has a cell in each, so that nothing is drawn over a box or a label. Long links to one target share
-their cells after the first row and run as one line. Cells in a row are ordered to minimize crossings. Works on numbers only;
-`place` computes coordinates. Tested in tests/unit/dsl/draw/test_layout.py.
+their cells after the first row and run as one line. Tested in tests/unit/dsl/draw/test_layout.py.
 """
 
 from __future__ import annotations
@@ -70,7 +69,6 @@ def lay_out(
 
 
 def _first_rows(ordered: Ordered, row: list[int], chains: dict[int, Chain]) -> list[list[int]]:
-    """Put the cells into their rows in the order of a walk through the links."""
     rows: list[list[int]] = [[] for _ in range(max(row, default=-1) + 1)]
     met: dict[int, list[int]] = {box: [box] for box in ordered.reading}
     for chain in chains.values():
@@ -117,7 +115,6 @@ def _sort_by_neighbours(row: list[int], fixed: list[int], neighbours: dict[int, 
 
 
 def _swap_neighbours(rows: list[list[int]], above: dict[int, list[int]], below: dict[int, list[int]]) -> None:
-    """Swap adjacent cells wherever that removes crossings."""
     for number, row in enumerate(rows):
         up = {cell: place for place, cell in enumerate(rows[number - 1])} if number else {}
         down = {cell: place for place, cell in enumerate(rows[number + 1])} if number + 1 < len(rows) else {}
@@ -134,7 +131,6 @@ def _swap_neighbours(rows: list[list[int]], above: dict[int, list[int]], below: 
 
 
 def _crossings(rows: Sequence[Sequence[int]], below: dict[int, list[int]]) -> int:
-    """Count the crossings between adjacent rows."""
     total = 0
     for number in range(len(rows) - 1):
         place = {cell: index for index, cell in enumerate(rows[number + 1])}

@@ -65,7 +65,6 @@ class Plan(Struct, frozen=True, dict=True):
 
 
 def _side_by_side(wishes: Sequence[float], room: float) -> list[float]:
-    """Return positions around 0 on an edge, ordered and apart, close to the wishes."""
     if len(wishes) == 1:
         return [wishes[0] if abs(wishes[0]) <= room / 2 else 0.0]
     apart = min(_APART, room / (len(wishes) - 1))

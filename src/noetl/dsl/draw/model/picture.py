@@ -1,7 +1,6 @@
 """The model of a drawing: steps, the arcs between them, and their marks.
 
-Built from the canonical tree. Steps that an arc names but the workflow lacks are included and marked as unknown, so that a
-broken playbook can be drawn. Tested in tests/unit/dsl/draw/test_picture.py.
+Steps that only an arc names are included, marked as unknown. Tested in tests/unit/dsl/draw/test_picture.py.
 """
 
 from __future__ import annotations
@@ -201,7 +200,6 @@ def condition(value: Value | None) -> str:
 
 
 def _outcome(when: Value | None) -> Outcome:
-    """Return the outcome after which an arc may be taken, as far as certain."""
     if when is None:
         return "success"
     if not isinstance(when.data, str):

@@ -1,7 +1,6 @@
 """Rank the steps of a drawing: levels, back links, reading order and joins.
 
-Works on numbers only. Levels are longest paths over the forward links, so every forward link points down.
-Tested in tests/unit/dsl/draw/test_ranks.py and test_draw_picture.py.
+Every forward link points down. Tested in tests/unit/dsl/draw/test_ranks.py and test_draw_picture.py.
 """
 
 from __future__ import annotations
@@ -55,7 +54,6 @@ def _sources(count: int, links: Sequence[Pair]) -> list[int]:
 
 
 def _back_links(count: int, links: Sequence[Pair], out: list[list[int]], roots: Iterable[int]) -> set[int]:
-    """Find back links by a depth-first walk with an explicit stack."""
     fresh, open_, closed = 0, 1, 2
     state = [fresh] * count
     back: set[int] = set()
@@ -81,7 +79,6 @@ def _back_links(count: int, links: Sequence[Pair], out: list[list[int]], roots: 
 
 
 def _reading(count: int, links: Sequence[Pair], out: list[list[int]], back: set[int]) -> list[int]:
-    """Return the topological order that is closest to the file order."""
     waiting = [0] * count
     for number, (_, target) in enumerate(links):
         waiting[target] += number not in back

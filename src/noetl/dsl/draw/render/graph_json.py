@@ -1,7 +1,6 @@
 """Export a drawing as JSON for other programs.
 
-The format is a public interface: within one `version`, fields are added but never renamed or removed. `SHAPE` describes every
-field and is the source of the reference page. Tested in tests/unit/dsl/draw/test_graph_json.py.
+Public interface: within one `version`, fields are only added. Tested in tests/unit/dsl/draw/test_graph_json.py.
 """
 
 from __future__ import annotations

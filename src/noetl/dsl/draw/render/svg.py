@@ -77,7 +77,6 @@ def _drawing(plan: Plan) -> Iterator[str]:
 
 
 def _legend(plan: Plan) -> Iterator[tuple[str, float, str]]:
-    """Return the entries of the legend: mark, width of the text, text."""
     picture = plan.picture
     links = range(len(picture.links))
     looks = {look(picture, number) for number in links}
@@ -110,7 +109,6 @@ def _draw_legend(legend: list[tuple[str, float, str]], top: float) -> Iterator[s
 
 
 def _draw_box(picture: Picture, number: int, box: Box, x: float, y: float) -> Iterator[str]:
-    """Draw a box with its top at y and its center at x."""
     vertex = picture.vertices[number]
     left = x - box.width / 2
     yield f'<g class="{_classes(picture, number)}"><title>{clean(_box_title(picture, number))}</title>'

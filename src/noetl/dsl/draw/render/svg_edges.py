@@ -62,7 +62,6 @@ def draw_rails(plan: Plan) -> Iterator[str]:
 
 
 def _parts(plan: Plan, number: int) -> tuple[list[Passage], list[Passage]]:
-    """Return the link's own part of its line, and the part it may share."""
     chain = plan.layers.chains[number]
     points = _passages(plan, number)
     if len(chain.cells) == 3:
@@ -76,7 +75,6 @@ def _parts(plan: Plan, number: int) -> tuple[list[Passage], list[Passage]]:
 
 
 def _draw_loop(plan: Plan, number: int) -> Iterator[str]:
-    """Draw a line from the right side of a box back to it."""
     box = plan.picture.links[number].source
     right = plan.x[box] + plan.boxes[box].width / 2
     middle = (plan.top(box) + plan.bottom(box)) / 2
@@ -97,7 +95,6 @@ def _path(plan: Plan, number: int, points: Sequence[Passage]) -> str:
 
 
 def _ends(plan: Plan, number: int) -> tuple[Point, Point]:
-    """Return where the line of a link meets the upper and the lower box."""
     cells = plan.layers.chains[number].cells
     upper, lower = cells[0], cells[-1]
     return (plan.ports[upper, cells[1]], plan.bottom(upper)), (plan.ports[lower, cells[-2]], plan.top(lower))
@@ -111,7 +108,6 @@ def _head(plan: Plan, number: int) -> str:
 
 
 def _passages(plan: Plan, number: int) -> list[Passage | None]:
-    """Return where a line enters and leaves each cell; None where it is free."""
     chain = plan.layers.chains[number]
     start, end = _ends(plan, number)
     if number in plan.picture.ordered.back:

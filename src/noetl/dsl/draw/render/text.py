@@ -124,7 +124,6 @@ def _padded(text: str, column: int) -> str:
 
 
 def _safe(text: str) -> str:
-    """Replace control characters and line breaks."""
     return "".join("�" if category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") else char for char in text)
 
 

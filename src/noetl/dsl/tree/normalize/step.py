@@ -37,7 +37,6 @@ def step(node: MapNode) -> Step | None:
 
 
 def _spec(node: Node | None) -> dict[str, Value]:
-    """Return the settings of a step without its gate."""
     settings = values(node)
     policy = settings.pop("policy", None)
     if policy and isinstance(policy.data, dict):

@@ -106,7 +106,6 @@ def _task(node: MapNode, label: str, label_at: Scalar | None) -> Task:
 
 
 def _promoted(node: MapNode, spec: Node | None) -> MapNode:
-    """Add the tool fields under `spec` that are missing on the task itself."""
     if not isinstance(spec, MapNode):
         return node
     extra = tuple(entry for entry in spec if entry.key.text not in SPEC_NAMES and entry.key.text not in node)

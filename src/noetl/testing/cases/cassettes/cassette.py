@@ -1,7 +1,6 @@
 """Cassettes: recorded outcomes of a real run, replayed in tests.
 
-Made by `recording`, written as YAML, and read back as outcomes of calls. Times are seconds. Tested in
-tests/unit/testing/test_cassette.py.
+Times are seconds. Tested in tests/unit/testing/test_cassette.py.
 """
 
 from __future__ import annotations

@@ -77,8 +77,6 @@ async def cassette(main: Log, children: Sequence[Log], load: Load) -> dict[str, 
 
 
 class _Reading:
-    """One pass over a log."""
-
     def __init__(self, log: Log, found: Recorded, *, messages: bool = False) -> None:
         self._log = log
         self._found = found
@@ -130,7 +128,6 @@ class _Reading:
         entry["takes"] = round((event.duration_ms or 0.0) / 1000, 3)
 
     def _result(self, event: Event) -> None:
-        """Fill in the results of a pipeline that succeeded."""
         step = self._step(event)
         waiting = self._open.pop((str(event.step_run_id), event.iteration), [])
         if step is None or (step.loop is not None and event.event_type == "step.done"):
@@ -155,7 +152,6 @@ class _Reading:
                 entry["http"] = {"status": status}
 
     def _lost(self, event: Event) -> None:
-        """Note the results that a failed pipeline did not log."""
         for _, entry in self._open.pop((str(event.step_run_id), event.iteration), []):
             self._found.notes.append(
                 f"the result of `{entry['call']}` is not recorded: a later task of its step failed"
@@ -185,7 +181,6 @@ def results_of(step: Step, result: Any) -> dict[str, Any]:
 
 
 async def _loaded(value: Any, load: Load) -> Any:
-    """Return plain data with stored results loaded."""
     if is_ref(value):
         return await _loaded(await load(value), load)
     if isinstance(value, Mapping):

@@ -1,7 +1,6 @@
 """Coverage of arcs and of rules of policies and gates.
 
-Derived from the log: `next.evaluated`, `policy.task.evaluated` and `policy.admit.evaluated`. Tested in
-tests/unit/testing/test_cases.py.
+Tested in tests/unit/testing/test_cases.py.
 """
 
 from __future__ import annotations

@@ -84,7 +84,6 @@ def broken_promises(playbook: Playbook, events: list[Event]) -> Iterator[str]:
 
 
 def _rolls_back(playbook: Playbook, found: Undoing, events: list[Event]) -> bool:
-    """Whether an execution compensates: failed before its final step, or on cancel."""
     if found.status == "cancelled":
         return found.compensated is not None
     if found.status != "failed" or playbook.rollback != "on_fail":

@@ -1,7 +1,6 @@
 """Fields of a test file, by level: source of checks, JSON Schema and reference.
 
-Their meaning is implemented in `read`, `mocks`, `expect` and `matrix`. Tested in
-tests/unit/testing/test_case_files.py.
+Tested in tests/unit/testing/test_case_files.py.
 """
 
 from __future__ import annotations

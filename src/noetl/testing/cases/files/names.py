@@ -102,10 +102,7 @@ def _tasks(tests: TestFile, names: Names, node: Node | None) -> Iterator[Trouble
 
 
 def _items_of(tests: TestFile, names: Names, key: str, items: MapNode) -> Iterator[Trouble]:
-    """Check the items of a mock: the step must be a loop.
-
-    Only rows that a cursor claims have keys other than indexes.
-    """
+    """Check that a mock's step is a loop; only claimed rows have keys, not indexes."""
     place = key.rpartition(":")[2].partition(".")[0]
     loops = [step.loop for one in names.playbooks for step in one.workflow if step.name == place]
     if not any(loops):

@@ -1,7 +1,6 @@
 """Read a test file: its cases, their shared inputs, and its problems.
 
-A case holds plain data for its inputs, and nodes for its expectations, so that a difference has a position. Names are
-checked against the playbook in `names`. Tested in tests/unit/testing/test_case_files.py.
+Expectations stay nodes, so that a difference has a position. Tested in tests/unit/testing/test_case_files.py.
 """
 
 from __future__ import annotations
@@ -121,8 +120,6 @@ def read_tests(text: bytes | str, file: str, name: str) -> TestFile:
 
 
 class _Reading(Struct, frozen=True):
-    """One reading; collects problems."""
-
     source: Source
     troubles: list[Trouble]
 
@@ -167,7 +164,6 @@ class _Reading(Struct, frozen=True):
         return {"items": {"else": own, **found} if own else found}
 
     def outcome(self, node: Node) -> dict[str, Any]:
-        """Convert one outcome to plain data, with its time in milliseconds."""
         found: dict[str, Any] = dict(plain(node) or {})
         if isinstance(node, MapNode):
             ways = [name for name in ("ok", "error", "hang", "real") if name in node]

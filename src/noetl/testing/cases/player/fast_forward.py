@@ -64,8 +64,6 @@ class Leaping:
 
 
 class _SoftClock(VirtualClock):
-    """Clock with some sleeps that are housekeeping."""
-
     def __init__(self, leaping: Leaping, soft: frozenset[float] | None) -> None:
         super().__init__()
         self._leaping = leaping

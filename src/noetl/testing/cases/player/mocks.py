@@ -1,7 +1,6 @@
 """Mocked tools of a case: mocks, cassettes, real tools, faults and effects.
 
-Every call is recorded with its playbook, step, task and item. A fault makes a call fail, whatever the mocks say.
-Tested in tests/unit/testing/test_cases.py.
+A fault makes a call fail, whatever the mocks say. Tested in tests/unit/testing/test_cases.py.
 """
 
 from __future__ import annotations
@@ -160,7 +159,6 @@ class MockedTools(ScriptedTools):
         return await self._taking(rendered(given, names) if found is not None else given, fields)
 
     async def _taking(self, given: Mapping[str, Any], fields: Mapping[str, Any]) -> Outcome:
-        """Wait for the duration of an outcome, and return it."""
         if given.get("hang"):
             await asyncio.Event().wait()
         await asyncio.sleep((float(given.get("takes", DEFAULT_MS)) + len(self.called) * TIE_MS) / 1000)
@@ -185,7 +183,6 @@ class MockedTools(ScriptedTools):
         return self._next(turn, given)
 
     def _recording(self, site: Site) -> Mapping[str, Any] | None:
-        """Return the recording of a visit, or of the last recorded one before it."""
         item = "" if site.index is None else f"[{site.index}]"
         call = f"{site.playbook}:{site.step}.{site.task}{item}"
         visits = (visit for visit in range(site.visit, 0, -1) if f"{call}#{visit}" in self._recorded)
@@ -193,7 +190,6 @@ class MockedTools(ScriptedTools):
         return self._next(f"{name}|{site.visit}", self._recorded.get(name))
 
     def _next(self, turn: str, given: Any) -> Mapping[str, Any] | None:
-        """Return the outcome of this call from a list; its last entry repeats."""
         if not isinstance(given, list):
             return given  # type: ignore[no-any-return]
         number = self._turns[turn]

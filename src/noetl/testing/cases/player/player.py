@@ -117,8 +117,6 @@ def play(
 
 
 class _CasePlayer(Player):
-    """A play of a case."""
-
     def __init__(
         self,
         stage: Stage,
@@ -172,7 +170,6 @@ class _CasePlayer(Player):
         return await heir.seen()
 
     async def _begin(self, start: Start) -> None:
-        """Start, or take over from the dead process."""
         rows = await self._memory.executions(Selection(limit=1_000))
         if not any(row["execution_id"] == EXECUTION for row in rows):
             await super()._begin(start)
@@ -180,7 +177,6 @@ class _CasePlayer(Player):
             await self.control.take_over(str(row["execution_id"]))
 
     async def seen(self) -> Seen:
-        """Play, and return the result."""
         played = await self.play()
         state = played.live or Execution(EXECUTION)
         law = None
