@@ -157,7 +157,7 @@ class Spy:
 
 
 class Again:
-    """Control plane that leases reported work again before its slot has seen the answer."""
+    """Control plane that leases work again before its slot has seen the answer."""
 
     def __init__(self, control: LocalControl) -> None:
         self._control = control

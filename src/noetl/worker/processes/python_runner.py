@@ -236,7 +236,7 @@ def _said(tell: Callable[[], str]) -> str:
     try:
         return _cut(tell())
     except Exception as error:  # noqa: BLE001 - foreign code, which may fail in any way
-        return f"(it cannot be told: {type(error).__name__})"
+        return f"(its text cannot be read: {type(error).__name__})"
 
 
 def _cut(text: str) -> str:

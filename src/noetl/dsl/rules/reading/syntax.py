@@ -8,7 +8,7 @@ from noetl.dsl.rules.reading.problems import problem_check
 
 GOOD = example("""\
 workload:
-  greeting: "Good morning: everybody"
+  greeting: "Good morning: team"
 workflow:
   - step: greet
     tool:
@@ -32,7 +32,7 @@ RULE = Rule(
     "Common causes are an unquoted value that begins with `{{` or contains `: `, and a line that is indented "
     "by one space too many or too few.",
     fix="Correct the line. Quote values that begin with a template, `#`, `@` or `*`, or that contain a colon.",
-    bad=GOOD.replace('"Good morning: everybody"', "Good morning: everybody"),
+    bad=GOOD.replace('"Good morning: team"', "Good morning: team"),
     good=GOOD,
     check=problem_check("syntax", fix=_fix),
 )
