@@ -1,4 +1,1 @@
-"""The control plane's shell: the one writer of events, and what wakes it.
-
-Holds no rule of the language: those are in `engine`.
-"""
+"""The one writer of events, and what wakes it; rules are in `engine`."""

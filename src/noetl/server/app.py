@@ -1,7 +1,4 @@
-"""The HTTP application: one route table behind one guard.
-
-The background tasks of a server are started and stopped by `running`. Tested in tests/server.
-"""
+"""The HTTP application: one route table, one guard. Tested in tests/server."""
 
 from __future__ import annotations
 
@@ -96,10 +93,7 @@ def _match(node: dict[str, Any], segments: Sequence[str], at: int) -> tuple[dict
 async def running(
     services: Services, collector: ResultGC | None = None, relay: OutboxRelay | None = None
 ) -> AsyncIterator[None]:
-    """Run the background tasks that the routes need.
-
-    On exit, all streams and sessions are ended.
-    """
+    """Run the background tasks of the routes; on exit, end all streams and sessions."""
     services.control.sequencer.hooks.on_commits.append(services.metrics.committed)
     services.control.sequencer.hooks.on_letters.append(log_letters)
     jobs = {
@@ -124,7 +118,6 @@ async def running(
 
 
 async def _release_waiters(services: Services) -> None:
-    """Answer long-polling requests when the server stops."""
     await services.stopping.wait()
     services.registry.answer_claims()
     services.control.endings.let_go()

@@ -128,20 +128,14 @@ class LocalControl:
         return not any(task.done() for task in self._tasks)
 
     async def submit(self, execution_id: str, message: AnyMessage, act: Act = None) -> Mapping[str, Any]:
-        """Decide a message.
-
-        A start with an invalid payload is refused before anything is written.
-        """
+        """Decide a message; a start with an invalid payload is refused unwritten."""
         if isinstance(message, Start) and "run_id" not in (message.parent or {}):
             plan = await self._plans.get(await self._plans.named(message))
             check(plan, execution_id, message, self._clock.now())
         return (await self.sequencer.submit(execution_id, message, act=act)).row
 
     async def misfit(self, like: Start, payloads: Sequence[Mapping[str, Any]]) -> tuple[int, InvalidPayload] | None:
-        """Return the first payload that does not match its schema, and why.
-
-        Returns None if all of them match.
-        """
+        """Return the first payload that does not match its schema, and why; or None."""
         plan, now = await self._plans.get(like.playbook), self._clock.now()
         for first in range(0, len(payloads), _CHECKED_AT_ONCE):
             found = misfit(plan, str(new_execution(now)), like, payloads[first : first + _CHECKED_AT_ONCE], now)
@@ -186,28 +180,19 @@ class LocalControl:
     def subscribe(
         self, worker: str, pools: Sequence[str], capacity: int, deliver: Deliver, stop: Stop
     ) -> LocalSubscription:
-        """Subscribe to work of these pools.
-
-        Work that is created here is delivered in the commit that creates it.
-        """
+        """Subscribe to work of these pools; work created here comes with its commit."""
         self.takes(worker, pools, ())
         return LocalSubscription(self.sequencer, worker, self._takes[worker], capacity, deliver, stop)
 
     def report(self, execution_id: str, report: Report, want: int, reply: Reply) -> None:
-        """Apply a report, and lease new work in the same commit.
-
-        `reply` is called when the commit is durable.
-        """
+        """Apply a report and lease new work in one commit; `reply` once it is durable."""
         self.sequencer.offer(self._entry(execution_id, report, want, reply))
 
     def _entry(self, execution_id: str, report: Report, want: int, reply: Reply) -> Entry:
         return Entry(execution_id, report, reply, None, self._takes.get(report.worker, _ANYTHING), want)
 
     async def report_wait(self, execution_id: str, report: Report, want: int = 0) -> Answer:
-        """Apply a report and return its answer.
-
-        If the caller is cancelled, the new work returns to the queue.
-        """
+        """Apply a report; if the caller is cancelled, new work returns to the queue."""
         future: asyncio.Future[Answer | Exception] = asyncio.get_running_loop().create_future()
         entry = self._entry(execution_id, report, want, partial(resolve, future))
         try:
@@ -252,10 +237,7 @@ class LocalControl:
         return self.followers.follow(execution_id, after)
 
     async def take_over(self, execution_id: str) -> int:
-        """Take back every lease of an execution; return how many.
-
-        For executions whose driver is known to be dead.
-        """
+        """Take back every lease of an execution whose driver is dead; return how many."""
         count = await self._store.expire(execution_id, self._clock.now())
         if count:
             await self.leases.expire()
@@ -317,6 +299,5 @@ class LocalSubscription(Subscription):
 
 
 def _tell_of_end(task: asyncio.Task[None]) -> None:
-    """Log the crash of a background task."""
     if not task.cancelled() and (error := task.exception()) is not None:
         _log.critical("%s has ended and must be started again", task.get_name(), exc_info=error)

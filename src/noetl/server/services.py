@@ -1,7 +1,4 @@
-"""Dependencies of the routes: the control plane, the store, and others.
-
-Built by `wiring`. Holds no logic. Tested with the routes in tests/server.
-"""
+"""Dependencies of the routes, built by `wiring`. Tested in tests/server."""
 
 from __future__ import annotations
 

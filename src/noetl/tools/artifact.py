@@ -157,7 +157,6 @@ async def _get(input: Input, context: ToolContext) -> dict[str, Any]:
 
 
 async def _whole(reference: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
-    """Return the value of a manifest from its parts."""
     value = await manifests.value(context.blobs, reference, context.now())
     shown = _content_info(await pieces.encoded(value), stored.JSON)
     return {**_artifact_info(str(reference["ref"]), str(reference.get("store")), shown), "data": value}

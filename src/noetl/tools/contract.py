@@ -73,10 +73,7 @@ def describe(
     extra: str = "",
     suspends: bool = False,
 ) -> Kind:
-    """Build the description of a kind from its input model and these facts.
-
-    `examples` are tasks in YAML, each after a line `# TITLE`.
-    """
+    """Build a kind's description; `examples` are YAML tasks, each after `# TITLE`."""
     own = _level(cast(shape.StructType, shape.type_info(model)), f"tools.{name}")
     return Kind(
         name=name,
@@ -140,7 +137,6 @@ def _canonical_value(value: Any, type_: Type) -> Any:
 
 
 def _level(struct: shape.StructType, name: str) -> Level:
-    """Describe a Struct as a level; a nested Struct gets its own level."""
     fields = tuple(_field(known, f"{name}.{known.encode_name}") for known in struct.fields)
     return Level(name, _summary(struct.cls), fields, open=not struct.forbid_unknown_fields)
 

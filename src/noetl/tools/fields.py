@@ -1,7 +1,4 @@
-"""Inputs and helpers that kinds share: scripts, processes, SQL, table writes.
-
-Tested in tests/tools/test_registry.py.
-"""
+"""Inputs and helpers that kinds share. Tested in tests/tools/test_registry.py."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -164,10 +161,7 @@ async def run_process(
     context: ToolContext,
     stdin: bytes = b"",
 ) -> Outcome:
-    """Run a program and convert its exit to an outcome.
-
-    It runs in the folder that relative paths of the playbook refer to.
-    """
+    """Run a program in the playbook's folder and convert its exit to an outcome."""
     folder = str(Path(context.folder, cwd or ""))
     try:
         ended = await context.children.command(argv, env=_environment(env), cwd=folder, stdin=stdin)

@@ -298,10 +298,7 @@ def _whole(digits: str) -> int | str:
 
 
 def _broken(error: "httpx.HTTPError", input: Input) -> Outcome:
-    """Convert a request without response to an outcome.
-
-    The server may have acted, unless the connection was never established.
-    """
+    """Convert an unanswered request to an outcome; if connected, it may have acted."""
     import httpx
 
     name = type(error).__name__

@@ -179,10 +179,7 @@ async def _all(connection: Any, input: Input, sent: list[str]) -> dict[str, Any]
 
 
 def _bind(params: Any, text: str) -> Any:
-    """Return the parameters of a statement, None without placeholders.
-
-    Without parameters the driver does not interpret percent signs.
-    """
+    """Return a statement's parameters, or None: then percent signs are literal."""
     if not params or "%" not in text:
         return None
     if isinstance(params, Mapping):

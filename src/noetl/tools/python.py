@@ -116,10 +116,7 @@ async def _code(input: Input, context: ToolContext) -> str:
 
 
 def _variables(context: ToolContext) -> dict[str, Any]:
-    """Return the variables of the code; later sources win.
-
-    Sources in order: loop variables, what every task has, `context`, the inputs.
-    """
+    """Return variables by rising priority: loop, every task's, `context`, inputs."""
     given = dict(context.input)
     iteration = context.names.get("iter") or {}
     own = {name: value for name, value in iteration.items() if name.isidentifier() and name not in _ITERATION}

@@ -52,10 +52,7 @@ class ToolKinds(Mapping[str, Kind]):
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Problems with kinds of packages, one sentence each.
-
-        Empty until a name that is not built in was looked up.
-        """
+        """Problems with kinds of packages; empty until a name not built in is looked up."""
         return tuple(self._problems)
 
     def runner(self, kind: str) -> Runner | None:
@@ -105,10 +102,7 @@ class ToolKinds(Mapping[str, Kind]):
 
 
 def _runner(module: ModuleType) -> Runner | None:
-    """Return a runner that decodes fields and runs the kind.
-
-    Fields that do not fit the kind's model are a failed outcome.
-    """
+    """Return a runner of the kind; fields that do not fit are a failed outcome."""
     run = getattr(module, "run", None)
     if run is None:
         return None

@@ -100,7 +100,6 @@ class Worker:
     # One slot
 
     def _deliver(self, leases: Sequence[Lease]) -> None:
-        """Start delivered work, each item in its own slot."""
         for lease in leases:
             held = self._take(lease)
             if held is not None:
@@ -164,7 +163,6 @@ class Worker:
         return 0 if self._draining.is_set() else 1
 
     async def _give_up(self, held: Reporter, error: Exception) -> list[Lease]:
-        """Report a failure of the worker itself."""
         _log.error("the worker failed on %s", held.lease.work.work_id, exc_info=error)
         is_poison = isinstance(error, DecodeError | ValidationError)  # its input cannot be read
         kind: ErrorKind = "parse" if is_poison else "unknown"
@@ -196,7 +194,6 @@ class Worker:
                 found.stop()
 
     async def _flush(self) -> None:
-        """Report progress that has waited long enough."""
         while True:
             await self._shared.clock.sleep(FLUSH_MS / 2000)
             now = self._shared.clock.now()

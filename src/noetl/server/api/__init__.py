@@ -1,7 +1,4 @@
-"""The HTTP API: one file per noun, each with a `noun` that holds its routes.
-
-A new noun is a file here and an entry in the table. Tested in tests/server.
-"""
+"""The HTTP API: each noun is a file with a `noun`. Tested in tests/server."""
 
 from __future__ import annotations
 

@@ -47,7 +47,6 @@ class DeadLetterTopic:
         return count
 
     async def _found(self, since: int) -> list[DeadLetter]:
-        """Return pending letters since a time, the newest first."""
         found: list[DeadLetter] = []
         asked = LetterSelection(status=(PENDING,), limit=_PAGE)
         while page := await self._letters.letters(asked):

@@ -111,7 +111,6 @@ class OutboxRelay:
         return False
 
     def _again_at(self, message: OutboxMessage, outcome: Outcome, now: int) -> int | None:
-        """Return the time of the next attempt; None if there is none."""
         if outcome.error is None or not outcome.error.retryable or message.attempts >= self._schedule.attempts:
             return None
         delay = delay_ms(self._schedule, message.attempts, chance(message.key, message.attempts))

@@ -119,7 +119,6 @@ class Rebuild:
         return [] if end is None else [(state.execution_id, end)]
 
     async def _is_sent(self, child: str) -> bool:
-        """Return whether the start message of a child exists."""
         return any(isinstance(found, Start) for _, found in (await self._upkeep.beside(child)).inbox)
 
     async def _under_way(self, sender: str, to: str, message: AnyMessage) -> bool:
@@ -154,7 +153,6 @@ class Rebuild:
 
 
 def _awaited(state: Execution) -> dict[str, bool]:
-    """Return the awaited children, and whether each is to compensate."""
     alone = left_alone(state)
     return {child: child in alone for child in state.children}
 

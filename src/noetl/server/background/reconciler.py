@@ -205,7 +205,6 @@ def _is_over(state: Execution) -> bool:
 
 
 def _work(plan: Plan, state: Execution) -> list[str]:
-    """Return the ids of the queued and leased work of a state."""
     found: list[str] = []
     for run in state.runs.values():
         if run.phase not in ("scheduled", "started"):
@@ -219,7 +218,6 @@ def _work(plan: Plan, state: Execution) -> list[str]:
 
 
 def _undead(there: Beside) -> list[Any]:
-    """Return dead work whose execution has no message about it."""
     told = {(sent.run_id, sent.chunk) for _, sent in there.inbox if isinstance(sent, LeaseLost)}
     items = [item for _, item in there.work if item.work_id in there.dead]
     return [item for item in items if (item.run_id, item.chunk.chunk_id if item.chunk else None) not in told]

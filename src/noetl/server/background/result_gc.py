@@ -170,7 +170,6 @@ class ResultGC:
         return found
 
     async def _named(self, execution_id: str) -> set[str]:
-        """Return the addresses that the log of an execution names."""
         found: set[str] = set()
         after = 0
         while events := await self._log.read(execution_id, after, _PAGE):

@@ -42,7 +42,6 @@ class CatalogLookup:
                 self._looking.discard(name)
 
     async def _look(self, name: _Name) -> None:
-        """Run one lookup for all callers that are waiting, until there are none."""
         while (answer := self._asked.pop(name, None)) is not None:
             try:
                 answer.set_result(await self._catalog.content_hash(*name))

@@ -18,24 +18,15 @@ _counter = count(SystemRandom().getrandbits(12))
 
 
 def new_execution(now: int) -> ExecutionId:
-    """Create an execution id, unique in this process.
-
-    A collision with an id of another process is unlikely.
-    """
+    """Create an execution id: unique in this process, and most likely in others."""
     return snowflake(now, _machine, next(_counter))
 
 
 def is_started_by(first: Event, message_id: str) -> bool:
-    """Return whether the first event of an execution comes from this start.
-
-    If not, the id belongs to another execution.
-    """
+    """Return whether the first event of an execution comes from this start."""
     return first.event_id == event_id(message_id, 0)
 
 
 def key_name(actor: str, key: str) -> str:
-    """Return the stored name of an idempotency key.
-
-    Keys of two actors never collide, and a key may contain any text.
-    """
+    """Return the stored name of an idempotency key; two actors' never collide."""
     return sha256(f"{actor}\0{key}".encode()).hexdigest()[:32]

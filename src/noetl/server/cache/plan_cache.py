@@ -1,7 +1,4 @@
-"""Cache of plans, compiled once per content hash of a playbook.
-
-Tested in tests/unit/server/cache/test_plan_cache.py.
-"""
+"""Plans by content hash. Tested in tests/unit/server/cache/test_plan_cache.py."""
 
 from __future__ import annotations
 

@@ -25,10 +25,7 @@ class ResultLoader:
         self._most = most
 
     async def bring(self, needs: Needs) -> dict[str, Any]:
-        """Return the needed results by address.
-
-        Raises StoreUnavailable if a retry may help.
-        """
+        """Return the needed results by address. Raises StoreUnavailable: retry."""
         found: dict[str, Any] = {}
         for reference in needs.loads:
             found[str(reference["ref"])] = await self._load(reference)

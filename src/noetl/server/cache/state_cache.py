@@ -31,10 +31,7 @@ class Known(Struct):
 
 
 class StateCache:
-    """States by execution, with a bounded size.
-
-    Ended executions are evicted first, then the least recently used; a few ended ones may stay.
-    """
+    """States by execution, bounded: ended ones go first, then least recently used."""
 
     def __init__(self, log: EventLog, most: int = 2_048, every: int = 500, few: int = 512) -> None:
         self._log = log
@@ -92,11 +89,7 @@ class StateCache:
         self._known.pop(execution_id, None)
 
     def is_due(self, execution_id: str, seq: int) -> bool:
-        """Return whether a snapshot of a state committed up to `seq` is due.
-
-        It is due when enough events were added since the last one. A state beyond `seq` contains decisions whose commit
-        may have been refused: it is never saved.
-        """
+        """Return whether a snapshot is due; never beyond `seq`: that may yet be refused."""
         known = self._known.get(execution_id)
         return known is not None and known.state.seq == seq >= known.snapshot_at
 

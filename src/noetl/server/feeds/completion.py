@@ -54,10 +54,7 @@ class CompletionWaiter:
             self._endings.remove(self)
 
     async def within(self, seconds: float, *, may_be_over: bool = False) -> Mapping[str, Ended]:
-        """Wait for all ends, the timeout or shutdown; return the ends so far.
-
-        Pass `may_be_over` if an execution may have ended before this waiter was opened.
-        """
+        """Return the ends by the timeout or shutdown; `may_be_over`: also earlier ones."""
         loop = asyncio.get_running_loop()
         self._in_doubt |= may_be_over
         timers, free_at = [loop.call_later(seconds, self.let_go)], 0.0

@@ -119,10 +119,7 @@ class Followers:
     async def follow_batches(
         self, execution_id: str, after: int = 0, *, may_be_over: bool = True, wanted: frozenset[str] | None = None
     ) -> AsyncGenerator[list[Event], None]:
-        """Yield events in batches; with `wanted`, other types may be left out.
-
-        Pass `may_be_over=False` if its row has just shown that the execution is running: it saves a read.
-        """
+        """Yield batches with all `wanted` events; `may_be_over=False` saves a read."""
         with self._following(execution_id, _Follower(after, None if wanted is None else wanted | {_LAST})) as follower:
             while True:
                 follower.more.clear()

@@ -167,7 +167,6 @@ def _overloaded() -> Refusal:
 
 @cache
 def _fields(kind: Any) -> Mapping[str, bool]:
-    """Return the parameters of a query, and whether each may be repeated."""
     return {field.encode_name: get_origin(field.type) is tuple for field in msgspec.structs.fields(kind)}
 
 

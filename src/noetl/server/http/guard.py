@@ -103,7 +103,6 @@ def _check_origin(origin: str, host: str, origins: Sequence[str]) -> dict[str, s
 
 
 def _host_name(host: str) -> str:
-    """Return the name in a Host header, without its port."""
     if host.startswith("["):
         return host[1:].partition("]")[0]
     return host.partition(":")[0].lower()

@@ -1,7 +1,4 @@
-"""The OpenAPI document, generated from the declarations of the routes.
-
-Tested in tests/server/http/test_openapi.py.
-"""
+"""The generated OpenAPI document. Tested in tests/server/http/test_openapi.py."""
 
 from __future__ import annotations
 

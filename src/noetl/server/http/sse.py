@@ -79,7 +79,6 @@ async def stream_all(call: Call, query: FeedQuery) -> Response:
 
 
 def _positioned(batch: Iterable[Position], position: dict[str, int], wanted: frozenset[str]) -> Iterator[str]:
-    """Yield the texts of a batch and advance the position."""
     for found in batch:
         position[found.writer_id] = found.writer_seq
         if found.event.event_type in wanted:
@@ -154,6 +153,5 @@ class _Stream(Response):
 
 
 async def _gone(receive: Receive) -> None:
-    """Wait until the client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass

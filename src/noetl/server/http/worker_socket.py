@@ -132,10 +132,7 @@ class Session:
         return message.get("bytes") or message.get("text") or b""
 
     async def _read(self, hand: WorkerConnection) -> None:
-        """Serve incoming frames until the connection is closed.
-
-        Reading pauses while too many frames are unanswered.
-        """
+        """Serve frames until the connection closes; pause while many are unanswered."""
         while True:
             try:
                 self._came(hand, await self._receive())
@@ -147,7 +144,6 @@ class Session:
                 await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
 
     async def _write(self) -> None:
-        """Send queued frames until cancelled."""
         while True:
             await self._is_queued.wait()
             self._is_queued.clear()
@@ -159,7 +155,6 @@ class Session:
             await self._send(frame)
 
     def _came(self, hand: WorkerConnection, data: bytes | str) -> None:
-        """Serve a frame, beside the others."""
         try:
             frame = decode_json(data, _decoder, "The frame")
         except Refusal as refusal:

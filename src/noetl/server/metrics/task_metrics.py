@@ -131,7 +131,6 @@ class TaskMetrics:
                 del self._led[next(iter(self._led))]
 
     def _item(self, workflow: str, playbook: str, step: str, event: Event) -> None:
-        """Count a loop item, and the sinks that have no events of their own."""
         error = event.payload.get("error")
         if error is not None and error.get("kind") == "timeout" and "task" not in error:
             self._timeouts[workflow, step, "item"] += 1

@@ -1,7 +1,4 @@
-"""A batch: messages, their changes, and the work that is claimed with them.
-
-Tested in tests/unit/server/sequencer/test_sequencer.py.
-"""
+"""Batches of messages. Tested in tests/unit/server/sequencer/test_sequencer.py."""
 
 from __future__ import annotations
 
@@ -73,10 +70,7 @@ def answer_of(row: Mapping[str, Any], verdict: Committed, *, is_late: bool = Fal
 
 
 def commit_of(entry: Entry, decision: Decision) -> Commit:
-    """Return the commit of a decision.
-
-    It also consumes the message, and records its sender for the audit trail.
-    """
+    """Return the commit of a decision, with its consumed message and its sender."""
     cleared = decision.cleared
     if isinstance(entry.message, TimerDue) and entry.message.timer_id not in dict(decision.timers):
         cleared = tuple(dict.fromkeys((*cleared, entry.message.timer_id)))  # also one that nothing waits for any more
@@ -87,10 +81,7 @@ def commit_of(entry: Entry, decision: Decision) -> Commit:
 
 
 async def refuse_taken_id(log: EventLog, entry: Entry, start: Start, state: Execution) -> Commit | None:
-    """Refuse a start whose id belongs to another execution.
-
-    Returns None if the id is free, or belongs to this start.
-    """
+    """Refuse a start whose id belongs to another execution; None if it does not."""
     if not state.seq:
         return None
     first = await log.read(entry.execution_id, 0, 1)
@@ -102,10 +93,7 @@ async def refuse_taken_id(log: EventLog, entry: Entry, start: Start, state: Exec
 
 
 def refuse_child(entry: Entry, start: Start, problem: NoetlError, at: int = 0) -> Commit:
-    """Return a commit that reports to the parent that its child cannot start.
-
-    Raises the problem if there is no parent.
-    """
+    """Return a commit that reports a failed start to the parent; without one, raise."""
     if start.parent is None or not entry.is_own:
         raise problem
     is_taken = isinstance(problem, Conflict)

@@ -28,10 +28,7 @@ class CommitHooks:
         self._pending: list[Commit] = []
 
     def publish(self, commits: Sequence[Commit]) -> None:
-        """Run the callbacks for applied commits, after the replies.
-
-        They run in the next pass of the event loop.
-        """
+        """Run the callbacks of applied commits after the replies, in the next loop pass."""
         if not self._pending:
             asyncio.get_running_loop().call_soon(self._publish_pending)
         self._pending += commits

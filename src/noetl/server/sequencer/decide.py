@@ -1,7 +1,4 @@
-"""Decide one message on the state of its execution.
-
-Holds no rule of the language. Tested in tests/unit/server/sequencer/test_sequencer.py.
-"""
+"""Decide one message. Tested in tests/unit/server/sequencer/test_sequencer.py."""
 
 from __future__ import annotations
 
@@ -18,10 +15,7 @@ from noetl.server.sequencer.inbox import Entry
 
 
 def decide_cached(entry: Entry, states: StateCache, plans: PlanCache, now: int) -> Commit | Needs | None:
-    """Decide a message whose state and plan are cached.
-
-    Returns None if something has to be loaded or checked first.
-    """
+    """Decide a message from the caches; None if it needs a load or a check first."""
     if entry.refused or entry.trouble is not None:
         return None
     message, state = entry.message, states.known(entry.execution_id)

@@ -45,10 +45,7 @@ class Entry(Struct, eq=False):
         return (self.message.message_id,) if self.is_own else ()
 
     def abandon(self) -> list[Lease]:
-        """Drop the caller: the message is still applied, but gets no new work.
-
-        Returns the leases of the message, which must return to the queue.
-        """
+        """Drop the caller; the message applies without new work. Returns its old leases."""
         leases, self.leases = self.leases, []
         self.reply, self.want = None, 0
         return leases
@@ -207,18 +204,12 @@ class Inbox:
         return list(dict.fromkeys(removed))
 
     def look(self) -> None:
-        """Check the queue for all waiting subscriptions.
-
-        It may have changed by other means than a batch.
-        """
+        """Check the queue for all waiting subscriptions."""
         self._look = True
         self._dry.clear()
 
     def doubt(self) -> None:
-        """Discard what is known about the queue.
-
-        For when another process writes to it, or a commit has an unknown outcome.
-        """
+        """Discard what is known about the queue: it may hold writes unseen here."""
         self._dry.clear()
 
     def is_dry(self, takes: Takes, now: int) -> bool:
@@ -240,10 +231,7 @@ class Inbox:
         return [one for one in dict.fromkeys(chosen) if one.is_open] if chosen else []
 
     def _beside(self, first: Iterable[Subscription | Claim], commits: Iterable[Commit], now: int) -> list[Subscription]:
-        """Choose as many waiting subscriptions as the new work suffices for.
-
-        Those in `first` are served before them.
-        """
+        """Choose waiting subscriptions for the new work; `first` ones are served before."""
         fresh: dict[Kind, int] = {}
         for commit in commits:
             for item in commit.work:
@@ -264,10 +252,7 @@ class Inbox:
     def served(
         self, chosen: Sequence[Subscription], claims: Sequence[Claim], leases: Sequence[Sequence[Lease]]
     ) -> None:
-        """Note which subscriptions still wait after their claims.
-
-        Also notes which kinds of work the queue has none of.
-        """
+        """Note which subscriptions still wait, and which kinds of work the queue lacks."""
         full, fed = list[Subscription](), list[Subscription]()
         for one, claim, found in zip(chosen, claims, leases, strict=True):
             is_full = len(found) >= claim.most

@@ -80,17 +80,11 @@ class OutstandingLeases:
         self._look()
 
     def doubt(self, claims: Iterable[Claim]) -> None:
-        """Note the claims of a commit of unknown outcome.
-
-        If it was written after all, its leases reached no worker.
-        """
+        """Note claims of a commit of unknown outcome: no worker got its leases, if any."""
         self._doubts += [(claim.worker, claim.until) for claim in claims]
 
     async def settle(self) -> None:
-        """Return undelivered leases that could not be returned before.
-
-        Raises StoreUnavailable.
-        """
+        """Return undelivered leases that could not be returned. Raises StoreUnavailable."""
         if not self._unreturned and not self._doubts:
             return
         now, back = self._clock.now(), self._unreturned

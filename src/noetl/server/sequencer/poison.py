@@ -35,10 +35,7 @@ _NO_LETTER: Final = (Replay, Discard, Mend)  # their sender sends them again
 
 
 class PoisonHandler:
-    """Keeps poison messages as dead letters.
-
-    Remembers which of the system's own messages are set aside.
-    """
+    """Keeps poison messages as dead letters, and remembers which are set aside."""
 
     def __init__(self, log: EventLog, clock: Clock, applied: Callable[[Commit], None], *, keeps: bool) -> None:
         self._store = log
@@ -126,11 +123,7 @@ def _is_poison(entry: Entry, error: Exception) -> bool:
 
 
 def _commits(entry: Entry, events: Sequence[Event], error: Exception, at: int) -> list[Commit]:
-    """Return alternative commits that keep a message, the best first.
-
-    First a letter with all of the message, then one without what cannot be written. Of an execution that never began,
-    only the parent is informed.
-    """
+    """Return alternative commits that keep a message, the most complete first."""
     message = entry.message
     if not events:
         if not isinstance(message, Start) or message.parent is None:

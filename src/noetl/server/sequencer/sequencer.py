@@ -98,20 +98,14 @@ class Sequencer:
             self._admission.enter(entries)
 
     async def submit(self, execution_id: str, message: AnyMessage, act: Act = None) -> Answer:
-        """Decide a message and return the answer; `act` is audited with it.
-
-        Raises the error that the message is refused with.
-        """
+        """Decide a message, audited as `act`; return the answer or raise its refusal."""
         [answer] = await self.submit_all([(execution_id, message, act)])
         if isinstance(answer, Exception):
             raise answer
         return answer
 
     async def submit_all(self, messages: Sequence[tuple[str, AnyMessage, Act]]) -> list[Answer | Exception]:
-        """Decide messages that arrived together.
-
-        Returns for each its answer, or the error that it was refused with.
-        """
+        """Decide messages that arrived together; return each one's answer or error."""
         loop = asyncio.get_running_loop()
         answers: list[asyncio.Future[Answer | Exception]] = [loop.create_future() for _ in messages]
         entries = tuple(
@@ -142,10 +136,7 @@ class Sequencer:
         self._inbox.withdraw(subscription)
 
     def look(self) -> None:
-        """Check the queue for all waiting workers.
-
-        It may have changed by other means than a batch, or because time has passed.
-        """
+        """Check the queue for all waiting workers, as it may change without a batch."""
         self._inbox.look()
         self._advance()
 
@@ -164,11 +155,7 @@ class Sequencer:
         return await self._states.get(execution_id)
 
     async def gather(self, known: frozenset[str] | None = None) -> frozenset[str]:
-        """Take in messages that the system sent itself.
-
-        If `known` is given, only those that were there before: a message of another live sequencer is soon gone, one
-        that stays was left behind.
-        """
+        """Take in the system's messages; with `known`, only those: they were left behind."""
         aside = self._poison.set_aside
         most = _MOST_GATHERED + len(aside)
         found = await self._queue.inbox(most)
@@ -190,7 +177,6 @@ class Sequencer:
             self._stop()
 
     def _stop(self) -> None:
-        """Answer everything that waits."""
         text = "the control plane has stopped before it answered; whether the message was applied is not known: send it again"
         self._stopped = StoreUnavailable(text)
         for task in self._tasks:
@@ -253,10 +239,7 @@ class Sequencer:
             task.add_done_callback(lambda _: outcome.close())
 
     def _turn_ended(self, task: asyncio.Task[None] | None = None) -> None:
-        """Begin the next turn.
-
-        Called by the event loop, so that other ready callbacks run first.
-        """
+        """Begin the next turn, from the event loop so that ready callbacks run first."""
         self._is_busy = False
         if task is not None:
             self._tasks.discard(task)
@@ -270,7 +253,6 @@ class Sequencer:
             self._crash.set_exception(error)
 
     async def _finish(self, batch: Batch, outcome: _Outcome) -> None:
-        """Finish a turn in which something has to be awaited."""
         if batch.undecided:
             await self._load(batch)
             outcome = self._commit(batch)
@@ -293,10 +275,7 @@ class Sequencer:
             await self._clock.sleep(backoff(batch.postponed))
 
     async def _gather_left(self) -> None:
-        """Run a turn that begins with messages left in the store.
-
-        If the store is unavailable, callers are not delayed.
-        """
+        """Run a turn from messages left in the store; an outage delays no caller."""
         try:
             await self.gather()
             self._left = False
@@ -361,7 +340,6 @@ class Sequencer:
             batch.postponed.append(entry)
 
     async def _load_needs(self, entry: Entry, needs: Needs) -> None:
-        """Load what a decision needs, and queue the message again."""
         try:
             entry.resolve(await self._stored.bring(needs))
         except StoreUnavailable as error:
@@ -452,7 +430,6 @@ class Sequencer:
             self.hooks.publish(applied)
 
     def _note(self, commit: Commit) -> None:
-        """Take in what an applied commit sends, and note the work it removed."""
         for other, message in commit.inbox:
             self._inbox.add_own(other, message)
         self.outstanding.remove_of(commit)
@@ -460,7 +437,6 @@ class Sequencer:
             self._poison.forget()
 
     def _note_apart(self, commit: Commit) -> None:
-        """Take in a commit that was not part of a batch."""
         self._note(commit)
         self.hooks.publish((commit,))
 
@@ -504,10 +480,7 @@ class Sequencer:
             self.outstanding.take_back(entry.message.message_id, entry.leases)
 
     def _deliver_all(self, batch: Batch, receipt: Receipt, first: int) -> None:
-        """Deliver what subscriptions have claimed.
-
-        If work is left for a waiting one, the queue is checked again.
-        """
+        """Deliver what subscriptions claimed; check the queue again if work is left."""
         subscriptions, leases = batch.subscriptions, receipt.leases[first:]
         for subscription, found in zip(subscriptions, leases, strict=True):
             wanted = found[: max(0, subscription.capacity)]

@@ -1,7 +1,4 @@
-"""Worker connections: the leases granted to each worker, and its claims.
-
-Data only; the logic is in `registry`. Tested in tests/server/workers/test_registry.py.
-"""
+"""Leases and claims by worker. Tested in tests/server/workers/test_registry.py."""
 
 from __future__ import annotations
 

@@ -55,10 +55,7 @@ async def strike_off(runtime: Runtime, clock: Clock) -> None:
 
 
 def groups(workers: Iterable[WorkerInfo], now: int) -> list[Mapping[str, Any]]:
-    """Group workers by pool and tags.
-
-    A group has the number of workers that take work, and when one of them was last seen.
-    """
+    """Group workers by pool and tags, with their number and when last seen."""
     found: dict[tuple[str, tuple[str, ...]], dict[str, Any]] = {}
     for worker in workers:
         takes = worker.status == "ready" and now - worker.seen_at < _SILENT_MS

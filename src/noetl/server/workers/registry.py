@@ -106,7 +106,6 @@ class WorkerRegistry:
         )
 
     async def _disown(self, hand: WorkerConnection, now: int, *, is_new: bool) -> None:
-        """Expire leases of a worker in the store that it does not hold."""
         if is_new:  # no server can deliver them any more
             count = await self._queue.disown(hand.name, hand.hello.held, now)
         else:  # unacknowledged leases may be in flight, or claimed again
@@ -133,10 +132,7 @@ class WorkerRegistry:
         return found
 
     def closed(self, hand: WorkerConnection, push: Push | None) -> None:
-        """Note that a session ended.
-
-        Its worker may reconnect within a moment, here or at another server.
-        """
+        """Note that a session ended; its worker may soon reconnect, here or elsewhere."""
         if push is not None and hand.push == push:
             hand.push = None
             hand.let_claims_go()  # else work is leased for a closed session; a claim that comes again is a new one
@@ -319,7 +315,6 @@ class WorkerRegistry:
                 del self._holders[one[0]]
 
     def _dropped(self, commit: Commit) -> None:
-        """Push a stop to the workers whose work a commit removed from the queue."""
         stops: dict[WorkerConnection, list[str]] = {}
         for work_id in commit.dropped:
             hand = self._holders.get(work_id)
@@ -350,10 +345,7 @@ class WorkerRegistry:
             self._forget(hand)
 
     async def close(self) -> None:
-        """Forget all workers but not their leases.
-
-        Another server, or this one after a restart, continues with them.
-        """
+        """Forget all workers but not their leases, which another server continues."""
         for task in self._leaving:
             task.cancel()
         for hand in list(self._hands.values()):
@@ -361,5 +353,4 @@ class WorkerRegistry:
 
 
 def _is_over(report: Done) -> bool:
-    """Return whether a report ends its lease."""
     return report.ending is not None or (report.suspension is not None and report.suspension.index is None)

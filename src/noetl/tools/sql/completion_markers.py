@@ -106,7 +106,6 @@ async def _ready(connection: Any, table: str) -> str:
 
 
 async def _full_name(connection: Any, table: str) -> str | None:
-    """Return the schema-qualified name of a table, or None."""
     text = """SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname)
               FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass(%s)"""
     row = await (await connection.execute(text, [name(table)])).fetchone()

@@ -37,10 +37,7 @@ _RETRYABLE_DUCKDB = frozenset({"HTTPException", "TransactionException"})
 
 
 async def pg_pool(auth: Any, context: ToolContext) -> Any:
-    """Return the worker's pool for a credential.
-
-    Raises KeyError for an unknown credential, ValueError for one without a connection.
-    """
+    """Return a credential's pool. Raises KeyError if unknown, ValueError if unusable."""
     if auth is None:
         raise ValueError("the task has no credential; set `auth` to the credential of the database")
     given = auth if isinstance(auth, Mapping) else await context.credential(str(auth))
@@ -78,10 +75,7 @@ def _not_connected(message: str) -> Outcome:
 
 
 def pg_failed(error: Any) -> Outcome:
-    """Convert a PostgreSQL error to an outcome, by its SQLSTATE.
-
-    An error without a code is a lost connection: the statement may have been executed.
-    """
+    """Convert a PostgreSQL error to an outcome; without SQLSTATE it may have executed."""
     if isinstance(error, NoConnectionError) and error.timed_out:
         return failed("timeout", f"cannot connect to the database: {error}", code="PG_08001", retryable=True)
     if isinstance(error, NoConnectionError):

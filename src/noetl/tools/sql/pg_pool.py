@@ -39,10 +39,7 @@ class PgPool:
 
     @asynccontextmanager
     async def connection(self, within_s: float | None = None) -> AsyncIterator[Any]:
-        """Return a connection in autocommit. Raises NoConnectionError.
-
-        `within_s` limits the time to open a new connection.
-        """
+        """Return an autocommit connection within `within_s`. Raises NoConnectionError."""
         async with self._room:
             connection = await self._idle_one() or await self._connect_within(within_s)
             try:
@@ -112,7 +109,6 @@ class PgPool:
 
 
 async def _end(connection: Any) -> None:
-    """Cancel the query of a connection, and close it."""
     try:
         with suppress(Exception):  # a stopped server runs no query
             await connection.cancel_safe(timeout=_CANCEL_S)

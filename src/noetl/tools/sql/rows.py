@@ -188,7 +188,6 @@ async def _to_duckdb(target: Place, how: SqlInput, context: ToolContext) -> Asyn
 
 
 def _insert(how: SqlInput, columns: list[str], types: Mapping[str, str]) -> str:
-    """Return the statement that inserts a file of rows into a table."""
     unknown = [column for column in columns if column not in types]
     if unknown:
         raise RowsError(failed("schema", f"the table {how.table} has no column `{unknown[0]}`"))
@@ -326,7 +325,6 @@ async def _to_file(target: Place, how: SqlInput, context: ToolContext) -> AsyncI
 
 
 def _convert_lines(lines: Path, whole: Path, format: str) -> None:
-    """Convert the buffered lines to the target format."""
     with lines.open("rb") as given, whole.open("w", encoding="utf-8", newline="") as out:
         if format == "jsonl":
             out.writelines(line.decode() for line in given)

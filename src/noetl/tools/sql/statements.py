@@ -1,7 +1,4 @@
-"""SQL of a task: its statements, rows to write, and results as plain data.
-
-The driver is each kind's own. Tested in tests/tools/test_duckdb.py and test_postgres.py.
-"""
+"""SQL of a task. Tested in tests/tools/test_duckdb.py and test_postgres.py."""
 
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence

@@ -50,23 +50,14 @@ class Results(Protocol):
         """Return a range of a stored list; raises BadReference."""
 
     async def adopt(self, value: Any, read: Wanted) -> tuple[Any, Mapping[str, Any] | None]:
-        """Return the value of a child's result, and its reference for the parent.
-
-        The reference is None if the result may not stay stored.
-        """
+        """Return a child's result and its reference; None if it may not stay stored."""
 
     async def seen(self, value: Any, read: Wanted) -> Any:
-        """Return a step's result as templates see it.
-
-        The stored parts that they read are loaded.
-        """
+        """Return a step's result as templates see it, with the stored parts they read."""
 
 
 class Shared:
-    """Connections and pools by key, opened on first use, closed with the worker.
-
-    A failed opening is retried.
-    """
+    """Connections and pools by key, opened on first use, retried, closed at the end."""
 
     def __init__(self) -> None:
         self._open: dict[str, Any] = {}

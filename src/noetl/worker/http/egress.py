@@ -24,10 +24,7 @@ _TRANSLATED = ip_network("64:ff9b::/96")  # IPv4 addresses as IPv6 networks see 
 
 @dataclass(frozen=True, slots=True)
 class Egress:
-    """Egress rules: denied hosts, allowed hosts, and private addresses.
-
-    Everything is allowed if no allowed hosts are named.
-    """
+    """Egress rules: denied and allowed hosts (none named: all), private addresses."""
 
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
@@ -80,7 +77,6 @@ def _network(entry: str) -> IPv4Network | IPv6Network | None:
 
 
 def _faces(address: Address) -> list[Address]:
-    """Return an address with the IPv4 address that it maps to."""
     if isinstance(address, IPv4Address):
         return [address]
     inner = address.ipv4_mapped or address.sixtofour
@@ -90,10 +86,7 @@ def _faces(address: Address) -> list[Address]:
 
 
 def is_private(address: Address) -> bool:
-    """Return whether an address is local or in a private network.
-
-    These are addresses that the internet does not reach.
-    """
+    """Return whether an address is local or private: not reached by the internet."""
     return any(not one.is_global or one.is_multicast for one in _faces(address)[-1:])
 
 
@@ -108,10 +101,7 @@ async def resolve(host: str, port: int) -> list[Address]:
 
 
 def guarded(rules: Egress, verify: Any) -> Any:
-    """Return a transport for httpx.AsyncClient that checks every connection.
-
-    A refusal is a PermissionError.
-    """
+    """Return an httpx transport that checks every connection (PermissionError)."""
     import httpcore
     import httpx
 
@@ -161,10 +151,7 @@ def guarded(rules: Egress, verify: Any) -> Any:
 
 
 def _transport(pool: Any) -> Any:
-    """Return an httpx transport over a pool of httpcore.
-
-    httpx itself has no parameter for the network backend.
-    """
+    """Return an httpx transport over httpcore, as httpx takes no network backend."""
     import httpcore
     import httpx
 

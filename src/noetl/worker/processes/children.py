@@ -148,10 +148,7 @@ class ChildPool:
             self._fresh.append(self._spawn())
 
     async def python(self, execution_id: str, job: Job, log: Callable[[str], None]) -> Outcome:
-        """Run code in a warm child that serves no other execution.
-
-        Every line that the code prints is logged.
-        """
+        """Run code in a warm child of this execution only; every printed line is logged."""
         warm = self._acquire(execution_id)
         try:
             outcome = await warm.run(job, log)
@@ -207,10 +204,7 @@ class ChildPool:
         return Warm(child, output, lines)
 
     def _later(self, ending: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """End something in a separate task.
-
-        The waiting task may be cancelled again, the ending must not be.
-        """
+        """End something in its own task: the caller's cancellation must not stop it."""
         task = asyncio.get_running_loop().create_task(ending)
         self._endings.add(task)
         task.add_done_callback(self._endings.discard)
@@ -230,10 +224,7 @@ class ChildPool:
     async def command(
         self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str | None = None, stdin: bytes = b""
     ) -> Ended:
-        """Run a program in its own process group.
-
-        Raises OSError if it cannot be started.
-        """
+        """Run a program in its own process group. Raises OSError if it cannot start."""
         out, err = _Kept(self._most_output), _Kept(self._most_output)
         outputs = [Output(out.take), Output(err.take)]
         given, feed = os.pipe()
@@ -279,10 +270,7 @@ async def _end(child: Child, outputs: Sequence[Output]) -> None:
 
 
 class _Kept:
-    """Output of a program, up to a size.
-
-    The rest is read and discarded, so that the program is not blocked.
-    """
+    """Output of a program up to a size; the rest is discarded, so it never blocks."""
 
     def __init__(self, most: int) -> None:
         self.data = bytearray()

@@ -36,10 +36,7 @@ def _is_own_secret(name: str, value: str) -> bool:
 
 
 class Output:
-    """Read end of a pipe that a child writes to.
-
-    Passes what arrives to `take`, without waiting for the end.
-    """
+    """Read end of a child's pipe; passes what arrives to `take` at once."""
 
     def __init__(self, take: Callable[[bytes], None]) -> None:
         self._take = take
@@ -136,10 +133,7 @@ class Nursery:
         self._numbers = 0
 
     def spawn(self, stdin: int, stdout: int, stderr: int) -> Child:
-        """Fork a child with these standard streams.
-
-        The caller closes its own copies.
-        """
+        """Fork a child with these standard streams; the caller closes its own copies."""
         self._start()
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
@@ -150,10 +144,7 @@ class Nursery:
         return child
 
     def order(self, what: bytes, number: int, fds: list[int] | None = None) -> None:
-        """Send an order to the nursery.
-
-        It reads at once and orders are tiny, so the socket's buffer is never full for long.
-        """
+        """Send an order: tiny and read at once, so the buffer is never full for long."""
         if self._control is None:
             return
         self._control.setblocking(True)
@@ -206,7 +197,6 @@ class Nursery:
             child.status.set_result(status)
 
     def _lost(self) -> None:
-        """Forget a nursery that is gone; its children died with it."""
         if self._control is not None:
             asyncio.get_running_loop().remove_reader(self._control)
             self._control.close()
@@ -235,9 +225,6 @@ class Nursery:
 
 
 async def told(frame: bytes) -> dict[str, Any]:
-    """Decode an answer of a child.
-
-    Uses the JSON of the standard library, which keeps numbers of any size exact.
-    """
+    """Decode a child's answer by the standard JSON, which keeps big numbers exact."""
     found: dict[str, Any] = await pieces.decoded(frame, json.loads)
     return found

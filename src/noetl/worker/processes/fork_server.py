@@ -116,10 +116,7 @@ def _obey(control: socket.socket, pids: dict[int, int], limits: Limits, own: tup
 
 
 def _reap(control: socket.socket, pids: dict[int, int], folders: str) -> None:
-    """Report every child that ended.
-
-    What it started is killed first, while its pid cannot be reused.
-    """
+    """Report ended children; what each started is killed first, before pid reuse."""
     numbers = {pid: number for number, pid in pids.items()}
     while True:
         try:
@@ -170,10 +167,7 @@ def _adopted() -> set[int]:
 
 
 def _belongs(pid: int, pids: Mapping[int, int]) -> bool:
-    """Return whether a process belongs to a running task.
-
-    It is recognized by its session, or by the mark in its environment.
-    """
+    """Return whether a process is of a running task, by session or environment mark."""
     try:
         if os.getsid(pid) in pids.values():
             return True
@@ -184,10 +178,7 @@ def _belongs(pid: int, pids: Mapping[int, int]) -> bool:
 
 
 def _child(fds: list[int], server: int, limits: Limits, number: int) -> NoReturn:
-    """Run as a child, in its sandbox.
-
-    Runs code until the channel closes, or executes the program that the first frame names.
-    """
+    """Run as a sandboxed child: code until the channel closes, or a named program."""
     status = 1
     try:
         os.setsid()
@@ -245,10 +236,7 @@ def _serve_tasks(channel: socket.socket, memory: int) -> None:
 
 
 class _Streams:
-    """The original standard streams, restored for every task.
-
-    Code may close or replace them.
-    """
+    """The original standard streams, restored per task, as code may replace them."""
 
     def __init__(self) -> None:
         self._own = [os.dup(fd) for fd in range(3)]  # not inherited by programs
@@ -293,10 +281,7 @@ def _work(channel: socket.socket, job: dict[str, Any] | None) -> None:
 
 
 def _become(channel: socket.socket, argv: list[str], env: dict[str, str], cwd: str | None) -> None:
-    """Execute another program; on failure, send the reason on the channel.
-
-    On success, the channel just closes.
-    """
+    """Execute another program; a failure is sent on the channel, which else closes."""
     try:
         if cwd:
             os.chdir(cwd)

@@ -123,10 +123,7 @@ def _arguments(main: Callable[..., Any], given: Mapping[str, Any], names: Mappin
 
 @lru_cache(maxsize=256)
 def _compiled(source: str, name: str) -> tuple[types.CodeType, bool, bool]:
-    """Compile code.
-
-    Also returns whether it returns at the top level and whether it assigns `result`.
-    """
+    """Compile code; also return whether it returns at top level or sets `result`."""
     tree = ast.parse(source, name)
     assigns = any(isinstance(node, ast.Name) and node.id == "result" and _is_write(node) for node in _level(tree.body))
     assigns = assigns or any("result" in node.names for node in ast.walk(tree) if isinstance(node, ast.Global))
@@ -147,7 +144,6 @@ def _compile(tree: ast.Module, name: str) -> types.CodeType:
 
 
 def _level(body: list[ast.stmt]) -> Iterator[ast.AST]:
-    """Return the nodes of the top level: not those inside functions and classes."""
     waiting: list[ast.AST] = list(body)
     while waiting:
         node = waiting.pop()
@@ -157,10 +153,7 @@ def _level(body: list[ast.stmt]) -> Iterator[ast.AST]:
 
 
 class _Plainer(ast.NodeTransformer):
-    """Removes annotations from names.
-
-    A name that is global in a function must not have one.
-    """
+    """Removes annotations: a name that is global in a function must have none."""
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         if not isinstance(node.target, ast.Name):
@@ -229,10 +222,7 @@ def _raised(error: BaseException, job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _said(tell: Callable[[], str]) -> str:
-    """Return the text of an exception, limited in size.
-
-    If the exception's own code fails, that failure is named instead.
-    """
+    """Return the limited text of an exception, or of the failure of its own code."""
     try:
         return _cut(tell())
     except Exception as error:  # noqa: BLE001 - foreign code, which may fail in any way
@@ -249,7 +239,6 @@ def _seconds(given: Any) -> float | None:
 
 
 def _plain_map(given: Any) -> Any:
-    """Return the details of an error if they are a map that JSON can represent."""
     if not isinstance(given, Mapping):
         return None
     try:

@@ -101,10 +101,7 @@ def _bwrap(program: str, folder: str, hidden: Sequence[str]) -> list[str]:
 
 
 def _shown(place: Path, hidden: Sequence[Path]) -> Iterator[Path]:
-    """Yield the paths that may be read.
-
-    Landlock has no deny rules, so everything except the hidden paths is named.
-    """
+    """Yield all paths but the hidden ones: Landlock has no deny rules."""
     if place in hidden:
         return
     if not any(path.is_relative_to(place) for path in hidden):

@@ -48,25 +48,16 @@ class KeyRing:
         self._secrets = secrets
 
     async def get(self, name: str, *, fresh: bool = False) -> Mapping[str, Any]:
-        """Resolve a credential; its values are masked from now on.
-
-        Raises KeyError and CredentialUnavailable.
-        """
+        """Resolve and mask a credential. Raises KeyError and CredentialUnavailable."""
         return await self._get(name, (), fresh)
 
     async def renew(self, name: str) -> Mapping[str, Any] | None:
-        """Fetch a new token after the old one was refused.
-
-        Returns None if the credential is not a token from a token server.
-        """
+        """Fetch a new token after a refusal; None if it is not from a token server."""
         entry = await self._entry(name, ())
         return await self.get(name, fresh=True) if _has_server(entry) else None
 
     async def auth(self, given: Any) -> Any:
-        """Resolve a task's `auth` if it is a map that names a stored credential.
-
-        Otherwise it is returned unchanged.
-        """
+        """Resolve a task's `auth` if it names a stored credential; else return it as is."""
         if not isinstance(given, Mapping) or not isinstance(given.get("credential"), str):
             return given
         own = {name: value for name, value in given.items() if name not in ("credential", "type", "kind")}
@@ -160,18 +151,12 @@ class KeyRing:
 
 
 def _secret(found: Mapping[str, Any]) -> Any:
-    """Return the value of a secret.
-
-    It is its `value` or `token`, its only field, or else all of it.
-    """
+    """Return a secret's value: its `value`, `token` or only field, or else all of it."""
     held = next((found[key] for key in ("value", "token") if key in found), None)
     return held if held is not None else next(iter(found.values())) if len(found) == 1 else dict(found)
 
 
 def _has_server(entry: Mapping[str, Any]) -> bool:
-    """Return whether a credential is a token from a token server.
-
-    It names the server and holds no token itself.
-    """
+    """Return whether a credential names a token server and holds no token itself."""
     named = entry.get("kind") == "oauth2" or "token_url" in entry
     return named and token_url(entry) is not None and not (entry.get("token") or entry.get("access_token"))

@@ -161,7 +161,6 @@ def _held(credential: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _inside(text: str) -> Iterator[str]:
-    """Return the passwords inside an address."""
     from urllib.parse import unquote, urlsplit
 
     try:
@@ -175,7 +174,6 @@ def _inside(text: str) -> Iterator[str]:
 
 
 def _variants(value: str) -> Iterator[str]:
-    """Return a value in its common encodings."""
     import html  # only where something was resolved: it is slow to load
     from urllib.parse import quote, quote_plus
 

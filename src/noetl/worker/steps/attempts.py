@@ -20,10 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 async def attempted(runner: Runner, task: RunTask, context: TaskContext) -> Outcome:
-    """Run an attempt.
-
-    A time-out really ends it: the tool is cancelled, and cancels its own work.
-    """
+    """Run an attempt; a time-out cancels the tool, which cancels its own work."""
     try:
         if task.timeout_ms is None and task.auth is None:
             return await run_tool(runner, task.fields, context)

@@ -73,10 +73,7 @@ class Claimed:
         self.is_lost = False  # another worker has the lease: nothing must take effect
 
     async def confirm(self, outcome: Outcome) -> bool:
-        """Record the rows of a claim while its transaction is open.
-
-        Returns whether it may be committed.
-        """
+        """Record claimed rows while the transaction is open; return whether to commit."""
         rows = rows_of(outcome)
         if isinstance(rows, Outcome):
             return False
@@ -87,10 +84,7 @@ class Claimed:
         return not self.is_lost
 
     async def settle(self, outcome: Outcome) -> dict[str, Any] | None:
-        """Return the error of a failed claim.
-
-        Rows of a kind without transactions are recorded now.
-        """
+        """Return a failed claim's error; record rows of a kind without transactions."""
         rows = rows_of(outcome)
         if isinstance(rows, Outcome):
             return as_error(rows)

@@ -61,10 +61,7 @@ def last_of(pipeline: Pipeline, ended: Finished, secrets: Secrets) -> dict[str, 
 
 
 def shown(value: Any, secrets: Secrets, key: str = "") -> Any:
-    """Return plain data for people: without secrets, and limited in size.
-
-    `key` is the name of the value.
-    """
+    """Return plain data for people, masked and limited; `key` names the value."""
     if isinstance(value, Mapping):
         return {secrets.text(str(name)): shown(item, secrets, str(name)) for name, item in value.items()}
     if isinstance(value, list | tuple):

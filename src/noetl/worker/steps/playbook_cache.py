@@ -29,8 +29,6 @@ _log = logging.getLogger(__name__)
 
 
 class _Book:
-    """A playbook, its steps by name, and the planned steps."""
-
     def __init__(self, content: str, playbook: Playbook, shared: WorkerResources) -> None:
         self.playbook = playbook
         self.steps = {step.name: step for step in playbook.workflow}

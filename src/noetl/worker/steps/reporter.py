@@ -44,10 +44,7 @@ class Reporter:
         self._items: list[ItemEnd] = []
 
     def stop(self) -> None:
-        """Stop the work, unless its last report is being sent.
-
-        That report removes the work from the queue by itself, and stopping would lose the answer.
-        """
+        """Stop the work, but not during its last report: its answer would be lost."""
         if not self.finishing and self.task is not None:
             self.task.cancel()
 
@@ -81,10 +78,7 @@ class Reporter:
             return await self._send(want, pipeline=pipeline)
 
     async def suspend(self, suspension: Suspension, want: int = 0) -> list[Lease]:
-        """Send everything and a suspension.
-
-        It ends the lease, unless one item of a loop suspends alone.
-        """
+        """Send all and a suspension; it ends the lease, unless a loop item suspends alone."""
         self.finishing = self.finishing or suspension.index is None
         async with self._in_order():
             self._pull()
@@ -103,10 +97,7 @@ class Reporter:
             return await self._send(want, ending, writes)
 
     async def record(self, rows: tuple[Row, ...]) -> bool:
-        """Record the rows of a claim; return whether the lease is still held.
-
-        Only then may the claim be committed.
-        """
+        """Record claimed rows; return whether the lease is held and they may commit."""
         async with self._in_order():
             self._pull()
             await self._send(0, rows=rows)
@@ -139,7 +130,6 @@ class Reporter:
         pipeline: Mapping[str, Any] | None = None,
         rows: tuple[Row, ...] = (),
     ) -> Coroutine[Any, Any, list[Lease]]:
-        """Collect everything pending into a report and deliver it."""
         return self.deliver(self._report(ending, writes, suspension, pipeline, rows), want)
 
     def _report(

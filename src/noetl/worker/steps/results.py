@@ -110,10 +110,7 @@ class StoredResults:
         return made
 
     async def name(self, made: Mapping[str, Any]) -> None:
-        """Make a manifest readable by its address alone.
-
-        If that cannot be written, it is read by its reference.
-        """
+        """Make a manifest readable by its address alone; else its reference is read."""
         with suppress(NoetlError, OSError):
             await manifests.put_manifest(self._blobs, made, self._clock.now())
 
@@ -126,10 +123,7 @@ class StoredResults:
         return await manifests.items(self._blobs, source, start, count, self._clock.now(), self._recent)
 
     async def filled(self, value: Any, read: Wanted) -> Any:
-        """Return a step's result with the stored parts loaded that templates read.
-
-        Raises BadReference.
-        """
+        """Return a result with the stored parts that are read. Raises BadReference."""
         if not is_ref(value):
             return await self._parts(value, read)
         shown = visible(value)
@@ -142,10 +136,7 @@ class StoredResults:
         return {**labels, "data": own} if labels else own
 
     async def _few(self, value: Mapping[str, Any], read: Wanted) -> list[Any]:
-        """Return a stored list of which templates read single items.
-
-        Only the parts of these items are loaded.
-        """
+        """Return a stored list with only those items loaded that templates read."""
         found: list[Any] = [None] * value["total"]
         for at in (key for key in (read if isinstance(read, Mapping) else ()) if isinstance(key, int)):
             if at < len(found):
@@ -153,18 +144,12 @@ class StoredResults:
         return found
 
     async def seen(self, value: Any, read: Wanted) -> Any:
-        """Return a step's result as templates see it.
-
-        A stored result also shows its address and extracted fields.
-        """
+        """Return a step's result as templates see it, with its address and fields."""
         found = await self.filled(value, read)
         return StoredResult(found, visible(value)) if is_ref(value) else found
 
     async def adopt(self, value: Any, read: Wanted) -> tuple[Any, Mapping[str, Any] | None]:
-        """Load the result of a child, and return its reference for the parent.
-
-        The reference is None if the result may not stay stored.
-        """
+        """Load a child's result and its reference; None if it may not stay stored."""
         found = await self.filled(value, True)
         if not is_ref(value) or beside(value):
             return found, None
@@ -188,10 +173,7 @@ class StoredResults:
 
 
 def _not_a_number(value: Any, path: str) -> str | None:
-    """Return the path of a number that JSON would write as null: NaN or infinite.
-
-    Its value in the log would differ from the value here.
-    """
+    """Return the path of a NaN or infinite number, which JSON would write as null."""
     if isinstance(value, float):
         return None if isfinite(value) else path
     if isinstance(value, Mapping):
@@ -208,10 +190,7 @@ def _given(value: Any, default: int) -> Any:
 
 
 def light(result: Any, read: Wanted, most: int = INLINE_MAX_BYTES) -> dict[str, Any]:
-    """Return the parts of a map that the server reads, up to a total size.
-
-    The server requests the others.
-    """
+    """Return the parts of a map that the server reads, up to a total size."""
     found: dict[str, Any] = {}
     if not isinstance(result, Mapping) or not isinstance(read, Mapping):
         return found

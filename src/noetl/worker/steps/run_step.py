@@ -90,7 +90,6 @@ class StepWork:
 
     @property
     def _reads_stored(self) -> bool:
-        """Whether the work came with results of steps that are stored."""
         steps = self._scopes.steps
         return bool(steps) and self.shared.results is not None and any(map(holds_ref, steps.values()))
 
@@ -140,10 +139,7 @@ class StepWork:
         return await self.shared.results.items(chunk.source, chunk.start, chunk.count)
 
     async def _run_claim(self, loop: Loop) -> list[Lease]:
-        """Claim rows.
-
-        The claim is committed only after they are recorded; then they come as items.
-        """
+        """Claim rows, and commit once they are recorded; then they come as items."""
         claimed = Claimed(loop, self._reporter)
         outcome = await patiently(lambda: self._claim(loop, claimed), self.shared.clock, self.info.settings)
         if claimed.is_lost:
@@ -158,10 +154,7 @@ class StepWork:
         return task if isinstance(task, Outcome) else await self._attempt(task, None, claimed.confirm)
 
     async def _at_once(self, todo: Iterator[Item], width: int) -> bool:
-        """Run several items at once; return False if one ended the loop.
-
-        The items that are running then are cancelled.
-        """
+        """Run items at once; if one ends the loop, cancel the others and return False."""
         if width <= 1:
             return await self._some(todo)
         running = {asyncio.ensure_future(self._some(todo)) for _ in range(width)}
@@ -240,10 +233,7 @@ class StepWork:
         return woke.get("by") == "timer" and (pipeline.due is None or pipeline.due > pipeline.memory.deadline)
 
     def _see(self, writes: Mapping[str, Any]) -> None:
-        """Show the next item of a sequential loop what this one wrote.
-
-        Reduced values are visible when the loop ends.
-        """
+        """Show the next sequential item what this one wrote; reduced values come last."""
         reduce = self.info.settings.get("reduce")
         reduced = ctx_keys(reduce) if isinstance(reduce, Mapping) else {}
         seen = {key: value for key, value in ctx_keys(writes).items() if key not in reduced}
@@ -270,7 +260,6 @@ class StepWork:
         return restore(self._step.tasks, snapshot, scopes, info, load, self._reporter.records)
 
     async def _drive(self, pipeline: Pipeline, index: int | None) -> Finished | Suspend:
-        """Run a pipeline to its end, or until it suspends."""
         now, results = self.shared.clock.now, self.shared.results
         at = now()
         self._breath = self._breath or at
@@ -324,7 +313,6 @@ class StepWork:
     async def _kept(
         self, results: Results, task: RunTask, outcome: Outcome, index: int | None
     ) -> tuple[Outcome, Mapping[str, Any] | None]:
-        """Store a large result; return the outcome, and the reference if stored."""
         shared = self.shared
         where = {
             "execution_id": self._work.execution_id,
@@ -343,7 +331,6 @@ class StepWork:
         return outcome, stored
 
     def _server_reads(self, label: str) -> Wanted:
-        """Return what the server's templates read of a task's result."""
         read = server_reads(self._plan.playbook, self._step.name)
         return for_task(read, label) if self._step.loop is None else for_item(read)
 

@@ -1,7 +1,4 @@
-"""The audit trail: every change with its actor.
-
-Tested in tests/server/auth/test_gate.py.
-"""
+"""The audit trail of changes. Tested in tests/server/auth/test_gate.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Liveness, readiness and metrics of the server.
-
-Tested in tests/server/http/test_serve.py.
-"""
+"""Liveness, readiness and metrics. Tested in tests/server/http/test_serve.py."""
 
 from __future__ import annotations
 

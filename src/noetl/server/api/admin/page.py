@@ -1,7 +1,4 @@
-"""HTML pages: the executions at `/`, the API at `/docs`; and the OpenAPI document.
-
-Plain HTML without scripts or external resources. Tested in tests/server/http/test_guard.py.
-"""
+"""HTML pages without scripts; OpenAPI. Tested in tests/server/http/test_guard.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The catalog: playbooks by path and version.
-
-Tested in tests/server/api/test_catalog.py.
-"""
+"""Playbooks by path and version. Tested in tests/server/api/test_catalog.py."""
 
 from __future__ import annotations
 

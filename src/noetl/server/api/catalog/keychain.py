@@ -1,7 +1,4 @@
-"""The keychain of a playbook: declared credentials, never their data.
-
-Workers resolve the entries. Stored credentials are managed in `credentials`. Tested in tests/server/auth/test_vault.py.
-"""
+"""Keychains of playbooks, never data. Tested in tests/server/auth/test_vault.py."""
 
 from __future__ import annotations
 

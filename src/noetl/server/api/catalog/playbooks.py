@@ -1,7 +1,4 @@
-"""Canonical trees of playbooks by content hash.
-
-Tested in tests/server/api/test_worker.py.
-"""
+"""Canonical playbooks by hash. Tested in tests/server/api/test_worker.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Render templates with the values of an execution.
-
-Secrets are not available: only workers resolve them. Tested in tests/server/api/test_executions.py.
-"""
+"""Render templates; no secrets. Tested in tests/server/api/test_executions.py."""
 
 from __future__ import annotations
 

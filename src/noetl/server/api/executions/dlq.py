@@ -135,7 +135,6 @@ async def discard_one(call: Call, message_id: str, body: LetterDiscard) -> Disca
 async def _once(
     call: Call, verb: str, body: LettersReplay | LettersDiscard, letters: list[DeadLetter]
 ) -> tuple[str, list[DeadLetter], int]:
-    """Return the name of a request, its letters, and their original number."""
     name = _name(call)
     if not call.header(b"idempotency-key"):
         return name, letters, len(letters)

@@ -98,7 +98,6 @@ async def _places(call: Call, key: str, path: str, payloads: Sequence[Mapping[st
 
 
 async def _begun(call: Call, like: Start, payloads: Sequence[Mapping[str, Any]], places: _Places) -> list[Started]:
-    """Start the executions that have not started before; return all in order."""
     begun: dict[int, Started] = {}
     for place in sorted(places.older):
         repeated = await find_started(call, places.ids[place])
@@ -128,7 +127,6 @@ async def _begun(call: Call, like: Start, payloads: Sequence[Mapping[str, Any]],
 async def _submitted(
     call: Call, left: dict[int, tuple[str, Start, AuditEntry]], count: int
 ) -> dict[int, Mapping[str, Any]]:
-    """Submit starts together and return their rows; retry on conflicts."""
     rows: dict[int, Mapping[str, Any]] = {}
     for _ in range(_TRIES):
         if not left:
@@ -150,7 +148,6 @@ async def _submitted(
 
 
 def _halfway(trouble: Exception, begun: int, count: int) -> Exception:
-    """Return the error of a list that was started in part."""
     if not begun:
         return trouble
     problem, _ = problem_of(trouble)

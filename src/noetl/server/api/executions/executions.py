@@ -1,7 +1,4 @@
-"""Executions: list, details, state at any event, and explanation.
-
-Read-only, apart from deletion; `steering` changes executions. Tested in tests/server/api/test_executions.py.
-"""
+"""Read executions, and delete. Tested in tests/server/api/test_executions.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Control executions: cancel, pause, resume, signal, patch, fork, retry.
-
-Each is one message, or a new execution with a copy of the history. Tested in tests/server/api/test_executions.py.
-"""
+"""Control executions. Tested in tests/server/api/test_executions.py."""
 
 from __future__ import annotations
 

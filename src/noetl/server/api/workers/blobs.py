@@ -49,7 +49,6 @@ async def _allowed(call: Call, query: BlobQuery, *, writes: bool) -> None:
 
 
 async def _root(call: Call, execution_id: str) -> str:
-    """Return the root execution of a family."""
     for _ in range(_MOST_KIN):
         first = await call.services.store.read(execution_id, 0, 1) if execution_id.isdecimal() else []
         if not first:

@@ -1,7 +1,4 @@
-"""The outbox: list, retry and discard messages; workers put them.
-
-Tested in tests/server/api/test_outbox.py.
-"""
+"""The outbox; workers put messages. Tested in tests/server/api/test_outbox.py."""
 
 from __future__ import annotations
 

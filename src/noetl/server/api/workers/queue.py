@@ -123,10 +123,7 @@ def _taken(answer: Leases) -> EventTaken:
 
 
 def _holder(call: Call, body: EventSent, node_id: str) -> tuple[WorkerConnection, int]:
-    """Return the worker of an event and the epoch of its lease.
-
-    Raises Refusal if no worker of this token holds the lease.
-    """
+    """Return the worker of an event and the epoch of its lease. Raises Refusal."""
     known = call.services.registry.holder(node_id)
     if body.worker_id is not None:
         hand = hand_of(call, body.worker_id)

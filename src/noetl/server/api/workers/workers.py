@@ -1,7 +1,4 @@
-"""Workers and pools: list, register, drain and remove.
-
-Tested in tests/server/api/test_worker.py.
-"""
+"""Workers and pools. Tested in tests/server/api/test_worker.py."""
 
 from __future__ import annotations
 
