@@ -84,9 +84,6 @@ def _escape(ref: str) -> str:
 
 
 def _name(ref: str) -> str:
-    """Return the name of a blob's row.
-
-    It is the address without NUL, shortened if it is too long for an index.
-    """
+    """Return the address without NUL, shortened if it is too long for an index."""
     escaped = _escape(ref)
     return escaped if len(escaped) <= _LONGEST else f"{escaped[:_LONGEST]}#{sha256(escaped.encode()).hexdigest()}"

@@ -43,10 +43,7 @@ class Runtime(Protocol):
         """Set the status of a worker; False if it is unknown."""
 
     async def leave(self, worker_id: str, registered_at: int) -> bool:
-        """Mark a worker as gone, unless it has registered again since.
-
-        Returns whether it was marked.
-        """
+        """Mark a worker as gone unless it registered again; return whether it was."""
 
     async def strike_off(self, before: int) -> int:
         """Delete workers that were last seen before a time; return how many."""
