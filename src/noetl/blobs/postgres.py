@@ -1,7 +1,4 @@
-"""Blob store in the PostgreSQL database of the store.
-
-Tested in tests/conformance/test_blobs.py.
-"""
+"""Blobs in the PostgreSQL store. Tested in tests/conformance/test_blobs.py."""
 
 from __future__ import annotations
 

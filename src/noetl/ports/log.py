@@ -166,7 +166,7 @@ class WorkQueue(Protocol):
         """
 
     async def expire(self, execution_id: str, now: int) -> int:
-        """Expire all leases of an execution, its workers being dead; return how many."""
+        """Expire an execution's leases now; return how many. For dead workers only."""
 
     async def abandon(self, worker: str, held: Sequence[tuple[str, int]], now: int, until: int) -> int:
         """Expire leases of a worker now; return how many it held.
@@ -215,7 +215,7 @@ class Catalog(Protocol):
         """
 
     async def content_hash(self, path: str, version: int | None = None) -> str | None:
-        """Return the hash of a version, by default the latest, without reading it."""
+        """Return the content hash of a version (default: latest) without the content."""
 
     async def entries(self, text: str | None, after: str | None, limit: int) -> list[Mapping[str, Any]]:
         """List paths in order, each with its latest version.

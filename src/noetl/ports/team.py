@@ -1,7 +1,4 @@
-"""Ports of a server: workers, tokens, credentials, idempotency keys, audit.
-
-Every adapter passes tests/conformance/test_team.py.
-"""
+"""Ports of a server. Every adapter passes tests/conformance/test_team.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Maintenance port: compare the derived tables with the log, rebuild them.
-
-Every adapter passes tests/conformance/test_upkeep.py.
-"""
+"""Maintenance port. Every adapter passes tests/conformance/test_upkeep.py."""
 
 from __future__ import annotations
 

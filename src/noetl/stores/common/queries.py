@@ -1,7 +1,4 @@
-"""Reads the SQL files of a store: named statements, invariants and migrations.
-
-Executes nothing. Tested in tests/unit/stores/common/test_queries.py.
-"""
+"""Reads SQL, runs none. Tested in tests/unit/stores/common/test_queries.py."""
 
 from __future__ import annotations
 

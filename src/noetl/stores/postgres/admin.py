@@ -1,7 +1,4 @@
-"""Administration of a PostgreSQL store: create, migrate, check and prune.
-
-Tested in tests/unit/stores/postgres/test_admin.py.
-"""
+"""Administer a store. Tested in tests/unit/stores/postgres/test_admin.py."""
 
 from __future__ import annotations
 
@@ -52,7 +49,7 @@ class PostgresAdmin:
             return await differences(connection, self._name)
 
     async def violations(self) -> list[str]:
-        """Return violated invariants in one snapshot; servers may be running."""
+        """Return violated invariants as sentences, of one snapshot; servers may run."""
         async with self._connected() as connection, connection.transaction(isolation="repeatable_read", readonly=True):
             return [
                 f"execution {row[0]}: {row[1]} ({what})"
@@ -61,9 +58,10 @@ class PostgresAdmin:
             ]
 
     async def prune(self, before: int, archive: Path | None) -> list[str]:
-        """Delete, and optionally archive, ended months of executions before `before`.
+        """Delete, and optionally archive, months whose executions have all ended.
 
-        Returns one sentence per month. A month is dropped in the transaction that verifies and archives it.
+        Only months of executions that started before `before`. Returns one sentence per month. A month is dropped in
+        the transaction that verifies and archives it.
         """
         results = []
         async with self._connected() as connection:

@@ -160,7 +160,7 @@ async def commit_batch(
 async def _commit_expected(
     connection: asyncpg.Connection, writer: int, commits: Sequence[Commit], claims: Sequence[Claim]
 ) -> Receipt | None:
-    """Apply a batch as expected; None if it contradicts itself. Raises on a guard."""
+    """Apply an expected batch; None if self-contradictory. Raises if a guard fails."""
     facts = expected_facts(commits)
     for name in facts.last_seqs:
         if number(name) is None:
@@ -213,7 +213,7 @@ async def put_changes(database: PostgresDatabase, writer: int, changes: Changes)
 async def _apply(
     connection: asyncpg.Connection, writer: int, facts: Facts, changes: Changes, claims: Claims
 ) -> tuple[tuple[Lease, ...], ...]:
-    """Run the statement, guarded by the facts: empty lists as null, locked ones sorted."""
+    """Run the statement, guarded by facts: empty lists as null, locked ones sorted."""
     executions = [
         execution_row(name, seq, changes.last_seqs.get(name, seq), changes.projections.get(name))
         for name, seq in facts.last_seqs.items()

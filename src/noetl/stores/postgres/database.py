@@ -235,7 +235,7 @@ def trouble(name: str, error: BaseException) -> NoetlError | None:
 
 
 def _is_usable_after(error: BaseException) -> bool:
-    """Return whether a connection is usable: the server refused, or our code failed."""
+    """Whether a connection is usable: after a refused statement or our own failure."""
     import asyncpg
 
     if isinstance(error, asyncpg.PostgresError):

@@ -56,7 +56,7 @@ async def bring_up_to_date(connection: asyncpg.Connection, name: str) -> int:
 
 
 async def make_partitions(connection: asyncpg.Connection) -> int:
-    """Create the log's partitions of the next months, unless it is read-only."""
+    """Create the log's next partitions, unless the database is read-only."""
     import asyncpg
 
     try:

@@ -38,7 +38,7 @@ def number(execution_id: str) -> int | None:
 
 
 def numbered(execution_id: str) -> int:
-    """Return the number of an execution. Raises InvalidInput if the id is none."""
+    """Return an execution's number. Raises InvalidInput if the id is not a number."""
     found = number(execution_id)
     if found is None:
         raise InvalidInput(f"an execution id must be a whole number below 2**63, and this is {execution_id!r}")

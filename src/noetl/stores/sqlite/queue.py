@@ -40,7 +40,7 @@ class Epochs:
         self._used = self._end = 0
 
     def take(self, connection: sqlite3.Connection, count: int, last_block: tuple[int, str]) -> int:
-        """Allocate epochs after the file's last block; return the number before the first."""
+        """Allocate epochs, given the file's last block; return the one before the first."""
         if last_block != (self._end, self._holder) or self._used + count > self._end:
             size = max(count, _BLOCK)
             self._end = connection.execute(_SQL["take_epochs"], (size, self._holder)).fetchone()[0]
@@ -175,7 +175,7 @@ def _find_oldest(connection: sqlite3.Connection, pools: Sequence[str], tags: Seq
 
 
 def _covered(connection: sqlite3.Connection, pool: str, tags: Sequence[str]) -> Iterator[str]:
-    """Yield the required tags in a pool that the tags cover: one index seek each."""
+    """Yield each combination of required tags that tags cover: one index seek each."""
     yield ""
     found = "" if tags else None
     while found is not None:
