@@ -1,7 +1,4 @@
-"""Large results in the file of the SQLite store.
-
-Tested in tests/conformance/test_blobs.py.
-"""
+"""Blobs in the SQLite store. Tested in tests/conformance/test_blobs.py."""
 
 from __future__ import annotations
 

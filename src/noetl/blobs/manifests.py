@@ -39,10 +39,7 @@ async def value(blobs: Blobs, reference: Reference, now: int) -> Any:
 
 
 async def at(blobs: Blobs, ref: str, now: int) -> Any:
-    """Load the value under an address without a reference.
-
-    Raises BadReference, also if it has expired.
-    """
+    """Load the value under an address. Raises BadReference, also if it has expired."""
     found = await stored.value(blobs, ref)
     about = await blobs.about(ref)
     check({**about, "ref": ref}, now)
@@ -58,10 +55,7 @@ async def put_manifest(blobs: Blobs, made: Reference, now: int) -> None:
 async def items(
     blobs: Blobs, reference: Reference, start: int, count: int, now: int, recent: dict[str, Any] | None = None
 ) -> list[Any]:
-    """Load a range of a list from the parts that hold it.
-
-    `recent` is a cache of decoded parts.
-    """
+    """Load a range of a list from its parts; `recent` caches decoded parts."""
     check(reference, now)
     near = within(reference, start, count) if "first" not in reference else reference
     recent = {} if recent is None else recent

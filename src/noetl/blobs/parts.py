@@ -9,10 +9,7 @@ from noetl.model.errors import InvalidInput
 
 
 def matches(value: Any, path: str) -> list[Any]:
-    """Return all values that a JSONPath matches.
-
-    Raises InvalidInput if the path is invalid.
-    """
+    """Return all values that a JSONPath matches. Raises InvalidInput for a bad path."""
     import jsonpath  # slow to import, and rarely used
 
     try:
@@ -22,10 +19,7 @@ def matches(value: Any, path: str) -> list[Any]:
 
 
 def selected(value: Any, parts: Sequence[Any]) -> dict[str, Any]:
-    """Return parts of a value by name.
-
-    Each part has a `path` and an `as`. Several matches become a list, no match becomes null.
-    """
+    """Return parts by `path` and `as`; several matches are a list, none is null."""
     found: dict[str, Any] = {}
     for part in parts:
         if not isinstance(part, Mapping) or "path" not in part or "as" not in part:

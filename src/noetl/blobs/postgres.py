@@ -1,7 +1,4 @@
-"""Blob store in the PostgreSQL database of the store.
-
-Tested in tests/conformance/test_blobs.py.
-"""
+"""Blobs in the PostgreSQL store. Tested in tests/conformance/test_blobs.py."""
 
 from __future__ import annotations
 
@@ -84,9 +81,6 @@ def _escape(ref: str) -> str:
 
 
 def _name(ref: str) -> str:
-    """Return the name of a blob's row.
-
-    It is the address without NUL, shortened if it is too long for an index.
-    """
+    """Return the address without NUL, shortened if it is too long for an index."""
     escaped = _escape(ref)
     return escaped if len(escaped) <= _LONGEST else f"{escaped[:_LONGEST]}#{sha256(escaped.encode()).hexdigest()}"

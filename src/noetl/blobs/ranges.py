@@ -1,7 +1,4 @@
-"""Helpers for all blob stores: byte ranges, chunked reads, missing blobs.
-
-Tested in tests/conformance/test_blobs.py.
-"""
+"""Helpers of all blob stores. Tested in tests/conformance/test_blobs.py."""
 
 from __future__ import annotations
 

@@ -38,10 +38,7 @@ async def put(
     packing: str,
     terms: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Store bytes under an address and return the `meta` of their reference.
-
-    `terms` say when the blob may be collected.
-    """
+    """Store bytes; return their `meta`. `terms` say when they may be collected."""
     packed, digest = await aside(len(data), _pack, data, packing)
     meta = {"content_type": content_type, "bytes": len(data), "sha256": digest, "compression": packing}
     await blobs.put(ref, packed, {**meta, "store": store, **(terms or {})})
@@ -66,10 +63,7 @@ def expiry(ttl: Any, now: int) -> int | None:
 
 
 async def get(blobs: Blobs, ref: str, expected: Mapping[str, Any] | None = None) -> tuple[bytes, Mapping[str, Any]]:
-    """Read and verify the bytes under an address. Raises BadReference.
-
-    `expected` is the `meta` of a reference; by default, the stored one is used.
-    """
+    """Read and verify bytes, by default by their own `meta`. Raises BadReference."""
     try:
         packed = await blobs.get(ref)
         meta = expected or await blobs.about(ref)

@@ -1,7 +1,4 @@
-"""The port `History` over a client, for commands that read from a server.
-
-Tested in tests/acceptance/servers/test_context_cli.py.
-"""
+"""`History` by HTTP. Tested in tests/acceptance/servers/test_context_cli.py."""
 
 from __future__ import annotations
 

@@ -65,10 +65,7 @@ class RemoteControl:
         self._session.request(Report(report.message_id, execution_id, report, want), answered)
 
     async def heartbeat(self, worker: str, held: Sequence[Held]) -> list[str]:  # noqa: ARG002
-        """Renew leases and return the work that must stop.
-
-        Raises Unreachable if no server answers.
-        """
+        """Renew leases; return the work that must stop. Raises Unreachable."""
         if not self._session.is_open:
             raise Unreachable("there is no session now")
         try:
@@ -80,10 +77,7 @@ class RemoteControl:
         return list(answer.work)
 
     async def playbook(self, playbook: str) -> bytes:
-        """Return a canonical tree by its content hash.
-
-        Trees are cached, and concurrent callers share one fetch.
-        """
+        """Return a canonical tree by its content hash, cached; callers share a fetch."""
         task = self._playbooks.get(playbook)
         if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
             while len(self._playbooks) >= _PLAYBOOKS:
@@ -163,10 +157,7 @@ class RemoteSubscription:
         return False
 
     def _check_leases(self, _: Iterable[str]) -> None:
-        """Ask the server which leases are lost.
-
-        Work that the server named may have come back under a new lease in the meantime.
-        """
+        """Ask which leases are lost; work may have come back under a new lease."""
         if not self._is_closed:
             task = asyncio.create_task(self._stop_lost())
             self._checks.add(task)
@@ -232,10 +223,7 @@ class RemoteOutbox:
 
 
 class RemoteCredentials:
-    """Credentials from the server, authorized by the lease of the running work.
-
-    A credential is kept in memory for that call only.
-    """
+    """Credentials from the server by the lease of running work, kept for one call."""
 
     def __init__(self, http: Http, worker: str, lease: Callable[[], Held]) -> None:
         self._http = http

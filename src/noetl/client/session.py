@@ -56,10 +56,7 @@ class Session:
         return self._link is not None
 
     async def run(self) -> None:
-        """Keep a link open until cancelled.
-
-        Raises the error of a server that rejects this worker.
-        """
+        """Keep a link open until cancelled. Raises the error if this worker is rejected."""
         tries = 0
         beating = asyncio.create_task(self._beat())
         try:
@@ -112,10 +109,7 @@ class Session:
             await link.close()
 
     def request(self, frame: Asked, reply: Reply) -> None:
-        """Send a frame, again on every new link until it is answered.
-
-        `reply` is called once.
-        """
+        """Send a frame on every new link until it is answered; `reply` is called once."""
         if self._ended:
             reply(Unreachable("this worker ends"))
             return

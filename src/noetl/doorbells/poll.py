@@ -1,7 +1,4 @@
-"""Doorbell for a store without signals: waiting processes poll.
-
-Tested in tests/unit/server/test_control_plane.py.
-"""
+"""Doorbell by polling. Tested in tests/unit/server/test_control_plane.py."""
 
 from __future__ import annotations
 

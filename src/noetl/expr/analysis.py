@@ -1,7 +1,4 @@
-"""Static analysis: reads that reach the result, constants a path is compared with.
-
-Tested in tests/unit/expr/test_analysis.py.
-"""
+"""Static analysis of templates. Tested in tests/unit/expr/test_analysis.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Suggest names near a misspelt one, and format paths.
-
-Tested in tests/unit/expr/test_names.py.
-"""
+"""Suggest names and format paths. Tested in tests/unit/expr/test_names.py."""
 
 from __future__ import annotations
 

@@ -166,10 +166,7 @@ class WorkQueue(Protocol):
         """
 
     async def expire(self, execution_id: str, now: int) -> int:
-        """Expire every lease of an execution now; return how many.
-
-        For executions whose workers are known to be dead.
-        """
+        """Expire an execution's leases now; return how many. For dead workers only."""
 
     async def abandon(self, worker: str, held: Sequence[tuple[str, int]], now: int, until: int) -> int:
         """Expire leases of a worker now; return how many it held.
@@ -188,10 +185,7 @@ class WorkQueue(Protocol):
         """Queue unstarted work again without counting the delivery."""
 
     async def due(self, now: int, most: int) -> list[tuple[str, str, int]]:
-        """Return (execution_id, timer_id, at) of due timers, earliest first.
-
-        A commit clears them.
-        """
+        """Return due (execution_id, timer_id, at), earliest first; a commit clears them."""
 
     async def next_time(self, now: int) -> int | None:
         """Return the next time after `now` at which something is due.
@@ -200,10 +194,7 @@ class WorkQueue(Protocol):
         """
 
     async def inbox(self, most: int) -> list[tuple[str, AnyMessage]]:
-        """Return (execution_id, message) of unconsumed system messages, oldest first.
-
-        These are messages that the system sent itself and that no commit has consumed.
-        """
+        """Return (execution_id, message) of unconsumed system messages, oldest first."""
 
 
 class Catalog(Protocol):
@@ -224,10 +215,7 @@ class Catalog(Protocol):
         """
 
     async def content_hash(self, path: str, version: int | None = None) -> str | None:
-        """Return the content hash of a version, by default the latest.
-
-        The content is not read.
-        """
+        """Return the content hash of a version (default: latest) without the content."""
 
     async def entries(self, text: str | None, after: str | None, limit: int) -> list[Mapping[str, Any]]:
         """List paths in order, each with its latest version.
@@ -237,10 +225,7 @@ class Catalog(Protocol):
         """
 
     async def versions(self, path: str) -> list[Mapping[str, Any]]:
-        """List the versions of a path, newest first.
-
-        The fields of an entry: path, version, playbook, registered_at.
-        """
+        """List versions, newest first: path, version, playbook, registered_at."""
 
     async def unregister(self, path: str, version: int | None = None, act: Act = None) -> int:
         """Remove one version, or all versions of a path; return how many.
@@ -250,10 +235,7 @@ class Catalog(Protocol):
 
 
 class Doorbell(Protocol):
-    """Wake-up signal between processes that share a store.
-
-    A lost signal delays work and loses none.
-    """
+    """Wake-up signal between processes; a lost one delays work and loses none."""
 
     def ring(self) -> None:
         """Wake the other processes soon; never waits and never fails."""

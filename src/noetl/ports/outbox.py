@@ -40,10 +40,7 @@ class OutboxIn(Protocol):
     """Outbox as a task uses it."""
 
     async def put(self, message: OutboxMessage, now: int) -> int:
-        """Store a message and return its number.
-
-        A message with the same key is stored once.
-        """
+        """Store a message, once per key, and return its number."""
 
 
 class Outbox(OutboxIn, Protocol):
@@ -76,10 +73,7 @@ class Outbox(OutboxIn, Protocol):
         """Discard a pending or dead message; False if it is neither."""
 
     async def waiting(self) -> Mapping[str, int]:
-        """Count pending and dead messages.
-
-        `next_at` is when the first pending message is due, 0 if there is none.
-        """
+        """Count pending and dead messages; `next_at` is the first due time, or 0."""
 
     async def forget(self, before: int) -> int:
         """Delete messages that were delivered or discarded before a time; return how many."""

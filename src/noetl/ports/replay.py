@@ -33,10 +33,7 @@ class Replay:
         self.last: str | None = None  # type of the last folded event
 
     async def go(self, to: int | None = None) -> Execution:
-        """Advance to an event, or to the end of the log.
-
-        Raises InvalidInput if there is no such event.
-        """
+        """Advance to an event, or to the end. Raises InvalidInput if there is none."""
         if to is not None and to < self.state.seq:  # a replay only advances
             raise no_event(to, (await self.go()).seq)
         pending = self._request(self.state.seq, to)
@@ -64,10 +61,7 @@ class Replay:
 async def views(
     log: Readable, execution_id: str, to: int | None, since: int | None
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """Return the view of an execution after event `to`, and after event `since`.
-
-    Without `to`: at the end of the log. Without `since`: None.
-    """
+    """Return the views after event `to` (default: the end) and `since` (or None)."""
     replay = Replay(log, execution_id)
     found: dict[int | None, dict[str, Any]] = {}
     for seq in [*sorted({seq for seq in (to, since) if seq is not None}), *([None] if to is None else [])]:

@@ -1,7 +1,4 @@
-"""Ports of a server: workers, tokens, credentials, idempotency keys, audit.
-
-Every adapter passes tests/conformance/test_team.py.
-"""
+"""Ports of a server. Every adapter passes tests/conformance/test_team.py."""
 
 from __future__ import annotations
 
@@ -43,10 +40,7 @@ class Runtime(Protocol):
         """Set the status of a worker; False if it is unknown."""
 
     async def leave(self, worker_id: str, registered_at: int) -> bool:
-        """Mark a worker as gone, unless it has registered again since.
-
-        Returns whether it was marked.
-        """
+        """Mark a worker as gone unless it registered again; return whether it was."""
 
     async def strike_off(self, before: int) -> int:
         """Delete workers that were last seen before a time; return how many."""

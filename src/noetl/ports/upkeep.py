@@ -1,7 +1,4 @@
-"""Maintenance port: compare the derived tables with the log, rebuild them.
-
-Every adapter passes tests/conformance/test_upkeep.py.
-"""
+"""Maintenance port. Every adapter passes tests/conformance/test_upkeep.py."""
 
 from __future__ import annotations
 
@@ -43,16 +40,10 @@ class Upkeep(Protocol):
         """List executions with a log after a position, each with its position, in order."""
 
     async def beside(self, execution_id: str) -> Beside:
-        """Read the derived rows of an execution in one snapshot.
-
-        Of messages, those sent to this execution.
-        """
+        """Read an execution's derived rows, and messages to it, in one snapshot."""
 
     async def open(self, after: int, before: int, most: int) -> list[Open]:
-        """List open executions after a position, in order.
-
-        Only executions that started at `before` or earlier.
-        """
+        """List open executions after a position that started by `before`, in order."""
 
     async def on_duty(self, name: str, holder: str, now: int, until: int) -> bool:
         """Take or renew a duty until a time; False while another holder has it."""

@@ -42,17 +42,11 @@ class BlobStore(Blobs, Protocol):
         """
 
     async def tidy(self, before: int) -> int:
-        """Remove leftovers of unfinished writes that began before a time.
-
-        Returns how many were removed.
-        """
+        """Remove leftovers of unfinished writes begun before a time; return how many."""
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """Answer to a message: applied, duplicate or late.
-
-    A report gets new work, other messages get the execution's row.
-    """
+    """Applied, duplicate or late; a report gets new work, others the execution's row."""
 
     status: str = "applied"
     leases: list[Lease] = []
@@ -71,10 +65,7 @@ class Subscription(Protocol):
         """Set how many more work items may be delivered; deliveries count down."""
 
     def close(self) -> None:
-        """Stop all callbacks of this subscription.
-
-        Work that is leased in the meantime returns to the queue.
-        """
+        """Stop all callbacks; work that is leased in the meantime returns to the queue."""
 
 
 class ControlPlane(Protocol):
@@ -126,10 +117,7 @@ class Children(Protocol):
     """Child processes, ended with the task, its time-out or the worker."""
 
     async def python(self, execution_id: str, job: Job, log: Callable[[str], None]) -> Outcome:
-        """Run code in a warm child that serves no other execution.
-
-        Every line that the code prints is logged.
-        """
+        """Run code in a warm child of this execution only; every printed line is logged."""
 
     async def command(
         self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str | None = None, stdin: bytes = b""
@@ -144,10 +132,7 @@ Confirm = Callable[[Outcome], Awaitable[bool]]
 
 
 class ToolContext(Protocol):
-    """Interface of a tool to the worker during one attempt of a task.
-
-    A cancelled tool must really end its work.
-    """
+    """A tool's interface during one attempt. A cancelled tool must end its work."""
 
     auth: Any  # the task's `auth`, rendered: a name, or a map
     deadline: int | None  # when the attempt is ended from outside
@@ -218,16 +203,10 @@ class ToolContext(Protocol):
         """Resolve a stored credential. Raises KeyError if there is none."""
 
     async def renewed(self, name: str) -> Mapping[str, Any] | None:
-        """Fetch a credential again after the other side refused it.
-
-        Returns None if it is not a token from a token server.
-        """
+        """Fetch a refused credential again; None if it is not from a token server."""
 
     async def shared(self, key: str, open: Callable[[], Awaitable[Any]]) -> Any:
-        """Return a resource that the worker's tasks share under a key, such as a pool.
-
-        It is opened on first use and closed with the worker.
-        """
+        """Return a shared resource by key, opened on first use, closed with the worker."""
 
 
 # Runs rendered fields of a kind; the runner of a kind that never waits is a plain function.

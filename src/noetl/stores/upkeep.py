@@ -1,7 +1,4 @@
-"""Selects the maintenance adapter of a store.
-
-Tested in tests/conformance/test_upkeep.py.
-"""
+"""Selects a store's upkeep. Tested in tests/conformance/test_upkeep.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Bodies of the older form of the API, before the session protocol.
-
-Tested in tests/server/api/test_seed_paths.py.
-"""
+"""Bodies of the older API. Tested in tests/server/api/test_seed_paths.py."""
 
 from __future__ import annotations
 

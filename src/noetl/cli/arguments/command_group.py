@@ -1,7 +1,4 @@
-"""Command with actions (`noetl dlq list`), each with its own help.
-
-Tested in tests/acceptance/test_actions.py.
-"""
+"""Command with actions: `dlq list`. Tested in tests/acceptance/test_actions.py."""
 
 from __future__ import annotations
 

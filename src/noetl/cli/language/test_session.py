@@ -1,7 +1,4 @@
-"""One run of `noetl test`: find test files, run cases, report, watch.
-
-Tested in tests/acceptance/language/test_test_cli.py.
-"""
+"""One `noetl test` run. Tested in tests/acceptance/language/test_test_cli.py."""
 
 from __future__ import annotations
 

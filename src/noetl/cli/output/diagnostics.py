@@ -1,7 +1,4 @@
-"""Print diagnostics as text, JSON, SARIF or GitHub annotations.
-
-Tested in tests/acceptance/language/test_validate_cli.py.
-"""
+"""Print diagnostics. Tested in tests/acceptance/language/test_validate_cli.py."""
 
 from __future__ import annotations
 

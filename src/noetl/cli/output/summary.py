@@ -1,7 +1,4 @@
-"""Print the end of an execution, or why it is waiting: for terminals, and as JSON.
-
-Tested in tests/acceptance/executions/test_run.py.
-"""
+"""End of an execution. Tested in tests/acceptance/executions/test_run.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Report the results of `noetl test` as text, JSON or JUnit XML.
-
-Tested in tests/acceptance/language/test_test_cli.py.
-"""
+"""Report of `noetl test`. Tested in tests/acceptance/language/test_test_cli.py."""
 
 from __future__ import annotations
 

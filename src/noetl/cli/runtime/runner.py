@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 def call(job: Callable[[], Awaitable[T]], *, fast: bool = False) -> T:
-    """Run a coroutine function; print a NoetlError on one line and exit with its code.
+    """Run a coroutine function; print a NoetlError on one line, exit with its code.
 
     `fast` uses uvloop, which takes longer to load than a short command can save.
     """

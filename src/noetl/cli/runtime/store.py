@@ -1,7 +1,4 @@
-"""Open the store or server of a command and read executions from it.
-
-Tested in tests/acceptance/executions/test_run_commands.py.
-"""
+"""Open a store. Tested in tests/acceptance/executions/test_run_commands.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Serve HTTP until a signal arrives, for `serve` and `up`.
-
-Tested in tests/server/http/test_serve.py.
-"""
+"""Serve HTTP until a signal. Tested in tests/server/http/test_serve.py."""
 
 from __future__ import annotations
 

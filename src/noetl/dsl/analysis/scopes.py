@@ -1,7 +1,4 @@
-"""Names that a template may read, by its role.
-
-Tested in tests/unit/dsl/analysis/test_scopes.py.
-"""
+"""Names a template may read. Tested in tests/unit/dsl/analysis/test_scopes.py."""
 
 from __future__ import annotations
 

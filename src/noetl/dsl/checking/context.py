@@ -1,7 +1,4 @@
-"""The document under check, with everything derived from it.
-
-Tested with the rules in tests/unit/dsl/rules.
-"""
+"""The document under check. Tested with the rules in tests/unit/dsl/rules."""
 
 from __future__ import annotations
 

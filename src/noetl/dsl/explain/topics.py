@@ -1,7 +1,4 @@
-"""All topics of `noetl explain`, by every name.
-
-Pages are written on demand. Tested in tests/unit/dsl/test_explain.py.
-"""
+"""All topics of `noetl explain`. Tested in tests/unit/dsl/test_explain.py."""
 
 from __future__ import annotations
 

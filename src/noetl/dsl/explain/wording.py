@@ -1,7 +1,4 @@
-"""Describe types and fields of the language in words.
-
-Tested in tests/unit/dsl/test_explain.py.
-"""
+"""Describe types and fields in words. Tested in tests/unit/dsl/test_explain.py."""
 
 from __future__ import annotations
 

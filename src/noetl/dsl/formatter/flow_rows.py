@@ -1,7 +1,4 @@
-"""Write scalars and flow collections on one or more lines.
-
-Tested in tests/unit/dsl/formatter/test_format.py.
-"""
+"""Write flow collections. Tested in tests/unit/dsl/formatter/test_format.py."""
 
 from __future__ import annotations
 

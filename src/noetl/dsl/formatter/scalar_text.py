@@ -1,7 +1,4 @@
-"""Text of a single scalar: quotes, header, and lines without indentation.
-
-Tested in tests/unit/dsl/formatter/test_format.py.
-"""
+"""Text of a single scalar. Tested in tests/unit/dsl/formatter/test_format.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Scan a text for tokens, comments and the ends of block scalars.
-
-Tested in tests/unit/dsl/formatter/test_format.py.
-"""
+"""Find tokens and comments. Tested in tests/unit/dsl/formatter/test_format.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Tokenize a text: one token per value, start and end, with offsets.
-
-Tested in tests/unit/dsl/formatter/test_format.py.
-"""
+"""Tokens with offsets. Tested in tests/unit/dsl/formatter/test_format.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Lower statements: text, `if`, `for` and `set`. Report all others.
-
-Tested in tests/unit/expr/compiler/test_statements.py.
-"""
+"""Lower statements. Tested in tests/unit/expr/compiler/test_statements.py."""
 
 from __future__ import annotations
 

@@ -74,10 +74,7 @@ class Budget:
         self.produce(count * SLOT)
 
     def weigh(self, value: Any) -> Weight:
-        """Draw the whole size of `value` as it would be serialized.
-
-        A list that holds the same list twice counts twice: what is small in memory can be huge on the wire.
-        """
+        """Draw the serialized size of `value`: a list that is held twice counts twice."""
         tuples = False
         level, depth, sum_items = [value], 0, 0
         while level:

@@ -1,7 +1,4 @@
-"""Regular expressions on RE2, linear in the text for every pattern.
-
-Tested in tests/unit/expr/runtime/test_regex.py.
-"""
+"""Regex in linear time (RE2). Tested in tests/unit/expr/runtime/test_regex.py."""
 
 from __future__ import annotations
 

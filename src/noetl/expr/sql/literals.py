@@ -1,7 +1,4 @@
-"""Write plain values as SQL: literals, identifiers, and text inside quotes.
-
-Tested in tests/unit/expr/sql/test_statements.py.
-"""
+"""Write values as SQL. Tested in tests/unit/expr/sql/test_statements.py."""
 
 from __future__ import annotations
 

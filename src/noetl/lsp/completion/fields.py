@@ -1,7 +1,4 @@
-"""Complete keys: missing fields of a map, and keys known to `set` and reducers.
-
-Tested in tests/unit/lsp/completion/test_fields.py.
-"""
+"""Complete keys. Tested in tests/unit/lsp/completion/test_fields.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Complete template code: names, keys, filters, tests, functions, known strings.
-
-Tested in tests/unit/lsp/completion/test_templates.py.
-"""
+"""Complete templates. Tested in tests/unit/lsp/completion/test_templates.py."""
 
 from __future__ import annotations
 

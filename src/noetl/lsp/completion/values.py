@@ -1,7 +1,4 @@
-"""Complete values: choices, tool kinds, and names of steps, tasks and credentials.
-
-Tested in tests/unit/lsp/completion/test_values.py.
-"""
+"""Complete values. Tested in tests/unit/lsp/completion/test_values.py."""
 
 from __future__ import annotations
 

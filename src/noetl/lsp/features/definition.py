@@ -1,7 +1,4 @@
-"""Go to definition, and find references.
-
-Tested in tests/unit/lsp/features/test_definition.py.
-"""
+"""Definition and references. Tested in tests/unit/lsp/features/test_definition.py."""
 
 from __future__ import annotations
 

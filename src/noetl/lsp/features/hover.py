@@ -1,7 +1,4 @@
-"""Hover: rule, field, kind, step, task or template name at an offset.
-
-Tested in tests/unit/lsp/features/test_hover.py.
-"""
+"""Hover at an offset. Tested in tests/unit/lsp/features/test_hover.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Outline of a playbook: sections, steps and tasks.
-
-Tested in tests/unit/lsp/features/test_symbols.py.
-"""
+"""Outline of a playbook. Tested in tests/unit/lsp/features/test_symbols.py."""
 
 from __future__ import annotations
 

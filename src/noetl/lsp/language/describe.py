@@ -1,7 +1,4 @@
-"""Markdown descriptions of steps, tasks, fields, kinds, rules and callables.
-
-Tested in tests/unit/lsp/features/test_hover.py.
-"""
+"""Markdown for hovers. Tested in tests/unit/lsp/features/test_hover.py."""
 
 from __future__ import annotations
 

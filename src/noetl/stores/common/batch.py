@@ -32,10 +32,7 @@ class Facts(Struct):
 
 
 class Changes(Struct):
-    """Net effect of a batch.
-
-    Removals precede additions: work may be removed and added again as new.
-    """
+    """Net effect of a batch. Removals precede additions: work may return as new."""
 
     logs: list[tuple[Event, ...]] = []  # the events of each commit
     last_seqs: dict[str, int] = {}
@@ -54,10 +51,7 @@ class Changes(Struct):
         return [event for log in self.logs for event in log]
 
     def log_parts(self) -> list[tuple[Event, ...]]:
-        """Split the events into rows of the log.
-
-        A commit is one row, unless it has too many events.
-        """
+        """Split the events into rows: one per commit, more if it has too many events."""
         return [log[first : first + MOST_EVENTS] for log in self.logs for first in range(0, len(log), MOST_EVENTS)]
 
 

@@ -1,7 +1,4 @@
-"""Rows of the outbox, the same in every SQL store.
-
-Tested in tests/conformance/test_outbox.py.
-"""
+"""Rows of the outbox in SQL. Tested in tests/conformance/test_outbox.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Reads the SQL files of a store: named statements, invariants and migrations.
-
-Executes nothing. Tested in tests/unit/stores/common/test_queries.py.
-"""
+"""Reads SQL, runs none. Tested in tests/unit/stores/common/test_queries.py."""
 
 from __future__ import annotations
 
@@ -26,10 +23,7 @@ def queries(dialect: str) -> dict[str, str]:
 
 @cache
 def invariants(dialect: str) -> dict[str, str]:
-    """Return the statements that check invariants, by what they would find.
-
-    Each finds nothing in a consistent store.
-    """
+    """Return the statements that find violated invariants, by what they find."""
     return _named(_folder(dialect).joinpath("invariants.sql").read_text(encoding="utf-8"))
 
 
@@ -43,10 +37,7 @@ def _named(text: str) -> dict[str, str]:
 
 @cache
 def migrations(dialect: str) -> tuple[tuple[str, str], ...]:
-    """Return the migrations in order, each as its text and its name.
-
-    All of them together create an empty store.
-    """
+    """Return the migrations, as text and name, that create an empty store in order."""
     folder = _folder(dialect).joinpath("migrations")
     found = sorted((entry.name, entry) for entry in folder.iterdir() if entry.name.endswith(".sql"))
     return tuple((entry.read_text(encoding="utf-8"), name.removesuffix(".sql")) for name, entry in found)

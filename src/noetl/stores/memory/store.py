@@ -198,10 +198,7 @@ def _read_facts(tables: Tables, commits: Sequence[Commit]) -> Facts:
 
 
 def apply(tables: Tables, changes: Changes) -> None:
-    """Write the changes of a batch atomically.
-
-    Encoding comes first, and nothing after it can fail.
-    """
+    """Write a batch atomically: encoding comes first, nothing after it can fail."""
     events = [(event, _encode(event)) for event in changes.events]
     projections = {key: _encode(row) for key, row in changes.projections.items()}
     work = {key: _encode(item) for key, item in changes.work.items()}

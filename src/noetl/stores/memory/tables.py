@@ -1,7 +1,4 @@
-"""Tables of the in-memory store: plain data that several stores may share.
-
-Tested in tests/conformance.
-"""
+"""Tables in memory that stores may share. Tested in tests/conformance."""
 
 from __future__ import annotations
 

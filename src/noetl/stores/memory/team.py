@@ -1,7 +1,4 @@
-"""Workers, tokens, credentials, idempotency keys and audit trail in memory.
-
-Tested in tests/conformance/test_team.py.
-"""
+"""Team tables in memory. Tested in tests/conformance/test_team.py."""
 
 from __future__ import annotations
 

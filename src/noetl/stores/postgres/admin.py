@@ -1,7 +1,4 @@
-"""Administration of a PostgreSQL store: create, migrate, check and prune.
-
-Tested in tests/unit/stores/postgres/test_admin.py.
-"""
+"""Administer a store. Tested in tests/unit/stores/postgres/test_admin.py."""
 
 from __future__ import annotations
 
@@ -52,10 +49,7 @@ class PostgresAdmin:
             return await differences(connection, self._name)
 
     async def violations(self) -> list[str]:
-        """Return violated invariants in one snapshot, one sentence each.
-
-        Servers may be running.
-        """
+        """Return violated invariants as sentences, of one snapshot; servers may run."""
         async with self._connected() as connection, connection.transaction(isolation="repeatable_read", readonly=True):
             return [
                 f"execution {row[0]}: {row[1]} ({what})"
@@ -66,8 +60,8 @@ class PostgresAdmin:
     async def prune(self, before: int, archive: Path | None) -> list[str]:
         """Delete, and optionally archive, months whose executions have all ended.
 
-        Only months of executions that started before `before`. Returns one sentence per month. A month is dropped in the
-        transaction that verifies and archives it.
+        Only months of executions that started before `before`. Returns one sentence per month. A month is dropped in
+        the transaction that verifies and archives it.
         """
         results = []
         async with self._connected() as connection:
@@ -100,7 +94,6 @@ class PostgresAdmin:
         return f"{name} is gone with its {count} executions{place}"
 
     async def _forks(self, connection: asyncpg.Connection, first: int, after: int) -> list[str]:
-        """Return open executions that were forked from one of a range."""
         found = []
         for row in await connection.fetch(_SQL["first_events_of_open"]):
             source = (events_in(*row)[0].payload.get("forked_from") or {}).get("execution_id")

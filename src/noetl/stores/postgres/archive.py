@@ -30,10 +30,7 @@ COLUMNS = (
 
 
 async def write_archive(connection: asyncpg.Connection, path: Path, first: int, after: int) -> None:
-    """Write the events of a range of executions to a file.
-
-    The file appears only when it is complete and flushed.
-    """
+    """Write the events of executions to a file, which appears complete and flushed."""
     parquet, schema = _parquet()
     import pyarrow
 
@@ -73,7 +70,6 @@ def read_archive(place: Path, execution_id: str) -> list[Event]:
 
 
 def _row(event: Event) -> tuple[Any, ...]:
-    """Return the columns of an event."""
     event_id, execution_id, *middle, payload, version = astuple(event)
     return (event_id, int(execution_id), *middle, msgspec.json.encode(payload).decode(), version)
 

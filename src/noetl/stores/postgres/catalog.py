@@ -1,7 +1,4 @@
-"""Catalog in PostgreSQL: playbooks by path and version, trees by hash.
-
-Tested in tests/conformance/test_catalog.py.
-"""
+"""Catalog in PostgreSQL. Tested in tests/conformance/test_catalog.py."""
 
 from __future__ import annotations
 

@@ -64,10 +64,7 @@ class Claims:
         return None if index is None else self._claims[index]
 
     def rows(self) -> str | None:
-        """Encode a row for each group of claims: its workers and their demands.
-
-        JSON is cheaper to send than arrays, and is decoded only if work is leased from the queue.
-        """
+        """Encode each group of claims as JSON, which is cheaper to send than arrays."""
         rows = [
             {
                 "workers": [self._claims[index].worker for index in indexes],
@@ -107,16 +104,12 @@ class Claims:
         return tuple(map(tuple, found))
 
     def _turns(self, indexes: Sequence[int]) -> Iterator[int]:
-        """Yield the claim that gets each work item of a group, in order."""
         for index in indexes:
             yield from repeat(index, self._claims[index].most)
 
 
 def _assign(claims: Sequence[Claim], new: Iterable[WorkItem]) -> dict[str, int]:
-    """Return the claim that each new work item goes to if nothing else is queued.
-
-    Work of the highest priority is assigned first.
-    """
+    """Return the claim of each new item if no other is queued, highest priority first."""
     left = sorted(new, key=lambda item: -item.priority)
     assigned: dict[str, int] = {}
     for index, claim in enumerate(claims):
@@ -136,10 +129,7 @@ def _assign(claims: Sequence[Claim], new: Iterable[WorkItem]) -> dict[str, int]:
 
 
 async def new_writer(database: PostgresDatabase) -> int:
-    """Register a writer and return its number.
-
-    Also prepares the statement, so that the first batch is not slower.
-    """
+    """Register a writer, return its number; prepares so that the first batch is fast."""
     async with database.connection(apart=True) as connection:
         writer = int(await connection.fetchval(_SQL["new_writer"]))
         await _apply(connection, writer, Facts(), Changes(), Claims(()))
@@ -170,10 +160,7 @@ async def commit_batch(
 async def _commit_expected(
     connection: asyncpg.Connection, writer: int, commits: Sequence[Commit], claims: Sequence[Claim]
 ) -> Receipt | None:
-    """Apply a batch if everything is as it expects.
-
-    Returns None if the batch contradicts itself. Raises if a guard fails.
-    """
+    """Apply an expected batch; None if self-contradictory. Raises if a guard fails."""
     facts = expected_facts(commits)
     for name in facts.last_seqs:
         if number(name) is None:
@@ -187,10 +174,7 @@ async def _commit_expected(
 async def _commit_judged(
     connection: asyncpg.Connection, writer: int, commits: Sequence[Commit], claims: Sequence[Claim]
 ) -> Receipt:
-    """Read the facts under lock, and apply what they allow.
-
-    New work is leased from the queue: it may be there already.
-    """
+    """Read the facts under lock, and apply what they allow, leasing from the queue."""
     await connection.execute(_SQL["note_change"], writer)  # the order of locks is that of `commit_batch`
     facts = await _read_facts(connection, commits)
     verdicts, changes = judge(commits, facts)
@@ -229,10 +213,7 @@ async def put_changes(database: PostgresDatabase, writer: int, changes: Changes)
 async def _apply(
     connection: asyncpg.Connection, writer: int, facts: Facts, changes: Changes, claims: Claims
 ) -> tuple[tuple[Lease, ...], ...]:
-    """Run the statement with the facts as guards.
-
-    Empty lists are sent as null, and lists that it locks are sorted.
-    """
+    """Run the statement, guarded by facts: empty lists as null, locked ones sorted."""
     executions = [
         execution_row(name, seq, changes.last_seqs.get(name, seq), changes.projections.get(name))
         for name, seq in facts.last_seqs.items()

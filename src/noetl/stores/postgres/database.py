@@ -73,10 +73,7 @@ class PostgresDatabase:
             return list(await connection.fetch(self._sql[name], *values))
 
     async def noted(self, act: Act, name: str, *values: Any) -> list[Any]:
-        """Run one statement by name; audit it if it returns rows.
-
-        The audit entry is written in the same transaction.
-        """
+        """Run a statement by name; if it returns rows, audit it in its transaction."""
         if act is None:
             return await self.rows(name, *values)
         async with self.transaction() as connection:
@@ -102,10 +99,7 @@ class PostgresDatabase:
             yield connection
 
     def connection(self, *, apart: bool = False) -> AbstractAsyncContextManager[asyncpg.Connection]:
-        """Take a connection from the pool; its errors are raised as NoETL errors.
-
-        Connections that are `apart` are used only by callers that ask for one.
-        """
+        """Take a connection, errors translated; `apart` ones serve only such callers."""
         return _Held(self, apart)
 
     async def take(self, *, apart: bool) -> asyncpg.Connection:
@@ -178,8 +172,6 @@ class PostgresDatabase:
 
 
 class _Held:
-    """Context manager of a taken connection."""
-
     __slots__ = ("_apart", "_connection", "_database")
 
     def __init__(self, database: PostgresDatabase, apart: bool) -> None:
@@ -243,10 +235,7 @@ def trouble(name: str, error: BaseException) -> NoetlError | None:
 
 
 def _is_usable_after(error: BaseException) -> bool:
-    """Return whether a connection is usable after an error.
-
-    It is if the server refused a statement, or our code failed.
-    """
+    """Whether a connection is usable: after a refused statement or our own failure."""
     import asyncpg
 
     if isinstance(error, asyncpg.PostgresError):

@@ -23,10 +23,7 @@ _REFERENCE = "noetl_check"
 
 
 async def level_of(connection: asyncpg.Connection, name: str) -> int:
-    """Return how many migrations a database has applied.
-
-    Raises InvalidInput if they are not those of this numbering.
-    """
+    """Count the applied migrations. Raises InvalidInput for another numbering."""
     if await connection.fetchval(_SQL["find_table"], f"{SCHEMA}.migration") is None:
         return 0
     row = await connection.fetchrow(_SQL["read_level"])
@@ -59,10 +56,7 @@ async def bring_up_to_date(connection: asyncpg.Connection, name: str) -> int:
 
 
 async def make_partitions(connection: asyncpg.Connection) -> int:
-    """Create the partitions of the log for the next months.
-
-    Does nothing if the database is read-only.
-    """
+    """Create the log's next partitions, unless the database is read-only."""
     import asyncpg
 
     try:

@@ -38,10 +38,7 @@ def number(execution_id: str) -> int | None:
 
 
 def numbered(execution_id: str) -> int:
-    """Return the number of an execution that is to be written.
-
-    Raises InvalidInput if the id is not a number.
-    """
+    """Return an execution's number. Raises InvalidInput if the id is not a number."""
     found = number(execution_id)
     if found is None:
         raise InvalidInput(f"an execution id must be a whole number below 2**63, and this is {execution_id!r}")
@@ -63,10 +60,7 @@ def events_text(events: Sequence[Event]) -> str:
 
 
 def log_rows(parts: Sequence[Sequence[Event]]) -> list[tuple[Any, ...]]:
-    """Return the rows of the log.
-
-    Each has the position of its last event in the batch.
-    """
+    """Return the rows of the log, each with the batch position of its last event."""
     rows, place = [], 0
     for events in parts:
         last = events[-1]
@@ -83,10 +77,7 @@ def events_in(execution_id: str, last: int, encoded: str) -> list[Event]:
 
 
 def events_of(execution_id: str, rows: Sequence[Sequence[Any]], after: int, limit: int | None) -> list[Event]:
-    """Return the events after a number, from rows of the log.
-
-    A row is (seq of the last event, size, events).
-    """
+    """Return events after a number from rows (seq of the last event, size, events)."""
     found: list[Event] = []
     for last, size, encoded in rows:
         events = events_in(execution_id, last, encoded)
@@ -148,10 +139,7 @@ def message_of(row: Sequence[Any]) -> tuple[str, AnyMessage]:
 
 
 def expired_of(rows: Sequence[Sequence[Any]], max_attempts: int) -> list[tuple[Lease, bool]]:
-    """Return expired leases in order, each with whether no delivery is left.
-
-    The order is that of their expiry.
-    """
+    """Return leases in order of expiry, each with whether no delivery is left."""
     leases = [Lease(_work.decode(row[5]), row[2], row[3], row[0], row[4]) for row in rows]
     leases.sort(key=lambda lease: (lease.until, lease.work.work_id))
     return [(lease, lease.attempt >= max_attempts) for lease in leases]

@@ -128,10 +128,7 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
         return int(await self.database.value("foreign_commits", await self.writer()))
 
     async def tend(self) -> None:
-        """Run the daily maintenance.
-
-        Creates the next partitions of the log, and deletes writers without events.
-        """
+        """Create the log's next partitions and delete writers without events, daily."""
         writer = await self.writer()
         async with self.database.connection() as connection:
             await make_partitions(connection)
@@ -196,10 +193,7 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
 
 
 def _conditions(selection: Selection) -> tuple[list[str], list[Any]]:
-    """Return the conditions of a selection and their values.
-
-    The first parameter is the limit.
-    """
+    """Return the conditions of a selection and their values, after the limit."""
     asked = {name: getattr(selection, name) for name in _CONDITIONS}
     asked["status"] = list(selection.status) or None
     if selection.text is not None:

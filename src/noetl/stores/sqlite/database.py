@@ -79,10 +79,7 @@ class Database:
         return result if ran else await self.submit(job)
 
     def try_read(self, job: Job[Result]) -> tuple[bool, Any]:
-        """Run a brief job that only reads, if that is possible at once.
-
-        Returns whether it ran, and its result.
-        """
+        """Run a brief reading job if possible at once; return whether it ran, its result."""
         start = self._start()
         if start is None:
             return False, None
@@ -135,10 +132,7 @@ class Database:
         return result
 
     def _start(self) -> float | None:
-        """Return the time if a brief job can run now, else None.
-
-        It can if the thread is idle and the disk is not slow.
-        """
+        """Return the time if a job can run now: an idle thread, no slow disk; else None."""
         now = time.perf_counter()
         return None if self._pending or self._closed or now < self._slow_until else now
 
@@ -151,7 +145,6 @@ class Database:
         return True
 
     def _run_statements(self, job: Job[Result]) -> Result:
-        """Run a job in the open transaction."""
         try:
             return job(self._connection)
         except BaseException as error:
@@ -180,10 +173,7 @@ class Database:
             self._slow_until, self._slow = start + _BACKOFF * took, 0
 
     def check(self) -> None:
-        """Verify that the opened file still has its name, unless just verified.
-
-        Raises StoreUnavailable.
-        """
+        """Verify that the file still has its name, if due. Raises StoreUnavailable."""
         now = time.perf_counter()
         if self._file is None or now < self._checked_at + _RECHECK_S:
             return
@@ -245,10 +235,7 @@ class Database:
 
 
 def _run_with_wait(connection: sqlite3.Connection, job: Job[Result]) -> Result:
-    """Run a job again that found the file locked, and wait for the lock.
-
-    The first run did nothing.
-    """
+    """Run a job again that found the file locked and did nothing; wait for the lock."""
     connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
     try:
         return job(connection)
@@ -262,7 +249,6 @@ def _roll_back(connection: sqlite3.Connection) -> None:
 
 
 def _identity(path: str) -> tuple[int, int]:
-    """Return device and inode of a file."""
     found = os.stat(path)
     return found.st_dev, found.st_ino
 
@@ -304,10 +290,7 @@ def _code(error: BaseException) -> int:
 
 
 def connect(path: str) -> sqlite3.Connection:
-    """Open a file and migrate its tables.
-
-    The caller ensures that one thread uses the connection at a time.
-    """
+    """Open a file and migrate it. One thread at a time may use the connection."""
     connection = sqlite3.connect(
         path, timeout=_BUSY_MS / 1000, isolation_level=None, check_same_thread=False, cached_statements=256
     )
@@ -325,10 +308,7 @@ def connect(path: str) -> sqlite3.Connection:
 
 
 def _enable_wal(connection: sqlite3.Connection) -> None:
-    """Switch to a write-ahead log.
-
-    SQLite does not wait if two processes do so at once, so it is retried here.
-    """
+    """Switch to a write-ahead log; SQLite does not wait for another process, so retry."""
     until = time.monotonic() + _BUSY_MS / 1000
     while True:
         try:
@@ -341,10 +321,7 @@ def _enable_wal(connection: sqlite3.Connection) -> None:
 
 
 def _migrate(connection: sqlite3.Connection, path: str) -> None:
-    """Apply pending migrations in one transaction.
-
-    Raises InvalidInput if the file cannot be used.
-    """
+    """Apply pending migrations in one transaction. Raises InvalidInput if unusable."""
     steps = migrations("sqlite")
     if _level(connection, path) == len(steps):
         return
@@ -368,10 +345,7 @@ def _migrate(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _level(connection: sqlite3.Connection, path: str) -> int:
-    """Return how many migrations a file has applied.
-
-    Raises InvalidInput if they are not those of this numbering.
-    """
+    """Count the applied migrations. Raises InvalidInput for another numbering."""
     level = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if level and connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
         raise InvalidInput(

@@ -40,10 +40,7 @@ class Epochs:
         self._used = self._end = 0
 
     def take(self, connection: sqlite3.Connection, count: int, last_block: tuple[int, str]) -> int:
-        """Allocate some epochs and return the number before the first.
-
-        `last_block` is the last block in the file.
-        """
+        """Allocate epochs, given the file's last block; return the one before the first."""
         if last_block != (self._end, self._holder) or self._used + count > self._end:
             size = max(count, _BLOCK)
             self._end = connection.execute(_SQL["take_epochs"], (size, self._holder)).fetchone()[0]
@@ -53,8 +50,6 @@ class Epochs:
 
 
 class _Queue(Struct):
-    """State of the queue before claims are served."""
-
     due: bool  # work of a claimed pool is queued and due
     last_place: int
     last_block: tuple[int, str]  # of epochs: its end and its holder
@@ -67,10 +62,7 @@ def hand_out(
     claims: Sequence[Claim],
     epochs: Epochs,
 ) -> Leases:
-    """Add new work to the queue and serve claims.
-
-    If no older work is due, new work is inserted as leased.
-    """
+    """Queue new work and serve claims; it is inserted as leased if none older is due."""
     if not claims:
         if work:
             _enqueue(connection, work.values(), born, connection.execute(_SQL["last_place"]).fetchone()[0])
@@ -120,10 +112,7 @@ def _insert_leased(
     epochs: Epochs,
     queue: _Queue,
 ) -> tuple[Leases, list[WorkItem]]:
-    """Lease new work to the first matching claims; return also what is left.
-
-    Items that are in the queue already, such as work that continues, are left.
-    """
+    """Lease new work to first matching claims; return the rest and what is queued."""
     items = sorted(work.values(), key=lambda item: -item.priority)
     capacity = [max(claim.most, 0) for claim in claims]
     leases: list[list[Lease]] = [[] for _ in claims]
@@ -148,7 +137,6 @@ def _insert_leased(
 
 
 def _first_match(item: WorkItem, claims: Sequence[Claim], capacity: Sequence[int]) -> int | None:
-    """Return the index of the first claim with capacity that an item matches."""
     for n, claim in enumerate(claims):
         matches = item.pool in claim.pools and item.available_at <= claim.now
         if capacity[n] and matches and (not item.requires or set(item.requires).issubset(claim.tags)):
@@ -157,10 +145,7 @@ def _first_match(item: WorkItem, claims: Sequence[Claim], capacity: Sequence[int
 
 
 def _lease_oldest(connection: sqlite3.Connection, claims: Sequence[Claim], epochs: Epochs) -> Leases:
-    """Lease the oldest queued work.
-
-    Consecutive claims for the same pools and tags are served together.
-    """
+    """Lease the oldest work; consecutive claims for the same pools and tags at once."""
     connection.execute(_SQL["ripen_work"], (claims[0].now,))
     leases = []
     for (pools, tags), group in groupby(claims, attrgetter("pools", "tags")):
@@ -181,7 +166,6 @@ def _lease_oldest(connection: sqlite3.Connection, claims: Sequence[Claim], epoch
 
 
 def _find_oldest(connection: sqlite3.Connection, pools: Sequence[str], tags: Sequence[str], most: int) -> list[Any]:
-    """Return the rows of queued work for a worker with these tags, in order."""
     orders = [
         connection.execute(_SQL["find_work"], (pool, requires, most)).fetchall()
         for pool in dict.fromkeys(pools)
@@ -191,10 +175,7 @@ def _find_oldest(connection: sqlite3.Connection, pools: Sequence[str], tags: Seq
 
 
 def _covered(connection: sqlite3.Connection, pool: str, tags: Sequence[str]) -> Iterator[str]:
-    """Yield each combination of required tags in a pool that the tags cover.
-
-    Takes one index seek per combination.
-    """
+    """Yield each combination of required tags that tags cover: one index seek each."""
     yield ""
     found = "" if tags else None
     while found is not None:

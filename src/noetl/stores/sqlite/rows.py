@@ -1,7 +1,4 @@
-"""Rows of the SQLite store: events, executions, work, messages, audit trail.
-
-Tested in tests/conformance.
-"""
+"""Rows of the SQLite store. Tested in tests/conformance."""
 
 from __future__ import annotations
 

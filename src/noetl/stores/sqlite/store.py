@@ -135,8 +135,6 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
         ]
 
     async def _log_rows(self, name: str, execution_id: str, after: int, most: int | None) -> list[_LogRow]:
-        """Return the rows of the log that hold the next `most` events after a number."""
-
         def job(connection: sqlite3.Connection) -> list[Any]:
             rows, enough = [], _ALWAYS if most is None else after + most
             for row in connection.execute(_SQL[name], (execution_id, after)):
@@ -152,10 +150,7 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
         return found
 
     async def _writer(self) -> str:
-        """Return the id of the file, which is one writer.
-
-        Its lock admits one committing process at a time.
-        """
+        """Return the file's id: one writer, as its lock admits one process at a time."""
         if self._writer_id is None:
             rows = await self._rows("find_writer")
             if not rows:
@@ -241,16 +236,12 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
 
 
 def _rows_with(rows: Sequence[_LogRow], types: Collection[str], end: int) -> list[_LogRow]:
-    """Return the rows that may hold some types of events, and the row at the end.
-
-    The others need no decoding.
-    """
+    """Return the rows that may hold these types, and the last; others stay encoded."""
     names = [f'"{name}"' for name in types]
     return [row for row in rows if row[0] == end or any(name in row[2] for name in names)]
 
 
 def _events_after(rows: Sequence[_LogRow], after: int) -> Iterator[tuple[int, list[Any]]]:
-    """Yield the events after a number, each as its number and its fields."""
     for last, size, encoded in rows:
         for seq, fields in enumerate(_decode(encoded), last - size + 1):
             if seq > after:

@@ -1,7 +1,4 @@
-"""Run a test file: play and compare every case.
-
-Tested in tests/unit/testing/test_cases.py.
-"""
+"""Play and compare all cases. Tested in tests/unit/testing/test_cases.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Size of the box of a step in an SVG drawing.
-
-Tested in tests/unit/dsl/draw/test_svg.py.
-"""
+"""Size of a step's box in SVG. Tested in tests/unit/dsl/draw/test_svg.py."""
 
 from __future__ import annotations
 

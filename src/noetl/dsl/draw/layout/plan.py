@@ -1,7 +1,4 @@
-"""The layout of an SVG drawing: coordinates of boxes, lines and labels.
-
-Tested in tests/unit/dsl/draw/test_layout.py.
-"""
+"""Coordinates of an SVG drawing. Tested in tests/unit/dsl/draw/test_layout.py."""
 
 from __future__ import annotations
 

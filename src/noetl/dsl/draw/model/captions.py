@@ -1,7 +1,4 @@
-"""Texts inside the boxes and beside the lines of a drawing.
-
-Tested in tests/unit/dsl/draw/test_mermaid.py.
-"""
+"""Texts of boxes and lines. Tested in tests/unit/dsl/draw/test_mermaid.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Draw a playbook in the DOT language of Graphviz.
-
-Tested in tests/unit/dsl/draw/test_dot.py.
-"""
+"""Draw a playbook for Graphviz. Tested in tests/unit/dsl/draw/test_dot.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Draw a playbook as a Mermaid flow chart.
-
-Tested in tests/unit/dsl/draw/test_mermaid.py.
-"""
+"""Draw a playbook in Mermaid. Tested in tests/unit/dsl/draw/test_mermaid.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Draw the links of an SVG drawing: lines, arrow heads and labels.
-
-Tested in tests/unit/dsl/draw/test_svg.py.
-"""
+"""Draw the links of an SVG drawing. Tested in tests/unit/dsl/draw/test_svg.py."""
 
 from __future__ import annotations
 

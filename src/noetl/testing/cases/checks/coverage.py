@@ -1,7 +1,4 @@
-"""Coverage of arcs and of rules of policies and gates.
-
-Tested in tests/unit/testing/test_cases.py.
-"""
+"""Coverage of arcs and rules. Tested in tests/unit/testing/test_cases.py."""
 
 from __future__ import annotations
 

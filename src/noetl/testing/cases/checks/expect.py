@@ -1,7 +1,4 @@
-"""Compare a play with the expectations of its case.
-
-Each key of `expect` is one function. Tested in tests/unit/testing/test_cases.py.
-"""
+"""Compare a play with its case. Tested in tests/unit/testing/test_cases.py."""
 
 from __future__ import annotations
 

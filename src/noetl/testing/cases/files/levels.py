@@ -1,7 +1,4 @@
-"""Fields of a test file, by level: source of checks, JSON Schema and reference.
-
-Tested in tests/unit/testing/test_case_files.py.
-"""
+"""Fields of a test file. Tested in tests/unit/testing/test_case_files.py."""
 
 from __future__ import annotations
 

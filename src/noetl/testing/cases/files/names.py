@@ -1,7 +1,4 @@
-"""Check names in a test file: steps, tasks, kinds and event types.
-
-Tested in tests/unit/testing/test_case_files.py.
-"""
+"""Check names in a test file. Tested in tests/unit/testing/test_case_files.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Problems of a test file: position, message and fix.
-
-Tested in tests/unit/testing/test_case_files.py.
-"""
+"""Problems of a test file. Tested in tests/unit/testing/test_case_files.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Templates in test files, rendered over a few names.
-
-Tested in tests/unit/testing/test_cases.py.
-"""
+"""Templates in test files. Tested in tests/unit/testing/test_cases.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Store that simulates a crash: after a number of commits, all writes fail.
-
-Tested in tests/unit/testing/test_sagas.py.
-"""
+"""Store that simulates a crash. Tested in tests/unit/testing/test_sagas.py."""
 
 from __future__ import annotations
 

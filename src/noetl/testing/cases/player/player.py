@@ -1,7 +1,4 @@
-"""Play one case: real server and worker, mocked tools, virtual time.
-
-Tested in tests/unit/testing/test_cases.py.
-"""
+"""Play one case in virtual time. Tested in tests/unit/testing/test_cases.py."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Real tools for tests: tool kinds, child processes and an HTTP client.
-
-Tested in tests/acceptance/language/test_test_cli.py.
-"""
+"""Real tools for tests. Tested in tests/acceptance/language/test_test_cli.py."""
 
 from __future__ import annotations
 
