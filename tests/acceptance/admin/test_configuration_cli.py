@@ -48,7 +48,7 @@ def test_file_then_environment_then_playbook(folder: Folder) -> None:
         ),
         ("policies: {on_step_fail: explode}\n", "NOETL_POLICIES_ON_STEP_FAIL must be one of halt, continue"),
         ("capacity: [\n", "noetl.yaml:"),
-        ("capacity: none\n", "NOETL_CAPACITY must be a whole number"),
+        ("capacity: none\n", "NOETL_CAPACITY must be an integer"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_told(folder: Folder, text: str, words: str) -> None:
@@ -62,7 +62,7 @@ def test_a_file_that_cannot_be_used_is_told(folder: Folder, text: str, words: st
 def test_a_named_file_that_is_not_there_is_told(folder: Folder) -> None:
     ran = folder.call("runs", NOETL_CONFIG="gone.yaml")
     assert (ran.code, ran.out) == (2, "")
-    assert "the configuration file gone.yaml cannot be read: No such file or directory" in ran.err
+    assert "Cannot read the configuration file gone.yaml: No such file or directory" in ran.err
 
 
 def test_explain_knows_the_settings_too(folder: Folder) -> None:

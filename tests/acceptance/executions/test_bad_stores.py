@@ -121,7 +121,7 @@ def _lost(folder: Folder, lose: Callable[[], object]) -> str:
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (1, b"")
     told = err.decode()
-    assert "was deleted, moved or replaced while it was in use" in told
+    assert "was deleted, moved or replaced while in use" in told
     assert "Traceback" not in told
     return told
 

@@ -93,7 +93,7 @@ def test_it_is_printed_and_what_cannot_be_done_is_told(folder: Folder) -> None:
     assert folder.run("play.yaml").status == "completed"
     assert folder.call("record", "last").out.startswith("# Cassette")
     for arguments, said in (
-        (("1",), "there is no execution 1"),
+        (("1",), "No execution 1"),
         (("last", "--test", "x.test.yaml"), "Name it with -o FILE"),
         (("last", "-o", "no/such/file"), "no/such/file: it cannot be written"),
     ):

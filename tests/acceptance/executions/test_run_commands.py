@@ -176,5 +176,5 @@ def test_an_execution_that_is_not_there(folder: Folder, name: str) -> None:
     folder.run(folder.playbook(PLAY, workload={"n": 1}))
     ran = folder.call(name, "123456789012345678")
     assert ran.code == 2
-    assert "there is no execution 123456789012345678" in ran.err
+    assert "No execution 123456789012345678" in ran.err
     assert "Traceback" not in ran.err

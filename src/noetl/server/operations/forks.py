@@ -58,7 +58,7 @@ async def fork_from(
     """Commit a fork and continue it."""
     events = await store.read(source)
     if not events:
-        raise UnknownExecution(f"No execution {source} in this store. `noetl list` shows its executions.")
+        raise UnknownExecution(f"No execution {source} in this store. List executions with `noetl runs`.")
     pinned = playbook or str(events[0].payload.get("playbook", ""))
     seq = place(events, start)
     copied = shared(events, seq, execution_id, at=at, playbook=pinned, pool=pool, workload=workload)
