@@ -95,7 +95,7 @@ def test_it_is_printed_and_what_cannot_be_done_is_told(folder: Folder) -> None:
     for arguments, said in (
         (("1",), "No execution 1"),
         (("last", "--test", "x.test.yaml"), "Name it with -o FILE"),
-        (("last", "-o", "no/such/file"), "no/such/file: it cannot be written"),
+        (("last", "-o", "no/such/file"), "Cannot write no/such/file"),
     ):
         ran = folder.call("record", *arguments)
         assert (ran.code, said in ran.err) == (2, True), ran.err
