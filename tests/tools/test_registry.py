@@ -25,9 +25,7 @@ NAMES = [
     *("noop", "http", "python", "postgres", "duckdb", "ducklake", "shell", "script", "playbook", "workbook", "secrets"),
     *("transfer", "artifact", "resolve", "outbox", "nats", "snowflake", "container", "mcp", "sleep", "wait"),
 ]
-SUPPORT = {
-    "__init__", "contract", "fields", "keyed_rows", "markers", "connections", "pg_pool", "rows", "tables", "registry",
-}  # fmt: skip
+SUPPORT = {"__init__", "contract", "fields", "registry"}
 SUSPENDING = {"sleep", "wait", "playbook"}
 EXTRAS = {"", "postgres", "duckdb", "nats", "snowflake"}
 COMMON_NAMES = {name for field in COMMON for name in (field.name, *field.aliases)}

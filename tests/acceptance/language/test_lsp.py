@@ -291,7 +291,7 @@ def test_files_of_tests_are_held_to_their_playbook(tmp_path: Path) -> None:
         editor = running.editor
         editor.start()
         editor.open(uri, TESTS)
-        assert told(editor, uri) == [("There is no step or task `stor`. Did you mean `store`?", 4, 6)]
+        assert told(editor, uri) == [("Unknown step or task `stor`. Did you mean `store`?", 4, 6)]
         right = TESTS.replace("stor:", "store:")
         editor.change(uri, right, 2)
         assert told(editor, uri) == []

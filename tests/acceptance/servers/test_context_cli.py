@@ -47,7 +47,7 @@ def test_what_cannot_be_used_is_said(tmp_path: Path) -> None:
     home = {"XDG_CONFIG_HOME": str(tmp_path)}
     for given, said in (
         (("add", "x"), "Missing argument 'URL'"),
-        (("add", "x", "localhost"), "no address of a server"),
+        (("add", "x", "localhost"), "is not the address of a server"),
         (("add", "local", "http://h"), "Choose another name"),
         (("use", "x"), "No context `x`"),
         (("what",), "No such command 'what'"),

@@ -60,12 +60,6 @@ def use(name: Name) -> None:
     _change(name, remove=False)
 
 
-@command.command("remove")
-def remove(name: Name) -> None:
-    """Remove a context."""
-    _change(name, remove=True)
-
-
 @command.command("list")
 def list_contexts(json: AsJson = False) -> None:
     """List contexts; `*` marks the one in use."""
@@ -82,6 +76,12 @@ def list_contexts(json: AsJson = False) -> None:
         mark = "*" if row["current"] else " "
         shown = row["server"] or "local store"
         typer.echo(to_json(row) if json else f"{mark} {row['name']:<16} {shown}")
+
+
+@command.command("remove")
+def remove(name: Name) -> None:
+    """Remove a context."""
+    _change(name, remove=True)
 
 
 def _change(name: str, *, remove: bool) -> None:
