@@ -174,7 +174,7 @@ async def test_a_worker_that_is_told_to_end_finishes_or_gives_back(
             said = ending.log.count("stopping")
             ending.ask_to_end()
             try:
-                await asyncio.to_thread(ending.until, r"noetl: stopping; \d+ under way", said + 1)
+                await asyncio.to_thread(ending.until, r"noetl: stopping, \d+ tasks running", said + 1)
                 if in_time:
                     book.go.set()
                 assert await asyncio.to_thread(ending.wait) == 0
