@@ -305,7 +305,7 @@ def test_files_of_tests_are_held_to_their_playbook(tmp_path: Path) -> None:
         (tmp_path / "orders.yaml").write_text(GOOD.replace("store", "keep"), encoding="utf-8")
         editor.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
         assert [text for text, _, _ in told(editor, uri)] == [
-            "Unknown step or task `store`.", "There is no step `store`.",
+            "Unknown step or task `store`.", "Unknown step `store`.",
         ]  # fmt: skip
         (tmp_path / "orders.yaml").unlink()
         editor.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
