@@ -309,7 +309,7 @@ def test_files_of_tests_are_held_to_their_playbook(tmp_path: Path) -> None:
         ]  # fmt: skip
         (tmp_path / "orders.yaml").unlink()
         editor.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
-        assert told(editor, uri) == [("There is no playbook `orders.yaml` beside this file.", 0, 0)]
+        assert told(editor, uri) == [("No playbook `orders.yaml` beside this file.", 0, 0)]
         editor.leave()
 
 
