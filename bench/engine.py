@@ -37,7 +37,7 @@ from noetl.engine.state.evolve import fold
 from noetl.model.ids import snowflake
 from noetl.model.messages import Start
 from noetl.settings import Settings
-from noetl.wiring import Embedded, embedded
+from noetl.wiring.embedded import Embedded, embedded
 
 ROOT = Path(__file__).resolve().parent.parent
 STEPS, ITEMS, MANY = 1_000, 10_000, 100_000
@@ -67,7 +67,7 @@ async def run(app: Embedded, text: str, number: int) -> tuple[str, float, Counte
     await app.store.register("bench/bench", text.encode(), canonical, playbook, 0)
     execution_id = snowflake(int(time.time() * 1000), os.getpid(), number)
     types: Counter[str] = Counter()
-    async with app.working(f"local:{execution_id}"):
+    async with app.run_worker(f"local:{execution_id}"):
         start = time.perf_counter()
         await app.control.submit(execution_id, Start("start", "bench/bench", playbook, pool=f"local:{execution_id}"))
         async for event in app.control.follow(execution_id):

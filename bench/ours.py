@@ -214,7 +214,7 @@ async def _read_and_fold(store: str, started: str) -> Seen:
     from noetl.cli.runtime.runner import tune_gc
     from noetl.ports.replay import Replay
     from noetl.settings import Settings
-    from noetl.wiring import embedded
+    from noetl.wiring.embedded import embedded
 
     settings = Settings(Path("unused.db"), database=store) if is_database(store) else Settings(Path(store))
     rates = []

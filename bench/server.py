@@ -4,7 +4,7 @@
 
 `up` is server and worker in one process, on SQLite or on the PostgreSQL of `--db`. `cluster` is `noetl serve` and processes
 of `noetl worker` on PostgreSQL, connected by WebSockets. `--db new`, the default of `cluster`, starts a PostgreSQL with default
-settings. Beside each wall time it prints the processor time of each process, which other load changes less, and the floor in
+settings. DerivedRows each wall time it prints the processor time of each process, which other load changes less, and the floor in
 the same minute: a bare flush, the same commits with the same bytes by a bare loop over the same driver, and a bare round trip
 over a WebSocket. `at_once` starts all executions by one request, `apart` by one request each. Asserts nothing.
 """

@@ -18,7 +18,7 @@ from time import perf_counter
 import yaml
 
 from noetl.dsl.validate import validate
-from noetl.wiring import language_kinds
+from noetl.wiring.embedded import language_kinds
 
 ROUNDS = 7
 STEP = """\

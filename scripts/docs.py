@@ -39,7 +39,7 @@ from noetl.model.events import EVENT_TYPES, Event
 from noetl.settings import VARIABLES
 from noetl.testing.cases.files.levels import LEVELS as TEST_LEVELS
 from noetl.tools import MODULES
-from noetl.wiring import language_kinds
+from noetl.wiring.embedded import language_kinds
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 NOTE = "<!-- Generated from the code by `make docs`: do not edit. -->\n"

@@ -36,7 +36,7 @@ RECORDS = {
     ),
     "noetl.stores.memory.tables": (
         ("noetl.stores.memory.store", "noetl.stores.memory.catalog", "noetl.stores.memory.dead_letters",
-         "noetl.stores.memory.outbox", "noetl.stores.memory.team", "noetl.stores.memory.upkeep"),
+         "noetl.stores.memory.outbox", "noetl.stores.memory.team", "noetl.stores.memory.derived"),
         "the tables of the memory store are to its classes what a database is to the others",
     ),
     "noetl.dsl.formatter.cst": (

@@ -38,7 +38,7 @@ def test_the_functions_that_take_most_are_told() -> None:
 
 def test_parts() -> None:
     assert part("f (noetl/engine/handlers/decide.py)") == "noetl.engine"
-    assert part("f (noetl/wiring.py)") == "noetl.wiring"
+    assert part("f (noetl/settings.py)") == "noetl.settings"
     assert part("f (asyncpg/protocol/protocol.pyx)") == "database driver"
     assert part("f (<frozen importlib._bootstrap>)") == "other"
 

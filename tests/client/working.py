@@ -10,7 +10,7 @@ from typing import Any
 
 from noetl.client.session import Session
 from noetl.settings import Settings, WorkerSettings
-from noetl.wiring_remote import remote_worker
+from noetl.wiring.remote_worker import remote_worker
 from noetl.worker.loop import Worker
 
 _CHUNK = 65536

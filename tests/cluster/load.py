@@ -21,8 +21,8 @@ from noetl.model.events import Event
 from noetl.server.background.rebuild import Rebuild
 from noetl.server.cache.plan_cache import PlanCache
 from noetl.stores.postgres.admin import PostgresAdmin
+from noetl.stores.postgres.derived import PostgresDerived
 from noetl.stores.postgres.store import PostgresStore
-from noetl.stores.postgres.upkeep import PostgresUpkeep
 from tests.cluster.cluster import Cluster
 from tests.cluster.ledger import Ledger
 from tests.simulation.invariants import check_all
@@ -200,13 +200,13 @@ class Load:
         assert not failed, f"not completed: {failed}"
         store = PostgresStore(self.system.database)
         try:
-            upkeep = PostgresUpkeep(store)
+            derived = PostgresDerived(store)
             async with asyncio.timeout(PATIENCE_S):
                 while await store.inbox(1):
                     await asyncio.sleep(0.02)
-            rebuild, known = Rebuild(store, upkeep, PlanCache(store)), _HELD[self.system.database]
-            for execution_id in {found for _, found in await upkeep.logged(0, 100_000)} - known:
-                check_all(execution_id, await store.read(execution_id), await upkeep.beside(execution_id))
+            rebuild, known = Rebuild(store, derived, PlanCache(store)), _HELD[self.system.database]
+            for execution_id in {found for _, found in await derived.logged(0, 100_000)} - known:
+                check_all(execution_id, await store.read(execution_id), await derived.rows(execution_id))
                 differences = await rebuild.differences(execution_id)
                 assert not differences, differences
                 known.add(execution_id)

@@ -9,21 +9,31 @@ from typing import Protocol
 import pytest
 import pytest_asyncio
 
-from noetl.ports import AuditTrail, Catalog, Credentials, EventLog, Keys, Runtime, Tokens, Upkeep, WorkQueue
+from noetl.ports import (
+    AuditTrail,
+    Catalog,
+    Credentials,
+    DerivedTables,
+    EventLog,
+    IdempotencyKeys,
+    Runtime,
+    Tokens,
+    WorkQueue,
+)
 from noetl.ports.letters import DeadLetters
 from noetl.ports.outbox import Outbox
+from noetl.stores.memory.derived import MemoryDerived
 from noetl.stores.memory.outbox import MemoryOutbox
 from noetl.stores.memory.store import MemoryStore
 from noetl.stores.memory.team import MemoryTeam
-from noetl.stores.memory.upkeep import MemoryUpkeep
+from noetl.stores.postgres.derived import PostgresDerived
 from noetl.stores.postgres.outbox import PostgresOutbox
 from noetl.stores.postgres.store import PostgresStore
 from noetl.stores.postgres.team import PostgresTeam
-from noetl.stores.postgres.upkeep import PostgresUpkeep
+from noetl.stores.sqlite.derived import SqliteDerived
 from noetl.stores.sqlite.outbox import SqliteOutbox
 from noetl.stores.sqlite.store import SqliteStore
 from noetl.stores.sqlite.team import SqliteTeam
-from noetl.stores.sqlite.upkeep import SqliteUpkeep
 from tests.databases import fresh_database
 
 
@@ -31,7 +41,7 @@ class Store(EventLog, WorkQueue, Catalog, DeadLetters, Protocol):
     """All ports of a store."""
 
 
-class Team(Runtime, Tokens, Credentials, Keys, AuditTrail, Protocol):
+class Team(Runtime, Tokens, Credentials, IdempotencyKeys, AuditTrail, Protocol):
     """All ports of a server's tables."""
 
 
@@ -66,14 +76,14 @@ class Place:
         assert isinstance(store, SqliteStore)
         return SqliteTeam(store.database)
 
-    def upkeep(self, store: Store) -> Upkeep:
+    def derived(self, store: Store) -> DerivedTables:
         """Return the maintenance adapter of a store."""
         if isinstance(store, MemoryStore):
-            return MemoryUpkeep(store)
+            return MemoryDerived(store)
         if isinstance(store, PostgresStore):
-            return PostgresUpkeep(store)
+            return PostgresDerived(store)
         assert isinstance(store, SqliteStore)
-        return SqliteUpkeep(store)
+        return SqliteDerived(store)
 
     def outbox(self, store: Store) -> Outbox:
         if isinstance(store, MemoryStore):
@@ -106,5 +116,5 @@ def team(place: Place, store: Store) -> Team:
 
 
 @pytest.fixture
-def upkeep(place: Place, store: Store) -> Upkeep:
-    return place.upkeep(store)
+def derived(place: Place, store: Store) -> DerivedTables:
+    return place.derived(store)

@@ -14,7 +14,7 @@ from noetl.blobs.database import DatabaseBlobs
 from noetl.blobs.files import FileBlobs
 from noetl.blobs.memory import MemoryBlobs
 from noetl.blobs.postgres import PostgresBlobs
-from noetl.blobs.shelves import ShelvedBlobs
+from noetl.blobs.shelves import BlobRouter
 from noetl.model.errors import InvalidInput, StoreUnavailable
 from noetl.ports import BlobStore
 from noetl.stores.postgres.database import PostgresDatabase
@@ -37,7 +37,7 @@ async def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         await database.close()
     else:
         if request.param == "shelves":
-            yield ShelvedBlobs({"db": MemoryBlobs(), "file": FileBlobs(tmp_path / "blobs")})
+            yield BlobRouter({"db": MemoryBlobs(), "file": FileBlobs(tmp_path / "blobs")})
             return
         yield MemoryBlobs() if request.param == "memory" else FileBlobs(tmp_path / "blobs")
 
@@ -100,7 +100,7 @@ async def test_what_was_told_of_a_blob_is_kept(blobs: BlobStore) -> None:
 
 async def test_each_blob_goes_where_its_meta_says(tmp_path: Path) -> None:
     db, file = MemoryBlobs(), FileBlobs(tmp_path)
-    shelves = ShelvedBlobs({"db": db, "file": file})
+    shelves = BlobRouter({"db": db, "file": file})
     await shelves.put(REF, b"here", {"store": "file"})
     assert await file.get(REF) == await shelves.get(REF) == b"here"
     with pytest.raises(InvalidInput):

@@ -13,7 +13,7 @@ from noetl.ports import Commit
 from noetl.ports.letters import LetterSelection
 from noetl.server.background.rebuild import Rebuild
 from noetl.server.cache.plan_cache import PlanCache
-from noetl.server.control_plane import LocalControl
+from noetl.server.control_plane import LocalControlPlane
 from noetl.server.operations.dead_letters import ready, replay
 from tests.conformance.commits import commit
 from tests.conformance.conftest import Place, Store
@@ -156,13 +156,13 @@ async def test_letters_go_with_their_execution(place: Place, store: Store) -> No
 async def test_letters_are_taken_out_and_put_in_again(place: Place, store: Store) -> None:
     rows = (letter("a"), letter("b", payload={"x": 1}))
     await store.commit([puts(*rows)])
-    upkeep = place.upkeep(store)
-    assert await upkeep.letters_of("1") == list(rows)
-    before = replace(await upkeep.beside("1"), letters=rows)
-    await upkeep.empty(1)
+    derived = place.derived(store)
+    assert await derived.letters_of("1") == list(rows)
+    before = replace(await derived.rows("1"), letters=rows)
+    await derived.empty(1)
     assert await store.letters(LetterSelection()) == []
-    await upkeep.put_beside([before])
-    assert await upkeep.letters_of("1") == list(rows)
+    await derived.put_rows([before])
+    assert await derived.letters_of("1") == list(rows)
 
 
 LOOP = (
@@ -177,9 +177,9 @@ workflow:
 
 
 async def test_a_replay_is_made_again_from_the_log_and_goes_on(place: Place, store: Store) -> None:
-    rebuild = Rebuild(store, place.upkeep(store), PlanCache(store))
+    rebuild = Rebuild(store, place.derived(store), PlanCache(store))
     error = {"kind": "client_error", "message": "no"}
-    async with LocalControl(store, RealClock()) as control:
+    async with LocalControlPlane(store, RealClock()) as control:
         await begin(control, await register(store, LOOP), "700")
         [lease] = await control.claim("w", ("",), 1, 5)
         ends = (ItemEnd(0, "ok", "A"), ItemEnd(1, "error", error=error))
@@ -191,7 +191,7 @@ async def test_a_replay_is_made_again_from_the_log_and_goes_on(place: Place, sto
     assert await rebuild.rebuild() == 1
     assert await rebuild.check() == []
     assert [one.status for one in await store.letters(LetterSelection())] == ["replaying"]
-    async with LocalControl(store, RealClock()) as control:
+    async with LocalControlPlane(store, RealClock()) as control:
         assert await replay(control, again, {}, by="ada", name="one") == 1  # the same request again
         [lease] = await control.claim("w", ("",), 9, 5)
         chunk = lease.work.chunk

@@ -20,7 +20,7 @@ from noetl.ports import Commit
 from noetl.ports.letters import LetterSelection
 from noetl.server.background.rebuild import Rebuild
 from noetl.server.cache.plan_cache import PlanCache
-from noetl.server.control_plane import LocalControl
+from noetl.server.control_plane import LocalControlPlane
 from noetl.server.operations.dead_letters import discard, ready, replay
 from tests.conformance.conftest import Place, Store
 from tests.unit.server.system import HEAD, RealClock, begin, done, ended, register, report_on, workers
@@ -50,8 +50,8 @@ def mistake(monkeypatch: pytest.MonkeyPatch) -> Mistake:
 
 
 @asynccontextmanager
-async def served(store: Store) -> AsyncIterator[LocalControl]:
-    async with LocalControl(store, RealClock(), look_s=0.01) as control:
+async def served(store: Store) -> AsyncIterator[LocalControlPlane]:
+    async with LocalControlPlane(store, RealClock(), look_s=0.01) as control:
         yield control
 
 
@@ -75,11 +75,11 @@ async def send(store: Store, execution_id: str, message: AnyMessage) -> None:
 
 
 async def agrees(place: Place, store: Store) -> None:
-    rebuild = Rebuild(store, place.upkeep(store), PlanCache(store))
+    rebuild = Rebuild(store, place.derived(store), PlanCache(store))
     assert [found for found in await rebuild.check() if "letter" in found or "last" in found] == []
 
 
-async def again(store: Store, control: LocalControl, letter: DeadLetter, name: str) -> None:
+async def again(store: Store, control: LocalControlPlane, letter: DeadLetter, name: str) -> None:
     await replay(control, await ready(store, control, [letter], {}, {}), {}, by="ada", name=name)
 
 
@@ -171,7 +171,7 @@ async def test_a_message_that_cannot_be_written_is_a_letter_without_it(store: St
 
 async def test_where_no_letters_are_kept_it_is_set_aside(store: Store, mistake: Mistake) -> None:
     mistake.meets = lambda message: message.message_id == "bad"
-    async with LocalControl(store, RealClock(), look_s=0.01, defaults={NO_LETTERS: True}) as control:
+    async with LocalControlPlane(store, RealClock(), look_s=0.01, defaults={NO_LETTERS: True}) as control:
         one = await begin(control, await register(store, WAIT))
         with pytest.raises(ZeroDivisionError):
             await control.submit(one, Signal("bad", "go"))

@@ -8,7 +8,7 @@ import pytest
 
 from noetl.dsl.diagnostic import SEVERITIES
 from noetl.dsl.validate import validate
-from noetl.wiring import language_kinds
+from noetl.wiring.embedded import language_kinds
 from tests.corpus.corpus import expected, files, name
 
 KINDS = language_kinds()

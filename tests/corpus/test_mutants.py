@@ -20,7 +20,7 @@ from noetl.dsl.diagnostic import SEVERITIES
 from noetl.dsl.formatter import format_text
 from noetl.dsl.reading.parse import parse
 from noetl.dsl.validate import validate
-from noetl.wiring import language_kinds
+from noetl.wiring.embedded import language_kinds
 from tests.corpus.corpus import files
 
 KINDS = language_kinds()

@@ -10,11 +10,11 @@ import pytest
 from noetl.ports import Claim, Commit, Receipt
 from noetl.server.background.rebuild import Rebuild
 from noetl.server.cache.plan_cache import PlanCache
+from noetl.stores.memory.derived import MemoryDerived
 from noetl.stores.memory.store import MemoryStore
-from noetl.stores.memory.upkeep import MemoryUpkeep
 from noetl.testing.scenario import Player, read_scenario
 from noetl.testing.virtual_time import run
-from noetl.wiring import language_kinds
+from noetl.wiring.embedded import language_kinds
 
 HERE = Path(__file__).parent
 FOLDERS = sorted(path.parent for path in HERE.glob("*/outcomes.yaml"))
@@ -25,7 +25,7 @@ class Compared(MemoryStore):
 
     def __init__(self, defaults: dict[str, int]) -> None:
         super().__init__()
-        self.rebuild = Rebuild(self, MemoryUpkeep(self), PlanCache(self, defaults))
+        self.rebuild = Rebuild(self, MemoryDerived(self), PlanCache(self, defaults))
         self.commits = 0
         self.found: list[str] = []
 

@@ -19,7 +19,7 @@ from noetl.model.events import Event
 from noetl.stores.memory.store import MemoryStore
 from noetl.testing.scenario import EXECUTION, Played, Player, Scenario, Store, read_scenario
 from noetl.testing.virtual_time import run, threads
-from noetl.wiring import language_kinds
+from noetl.wiring.embedded import language_kinds
 from tests.databases import fresh_database
 from tests.scenarios.expect import check
 from tests.scenarios.golden import golden

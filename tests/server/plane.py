@@ -16,9 +16,9 @@ import msgspec
 from noetl.model.errors import NoetlError
 from noetl.model.messages import AnyMessage, Report
 from noetl.model.work import Lease
-from noetl.server.control_plane import LocalControl
+from noetl.server.control_plane import LocalControlPlane
 from noetl.stores.sqlite.store import SqliteStore
-from noetl.wiring import SystemClock
+from noetl.wiring.embedded import SystemClock
 
 LEASE_S = 1.0
 
@@ -45,7 +45,7 @@ class Answer(msgspec.Struct, omit_defaults=True):
 _ask = msgspec.json.Decoder(Ask)
 
 
-async def answered(control: LocalControl, ask: Ask) -> Answer:
+async def answered(control: LocalControlPlane, ask: Ask) -> Answer:
     number = ask.number
     try:
         if ask.do == "claim":
@@ -69,7 +69,7 @@ async def main(path: str) -> None:
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
     store = SqliteStore(path)
     tasks: set[asyncio.Task[None]] = set()
-    async with LocalControl(store, SystemClock(), lease_s=LEASE_S, max_attempts=1_000, look_s=0.02) as control:
+    async with LocalControlPlane(store, SystemClock(), lease_s=LEASE_S, max_attempts=1_000, look_s=0.02) as control:
 
         async def answer(ask: Ask) -> None:
             found = await answered(control, ask)

@@ -22,7 +22,7 @@ from noetl.server.app import app
 from noetl.server.services import Services
 from noetl.settings import ServerSettings, Settings
 from noetl.wire import session as frames
-from noetl.wiring import Embedded, serving
+from noetl.wiring.embedded import Embedded, serving
 
 PATIENCE_S = 30.0
 HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: NAME, path: test/NAME}\n"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from noetl.engine.queries.explain import Standing
 from noetl.engine.state.execution import Execution
-from noetl.model.messages import AnyMessage, PatchCtx, Resume, Signal
+from noetl.model.messages import AnyMessage, PatchCtx, Signal, Unpause
 
 
 def advice(message_id: str, state: Execution, found: Sequence[Standing]) -> tuple[AnyMessage, list[Standing]] | None:
@@ -14,7 +14,7 @@ def advice(message_id: str, state: Execution, found: Sequence[Standing]) -> tupl
     assert found, "an execution that has not ended has nothing in it"
     if state.paused:
         assert any("unpause" in standing.moved_by for standing in found), found
-        return Resume(message_id), [standing for standing in found if "unpause" in standing.moved_by]
+        return Unpause(message_id), [standing for standing in found if "unpause" in standing.moved_by]
     for standing in found:
         if standing.moved_by.startswith(f"`noetl signal {state.execution_id} "):
             name = standing.moved_by.split()[3]

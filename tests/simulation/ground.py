@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from noetl.model.events import Event
-from noetl.ports import Upkeep
+from noetl.ports import DerivedTables
 from noetl.server.background.rebuild import Rebuild
 from noetl.server.cache.plan_cache import PlanCache
+from noetl.stores.memory.derived import MemoryDerived
 from noetl.stores.memory.store import MemoryStore
 from noetl.stores.memory.tables import Tables
-from noetl.stores.memory.upkeep import MemoryUpkeep
+from noetl.stores.sqlite.derived import SqliteDerived
 from noetl.stores.sqlite.store import SqliteStore
-from noetl.stores.sqlite.upkeep import SqliteUpkeep
 from tests.simulation.faults import FailingMemory, FailingSqlite, Watch, Weather
 from tests.watched import WatchedStore
 
@@ -28,15 +28,15 @@ class Ground:
     def __init__(
         self,
         store: MemoryStore | SqliteStore,
-        upkeep: Upkeep,
+        derived: DerivedTables,
         opened: Callable[[Weather, Watch], Failing],
         defaults: dict[str, Any],
     ) -> None:
         self.store = store  # never fails
-        self.upkeep = upkeep
+        self.derived = derived
         self._opened = opened
         self._served: Failing | None = None
-        self._rebuild = Rebuild(store, upkeep, PlanCache(store, defaults))
+        self._rebuild = Rebuild(store, derived, PlanCache(store, defaults))
 
     def serve(self, weather: Weather, watch: Watch) -> Failing:
         """Open a store for another server."""
@@ -58,7 +58,7 @@ class Ground:
         return await self._rebuild.check()
 
     async def logs(self) -> dict[str, list[Event]]:
-        return {found: await self.store.read(found) for _, found in await self.upkeep.logged(0, _ALL)}
+        return {found: await self.store.read(found) for _, found in await self.derived.logged(0, _ALL)}
 
     async def close(self) -> None:
         await self.left()
@@ -69,11 +69,11 @@ def in_memory(defaults: dict[str, Any]) -> Ground:
     """Stand on tables in memory."""
     tables = Tables()
     store = MemoryStore(tables)
-    return Ground(store, MemoryUpkeep(store), lambda weather, watch: FailingMemory(tables, weather, watch), defaults)
+    return Ground(store, MemoryDerived(store), lambda weather, watch: FailingMemory(tables, weather, watch), defaults)
 
 
 def in_file(folder: Path, defaults: dict[str, Any]) -> Ground:
     """Stand on a SQLite file."""
     path = folder / "noetl.db"
     store = WatchedStore(path)
-    return Ground(store, SqliteUpkeep(store), lambda weather, watch: FailingSqlite(path, weather, watch), defaults)
+    return Ground(store, SqliteDerived(store), lambda weather, watch: FailingSqlite(path, weather, watch), defaults)

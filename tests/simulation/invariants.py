@@ -9,12 +9,12 @@ from noetl.engine.decision.builder import needs_signal
 from noetl.engine.state.evolve import fold
 from noetl.engine.state.execution import Execution, checksum
 from noetl.model.events import Event
-from noetl.ports import Beside
+from noetl.ports import DerivedRows
 
 ENDS = ("step.done", "step.failed", "step.skipped")
 
 
-def check_all(execution_id: str, events: list[Event], beside: Beside, live: Execution | None = None) -> None:
+def check_all(execution_id: str, events: list[Event], beside: DerivedRows, live: Execution | None = None) -> None:
     """Hold a log to every invariant."""
     state = fold(execution_id, events)
     assert [event.seq for event in events] == list(range(1, len(events) + 1)), "the log has gaps"
@@ -74,7 +74,7 @@ def items_conserved(events: list[Event]) -> None:
             assert stats["total"] == stats["succeeded"] + stats["failed"] + stats["skipped"] == totals[run]
 
 
-def ended_means_quiescent(state: Execution, beside: Beside) -> None:
+def ended_means_quiescent(state: Execution, beside: DerivedRows) -> None:
     """An execution has ended exactly if nothing is left; else something can move it."""
     quiescent = not state.tokens and not state.runs
     if state.phase == "ended":

@@ -17,7 +17,7 @@ from noetl.model.events import Event
 from noetl.model.ids import message_digest
 from noetl.model.messages import ChildEnded, Collect, Report, Start
 from noetl.ports.work import Answer
-from noetl.server.control_plane import LocalControl
+from noetl.server.control_plane import LocalControlPlane
 from noetl.stores.memory.store import MemoryStore
 from tests.simulation.world import World
 
@@ -41,7 +41,7 @@ class LateWorld(World):
         self.late = 0
         super().__init__(seed, folder)
 
-    def _server(self) -> LocalControl:
+    def _server(self) -> LocalControlPlane:
         control = super()._server()
         deliver = control.report_wait
 
@@ -116,7 +116,7 @@ class LossyWorld(World):
         while True:
             await asyncio.sleep(self._draw.uniform(0.1, 1.5))
             with suppress(NoetlError, OSError):
-                watch = self.control.liveness(self.ground.upkeep)
+                watch = self.control.reconciler(self.ground.derived)
                 watch._old_enough_s = -1_000_000  # the clock may jump back
                 await self.call(watch.look())
 

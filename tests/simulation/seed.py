@@ -54,7 +54,7 @@ async def _played(world: World) -> dict[str, list[Event]]:
     ground = world.ground
     logs = await ground.logs()
     for execution_id, events in logs.items():
-        beside = await ground.upkeep.beside(execution_id)
+        beside = await ground.derived.rows(execution_id)
         check_all(execution_id, events, beside, live if execution_id == EXECUTION else None)
         snapshot = await ground.store.snapshot(execution_id, STATE_VERSION)
         assert snapshot is None or snapshot[0] <= len(events), "a snapshot knows more than the log"

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from noetl.model.events import Event
-from noetl.ports import Beside
+from noetl.ports import DerivedRows
 from noetl.testing.play import play
 from noetl.testing.virtual_time import BEGIN
 from tests.simulation.invariants import check_all
@@ -56,8 +56,8 @@ def log() -> tuple[str, list[Event]]:
 
 def test_an_honest_log_passes() -> None:
     execution_id, events = log()
-    check_all(execution_id, events, Beside(execution_id, len(events)))
-    check_all(execution_id, numbered(events), Beside(execution_id, len(events)))
+    check_all(execution_id, events, DerivedRows(execution_id, len(events)))
+    check_all(execution_id, numbered(events), DerivedRows(execution_id, len(events)))
 
 
 @pytest.mark.parametrize(
@@ -79,4 +79,4 @@ def test_an_honest_log_passes() -> None:
 def test_a_log_that_was_tampered_with_fails(change: Change) -> None:
     execution_id, events = log()
     with pytest.raises(AssertionError):
-        check_all(execution_id, change(events), Beside(execution_id, len(events)))
+        check_all(execution_id, change(events), DerivedRows(execution_id, len(events)))

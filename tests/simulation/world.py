@@ -18,13 +18,13 @@ from noetl.engine.queries.explain import standings
 from noetl.engine.state.evolve import fold
 from noetl.engine.state.execution import Execution
 from noetl.model.errors import NoetlError
-from noetl.model.messages import AnyMessage, Cancel, PatchCtx, Pause, Report, Resume, Signal, Start
-from noetl.server.control_plane import LocalControl
+from noetl.model.messages import AnyMessage, Cancel, PatchCtx, Pause, Report, Signal, Start, Unpause
+from noetl.server.control_plane import LocalControlPlane
 from noetl.testing.scenario import read_playbook
 from noetl.testing.virtual_time import VirtualClock
-from noetl.wiring import language_kinds
-from noetl.worker.context.tool_context import WorkerResources
+from noetl.wiring.embedded import language_kinds
 from noetl.worker.loop import Worker
+from noetl.worker.tool_context import WorkerResources
 from tests.simulation.advice import advice, has_moved
 from tests.simulation.books import CHILD, child_playbook, random_playbook
 from tests.simulation.faults import DeadlyTools, Weather, Wire
@@ -67,8 +67,8 @@ class World:
     def _books(self) -> dict[str, str]:
         return {CHILD: child_playbook(), PARENT: self.text}
 
-    def _server(self) -> LocalControl:
-        return LocalControl(
+    def _server(self) -> LocalControlPlane:
+        return LocalControlPlane(
             self.ground.serve(self.weather, self.steady.look),
             self.clock,
             defaults=_DEFAULTS,
@@ -209,7 +209,7 @@ class World:
             elif draw < 0.9:
                 await self._insist(Pause(name))
                 await asyncio.sleep(chance.uniform(0.0, 5.0))
-                await self._insist(Resume(f"{name}-resume"))
+                await self._insist(Unpause(f"{name}-resume"))
             elif draw < 0.92:
                 await self._insist(Cancel(name, "enough", compensate=draw < 0.915))
             elif draw < 0.97:

@@ -14,8 +14,8 @@ from noetl.model.outcome import Outcome, TaskError
 from noetl.ports import Blobs, ControlPlane
 from noetl.ports.work import run_tool
 from noetl.tools import kinds
-from noetl.worker.context.tool_context import Alone, Shared, TaskContext, WorkerResources
 from noetl.worker.processes.children import ChildPool
+from noetl.worker.tool_context import DetachedRun, Shared, TaskContext, WorkerResources
 
 
 class RealClock:
@@ -92,7 +92,7 @@ class Attempts:
         )
         given = dict(input or {})
         task = RunTask("try", kind, fields, given, given, 1, f"{execution_id}:s:try", auth, context=dict(names or {}))
-        context = TaskContext(Alone(shared, RunInfo(execution_id, "s")), task)
+        context = TaskContext(DetachedRun(shared, RunInfo(execution_id, "s")), task)
         context.know(auth)
         runner = kinds().runner(kind)
         assert runner is not None

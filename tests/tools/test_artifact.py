@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from noetl.blobs.database import DatabaseBlobs
 from noetl.blobs.files import FileBlobs
-from noetl.blobs.shelves import ShelvedBlobs
+from noetl.blobs.shelves import BlobRouter
 from noetl.stores.sqlite.database import Database
 from tests.tools.attempts import Attempts
 
@@ -22,7 +22,7 @@ REF = "noetl://reports/2024-05-01"
 @pytest_asyncio.fixture
 async def attempts(tmp_path: Path) -> AsyncIterator[Attempts]:
     database = Database(tmp_path / "noetl.db")
-    shelves = ShelvedBlobs({"db": DatabaseBlobs(database), "file": FileBlobs(tmp_path / "blobs")})
+    shelves = BlobRouter({"db": DatabaseBlobs(database), "file": FileBlobs(tmp_path / "blobs")})
     made = Attempts(folder=str(tmp_path), blobs=shelves)
     yield made
     await made.close()

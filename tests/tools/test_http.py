@@ -20,8 +20,8 @@ from noetl.ports.work import run_tool
 from noetl.tools import kinds
 from noetl.tools.fields import retry_after
 from noetl.tools.http import _data
-from noetl.worker.context.tool_context import Alone, TaskContext, WorkerResources
 from noetl.worker.http.clients import HttpClient
+from noetl.worker.tool_context import DetachedRun, TaskContext, WorkerResources
 from tests.tools.attempts import RealClock
 from tests.tools.web import Web
 
@@ -60,7 +60,7 @@ async def send(client: Any, auth: Any = None, spec: Mapping[str, Any] | None = N
     task = RunTask("call", "http", fields, {}, {}, 1, "7:s:call", auth, spec=dict(spec or {}))
     runner = tools.runner("http")
     assert runner is not None
-    return await run_tool(runner, fields, TaskContext(Alone(shared, RunInfo("7", "s")), task))
+    return await run_tool(runner, fields, TaskContext(DetachedRun(shared, RunInfo("7", "s")), task))
 
 
 async def test_the_answer_is_plain_data(web: Web, client: httpx.AsyncClient) -> None:

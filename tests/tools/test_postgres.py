@@ -18,7 +18,7 @@ from noetl.model.outcome import Outcome
 from noetl.ports import Blobs, Children, ControlPlane
 from noetl.ports.work import run_tool
 from noetl.tools import kinds
-from noetl.worker.context.tool_context import Alone, TaskContext, WorkerResources
+from noetl.worker.tool_context import DetachedRun, TaskContext, WorkerResources
 from tests.tools.attempts import RealClock
 
 pytestmark = pytest.mark.asyncio
@@ -55,7 +55,7 @@ class Database:
         task = RunTask("sql", "postgres", fields, own or {}, own or {}, 1, "7:s:sql", auth, spec=spec or {})
         runner = self.shared.tools.runner("postgres")
         assert runner is not None
-        return await run_tool(runner, fields, TaskContext(Alone(self.shared, RunInfo("7", "s")), task))
+        return await run_tool(runner, fields, TaskContext(DetachedRun(self.shared, RunInfo("7", "s")), task))
 
     async def result(self, **fields: Any) -> Any:
         outcome = await self.run(**fields)

@@ -241,7 +241,7 @@ def test_the_model_reads_the_example_of_each_field(name: str) -> None:
 
 def test_only_the_kinds_that_are_looked_at_are_imported() -> None:
     code = (
-        "import sys; from noetl.wiring import language_kinds; kinds = language_kinds(); 'http' in kinds; kinds['sleep'];"
+        "import sys; from noetl.wiring.embedded import language_kinds; kinds = language_kinds(); 'http' in kinds; kinds['sleep'];"
         "print(sorted(name for name in sys.modules if name.startswith('noetl.tools.')), 'importlib.metadata' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -168,7 +168,7 @@ def test_the_language_gets_the_kinds_of_installed_packages(tmp_path: Path) -> No
     install(tmp_path, "acme_bad", "1 / 0", "wave = acme_bad.tool")
     code = dedent(
         """
-        from noetl.wiring import kind_problems, language_kinds
+        from noetl.wiring.embedded import kind_problems, language_kinds
         print(language_kinds()["greet"].name, "wave" in language_kinds(), len(kind_problems()))
         """
     )

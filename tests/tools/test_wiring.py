@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from noetl.tools import kinds
-from noetl.wiring import cannot_run, kind_problems, language_kinds
+from noetl.wiring.embedded import cannot_run, kind_problems, language_kinds
 
 
 def test_the_language_sees_every_kind() -> None:

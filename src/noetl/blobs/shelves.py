@@ -13,7 +13,7 @@ from noetl.model.errors import InvalidInput
 from noetl.ports import BlobStore
 
 
-class ShelvedBlobs:
+class BlobRouter:
     """Blob stores by the names that playbooks use, such as `db` and `file`."""
 
     def __init__(self, shelves: Mapping[str, BlobStore]) -> None:

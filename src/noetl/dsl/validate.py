@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule
 from noetl.dsl.diagnostic import Diagnostic, in_order, span
 from noetl.dsl.grammar.kinds import Kinds
 from noetl.dsl.reading.parse import parse
@@ -21,15 +21,15 @@ def validate(
     text: str | bytes, file: str, kinds: Kinds, *, catalog: Collection[str] | None = None, tolerant: bool = False
 ) -> tuple[Diagnostic, ...]:
     """Check the text of a playbook; `tolerant` makes unknown keys warnings."""
-    return examine(Subject(parse(text, file), kinds, catalog), tolerant=tolerant)
+    return examine(CheckContext(parse(text, file), kinds, catalog), tolerant=tolerant)
 
 
-def examine(subject: Subject, *, tolerant: bool = False) -> tuple[Diagnostic, ...]:
+def examine(subject: CheckContext, *, tolerant: bool = False) -> tuple[Diagnostic, ...]:
     """Check a parsed document."""
     return in_order(_diagnostics(subject, tolerant))
 
 
-def _diagnostics(subject: Subject, tolerant: bool) -> Iterator[Diagnostic]:
+def _diagnostics(subject: CheckContext, tolerant: bool) -> Iterator[Diagnostic]:
     for rule in RULES:
         # What is missing in the first part of a broken text may follow after the break.
         if rule.group != "reading" and (subject.root is None or not subject.document.whole):
@@ -38,7 +38,7 @@ def _diagnostics(subject: Subject, tolerant: bool) -> Iterator[Diagnostic]:
             yield _diagnostic(subject, rule, finding, tolerant)
 
 
-def _diagnostic(subject: Subject, rule: Rule, finding: Found, tolerant: bool) -> Diagnostic:
+def _diagnostic(subject: CheckContext, rule: Rule, finding: Finding, tolerant: bool) -> Diagnostic:
     severity = finding.severity or rule.severity
     if tolerant and rule.code in _TOLERATED:
         severity = "warning"

@@ -18,7 +18,7 @@ from noetl.lsp.features.fixes import Fix
 from noetl.lsp.features.rename import Edit
 from noetl.lsp.features.symbols import Symbol
 from noetl.lsp.positions import Lines
-from noetl.testing.cases.files.problems import Trouble
+from noetl.testing.cases.files.problems import FileProblem
 
 SOURCE = "noetl"
 _SEVERITY = {
@@ -68,7 +68,7 @@ def diagnostic_of(lines: Lines, reading: Reading, diagnostic: Diagnostic) -> typ
     )
 
 
-def trouble_of(lines: Lines, source: Source, trouble: Trouble) -> types.Diagnostic:
+def trouble_of(lines: Lines, source: Source, trouble: FileProblem) -> types.Diagnostic:
     """Convert a problem of a test file."""
     return types.Diagnostic(
         range=range_of(lines, source.offset(trouble.start), source.offset(trouble.end)),

@@ -157,7 +157,7 @@ class Pause(Message, frozen=True):
     """Pause: running steps finish, no new ones start."""
 
 
-class Resume(Message, frozen=True):
+class Unpause(Message, frozen=True):
     """Unpause."""
 
 
@@ -197,7 +197,7 @@ class Again(msgspec.Struct, frozen=True, omit_defaults=True):
     index: int | None = None
 
 
-class Replay(Message, frozen=True):
+class Redrive(Message, frozen=True):
     """Retry dead letters, with patched values if given."""
 
     letters: tuple[Again, ...]
@@ -223,10 +223,10 @@ AnyMessage = (
     | Cancel
     | Complete
     | Pause
-    | Resume
+    | Unpause
     | LeaseLost
     | Collect
     | Mend
-    | Replay
+    | Redrive
     | Discard
 )

@@ -6,6 +6,8 @@ and always passed in.
 
 from noetl.model.commit import AuditEntry as AuditEntry
 from noetl.model.commit import Commit as Commit
+from noetl.ports.derived import DerivedRows as DerivedRows
+from noetl.ports.derived import DerivedTables as DerivedTables
 from noetl.ports.log import Catalog as Catalog
 from noetl.ports.log import Claim as Claim
 from noetl.ports.log import Clock as Clock
@@ -17,16 +19,14 @@ from noetl.ports.log import Position as Position
 from noetl.ports.log import Receipt as Receipt
 from noetl.ports.log import Selection as Selection
 from noetl.ports.log import WorkQueue as WorkQueue
-from noetl.ports.team import Act as Act
+from noetl.ports.team import Audit as Audit
 from noetl.ports.team import AuditTrail as AuditTrail
 from noetl.ports.team import Credentials as Credentials
-from noetl.ports.team import Keys as Keys
+from noetl.ports.team import IdempotencyKeys as IdempotencyKeys
 from noetl.ports.team import Runtime as Runtime
 from noetl.ports.team import Token as Token
 from noetl.ports.team import Tokens as Tokens
 from noetl.ports.team import WorkerInfo as WorkerInfo
-from noetl.ports.upkeep import Beside as Beside
-from noetl.ports.upkeep import Upkeep as Upkeep
 from noetl.ports.work import Blobs as Blobs
 from noetl.ports.work import BlobStore as BlobStore
 from noetl.ports.work import Children as Children

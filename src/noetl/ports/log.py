@@ -14,7 +14,7 @@ from noetl.model.commit import Commit
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease
-from noetl.ports.team import Act
+from noetl.ports.team import Audit
 
 
 class Clock(Protocol):
@@ -119,7 +119,7 @@ class EventLog(Protocol):
     async def executions(self, selection: Selection) -> list[Mapping[str, Any]]:
         """List executions, newest first, as `execution` returns them."""
 
-    async def remove(self, execution_id: str, act: Act = None) -> bool:
+    async def remove(self, execution_id: str, act: Audit = None) -> bool:
         """Delete an ended execution: its log and all its rows, but not its stored results.
 
         Returns False if it has not ended or does not exist. Its events leave the feed; no `writer_seq` is reused.
@@ -201,7 +201,7 @@ class Catalog(Protocol):
     """Playbooks by path and version, and canonical trees by content hash."""
 
     async def register(
-        self, path: str, content: bytes, canonical: bytes, playbook: str, now: int, act: Act = None
+        self, path: str, content: bytes, canonical: bytes, playbook: str, now: int, act: Audit = None
     ) -> int:
         """Add a version and return its number; the latest one if its content is the same."""
 
@@ -227,7 +227,7 @@ class Catalog(Protocol):
     async def versions(self, path: str) -> list[Mapping[str, Any]]:
         """List versions, newest first: path, version, playbook, registered_at."""
 
-    async def unregister(self, path: str, version: int | None = None, act: Act = None) -> int:
+    async def unregister(self, path: str, version: int | None = None, act: Audit = None) -> int:
         """Remove one version, or all versions of a path; return how many.
 
         No version number is reused. Canonical trees stay: executions are pinned to them.

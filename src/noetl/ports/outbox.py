@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from noetl.ports.team import Act
+from noetl.ports.team import Audit
 
 STATES: Final = ("pending", "delivered", "dead", "discarded")
 
@@ -66,10 +66,10 @@ class Outbox(OutboxIn, Protocol):
     async def messages(self, state: str | None, before: int | None, limit: int) -> list[OutboxMessage]:
         """List messages, newest first; `before` is the last number of the previous page."""
 
-    async def again(self, number: int, now: int, act: Act = None) -> bool:
+    async def again(self, number: int, now: int, act: Audit = None) -> bool:
         """Retry a pending or dead message now, with all attempts; False if it is neither."""
 
-    async def discard(self, number: int, reason: str, act: Act = None) -> bool:
+    async def discard(self, number: int, reason: str, act: Audit = None) -> bool:
         """Discard a pending or dead message; False if it is neither."""
 
     async def waiting(self) -> Mapping[str, int]:

@@ -9,7 +9,7 @@ import msgspec
 
 from noetl.model.commit import AuditEntry
 
-Act = AuditEntry | None  # audit entry of a change: written in its transaction, and only if it changes something
+Audit = AuditEntry | None  # audit entry of a change: written in its transaction, and only if it changes something
 
 
 class WorkerInfo(msgspec.Struct, frozen=True):
@@ -30,13 +30,13 @@ class WorkerInfo(msgspec.Struct, frozen=True):
 class Runtime(Protocol):
     """Registry of workers."""
 
-    async def enlist(self, worker: WorkerInfo, act: Act = None) -> None:
+    async def enlist(self, worker: WorkerInfo, act: Audit = None) -> None:
         """Register a worker, or replace its registration."""
 
     async def seen(self, worker_id: str, now: int, active: int) -> str | None:
         """Record a heartbeat; return the worker's status, None if it is unknown."""
 
-    async def set_status(self, worker_id: str, status: str, act: Act = None) -> bool:
+    async def set_status(self, worker_id: str, status: str, act: Audit = None) -> bool:
         """Set the status of a worker; False if it is unknown."""
 
     async def leave(self, worker_id: str, registered_at: int) -> bool:
@@ -45,7 +45,7 @@ class Runtime(Protocol):
     async def strike_off(self, before: int) -> int:
         """Delete workers that were last seen before a time; return how many."""
 
-    async def discharge(self, worker_id: str, act: Act = None) -> None:
+    async def discharge(self, worker_id: str, act: Audit = None) -> None:
         """Delete a worker, if it exists."""
 
     async def workers(self) -> list[WorkerInfo]:
@@ -77,7 +77,7 @@ class Token(msgspec.Struct, frozen=True):
 class Tokens(Protocol):
     """API tokens by the digest of their secret."""
 
-    async def add_token(self, token: Token, act: Act = None) -> None:
+    async def add_token(self, token: Token, act: Audit = None) -> None:
         """Add a token. Raises Conflict if its id or digest exists."""
 
     async def token(self, digest: str) -> Token | None:
@@ -86,7 +86,7 @@ class Tokens(Protocol):
     async def tokens(self) -> list[Token]:
         """List all tokens, oldest first."""
 
-    async def revoke(self, token_id: str, now: int, act: Act = None) -> bool:
+    async def revoke(self, token_id: str, now: int, act: Audit = None) -> bool:
         """Revoke a token; False if it is unknown or was revoked before."""
 
     async def used(self, token_id: str, now: int) -> None:
@@ -97,7 +97,7 @@ class Credentials(Protocol):
     """Encrypted credentials. The store never sees their plain text."""
 
     async def put_credential(
-        self, name: str, kind: str, sealed: bytes, about: Mapping[str, Any], now: int, act: Act = None
+        self, name: str, kind: str, sealed: bytes, about: Mapping[str, Any], now: int, act: Audit = None
     ) -> int:
         """Store a credential under its name; return its version."""
 
@@ -107,10 +107,10 @@ class Credentials(Protocol):
     async def credentials(self) -> list[Mapping[str, Any]]:
         """List credentials by name, without their encrypted values."""
 
-    async def delete_credential(self, name: str, act: Act = None) -> bool: ...
+    async def delete_credential(self, name: str, act: Audit = None) -> bool: ...
 
 
-class Keys(Protocol):
+class IdempotencyKeys(Protocol):
     """Idempotency keys of requests, each with its execution."""
 
     async def keep_key(self, key: str, execution_id: str, now: int, since: int) -> str:

@@ -120,4 +120,4 @@ async def running(
 async def _release_waiters(services: Services) -> None:
     await services.stopping.wait()
     services.registry.answer_claims()
-    services.control.endings.let_go()
+    services.control.completion.let_go()

@@ -2,7 +2,7 @@
 
 The watcher notices commits of other processes.
 
-    async with LocalControl(store, clock) as control:
+    async with LocalControlPlane(store, clock) as control:
         await control.submit(execution_id, Start(…))
 
 Speaks the `ControlPlane` port, as the HTTP one does. Tested in tests/unit/server/test_control_plane.py.
@@ -26,7 +26,7 @@ from noetl.model.errors import InvalidInput, InvalidPayload, NoetlError
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Report, Start
 from noetl.model.work import Lease
-from noetl.ports import Act, Blobs, Catalog, Clock, Commit, Doorbell, EventLog, Upkeep, WorkQueue
+from noetl.ports import Audit, Blobs, Catalog, Clock, Commit, DerivedTables, Doorbell, EventLog, WorkQueue
 from noetl.ports.work import Answer, Deliver, Reply, Stop
 from noetl.server.background.lease_reaper import LeaseReaper
 from noetl.server.background.timers import Timers
@@ -52,7 +52,7 @@ class Store(EventLog, WorkQueue, Catalog, Protocol):
     """A store that implements all three ports."""
 
 
-class LocalControl:
+class LocalControlPlane:
     """The control plane over a store, in process."""
 
     def __init__(
@@ -71,7 +71,7 @@ class LocalControl:
         load_max_bytes: int = LOAD_MAX_BYTES,
         doorbell: Doorbell | None = None,
         cannot_run: CannotRun | None = None,
-        upkeep: Upkeep | None = None,
+        derived: DerivedTables | None = None,
         liveness_s: float = 10.0,
     ) -> None:
         self._store = store
@@ -94,21 +94,21 @@ class LocalControl:
         )
         listeners = self.sequencer.hooks
         self.followers = Followers(store, clock, listeners)
-        self.endings = CompletionWaiters(store, listeners)
+        self.completion = CompletionWaiters(store, listeners)
         if doorbell is not None:
             listeners.on_change.append(doorbell.ring)
         self.timers = Timers(store, self.sequencer, clock)
-        self.leases = LeaseReaper(
+        self.lease_reaper = LeaseReaper(
             store, self.sequencer, clock, max_attempts=max_attempts, every_s=min(1.0, max(lease_s / 10, 0.01))
         )
-        self._upkeep = upkeep
+        self._derived = derived
         self._liveness_s = liveness_s
         self._takes: dict[str, Takes] = {}  # by worker
         self._tasks: list[asyncio.Task[None]] = []
 
-    async def __aenter__(self) -> LocalControl:
-        parts = [self.sequencer.run, self.timers.run, self.leases.run, self._watch]
-        parts += [self._keep_alive] if self._upkeep is not None and self._liveness_s > 0 else []
+    async def __aenter__(self) -> LocalControlPlane:
+        parts = [self.sequencer.run, self.timers.run, self.lease_reaper.run, self._watch]
+        parts += [self._keep_alive] if self._derived is not None and self._liveness_s > 0 else []
         self._tasks = [asyncio.create_task(part(), name=f"noetl-{part.__qualname__}") for part in parts]
         for task in self._tasks:
             task.add_done_callback(_tell_of_end)
@@ -127,7 +127,7 @@ class LocalControl:
         """Whether all background tasks run; one that ended early has crashed."""
         return not any(task.done() for task in self._tasks)
 
-    async def submit(self, execution_id: str, message: AnyMessage, act: Act = None) -> Mapping[str, Any]:
+    async def submit(self, execution_id: str, message: AnyMessage, act: Audit = None) -> Mapping[str, Any]:
         """Decide a message; a start with an invalid payload is refused unwritten."""
         if isinstance(message, Start) and "run_id" not in (message.parent or {}):
             plan = await self._plans.get(await self._plans.named(message))
@@ -209,9 +209,9 @@ class LocalControl:
         """Return the plan of a pinned playbook."""
         return await self._plans.get(playbook)
 
-    def plan_at_hand(self, playbook: str) -> Plan | None:
+    def cached_plan(self, playbook: str) -> Plan | None:
         """Return a cached plan."""
-        return self._plans.at_hand(playbook)
+        return self._plans.cached(playbook)
 
     def takes(self, worker: str, pools: Sequence[str], tags: Sequence[str]) -> None:
         """Note the pools and tags of a worker, before it claims anything."""
@@ -240,20 +240,20 @@ class LocalControl:
         """Take back every lease of an execution whose driver is dead; return how many."""
         count = await self._store.expire(execution_id, self._clock.now())
         if count:
-            await self.leases.expire()
+            await self.lease_reaper.expire()
         return count
 
-    def liveness(self, upkeep: Upkeep) -> Reconciler:
+    def reconciler(self, derived: DerivedTables) -> Reconciler:
         """Return the reconciler, which repairs stuck executions."""
         from noetl.server.background.reconciler import Reconciler  # a run that is over in a moment never needs it
 
-        parts = (self._store, upkeep, self._plans, self.sequencer, self._clock)
+        parts = (self._store, derived, self._plans, self.sequencer, self._clock)
         return Reconciler(*parts, holder=uuid4().hex, every_s=self._liveness_s)
 
     async def _keep_alive(self) -> None:
         await self._clock.sleep(self._liveness_s)
-        if self._upkeep is not None:
-            await self.liveness(self._upkeep).run()
+        if self._derived is not None:
+            await self.reconciler(self._derived).run()
 
     async def _watch(self) -> None:
         """Notice what other processes commit to the same store."""
@@ -267,8 +267,8 @@ class LocalControl:
                 if now != version:  # also at first: what came before that look may have been missed
                     version = now
                     self.sequencer.look()
-                    self.followers.tell_all()
-                    self.endings.doubt_all()
+                    self.followers.wake_all()
+                    self.completion.doubt_all()
             except NoetlError as error:
                 _log.warning("the store cannot be watched: %s", error)
             # A message that was seen once is checked again soon, with or without a signal.

@@ -8,13 +8,24 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from noetl.dsl.grammar.kinds import Kinds
-from noetl.ports import AuditTrail, BlobStore, Catalog, Clock, Credentials, EventLog, Keys, Runtime, Tokens, WorkQueue
+from noetl.ports import (
+    AuditTrail,
+    BlobStore,
+    Catalog,
+    Clock,
+    Credentials,
+    EventLog,
+    IdempotencyKeys,
+    Runtime,
+    Tokens,
+    WorkQueue,
+)
 from noetl.ports.letters import DeadLetters
 from noetl.ports.outbox import Outbox
 from noetl.server.auth.gate import Gate
 from noetl.server.auth.vault import Vault
 from noetl.server.cache.catalog_lookup import CatalogLookup
-from noetl.server.control_plane import LocalControl
+from noetl.server.control_plane import LocalControlPlane
 from noetl.server.feeds.reader import Reader
 from noetl.server.workers.registry import WorkerRegistry
 
@@ -26,7 +37,7 @@ class Store(EventLog, WorkQueue, Catalog, DeadLetters, Protocol):
     """Log, queue, catalog and dead letters of one store."""
 
 
-class Team(Runtime, Tokens, Credentials, Keys, AuditTrail, Protocol):
+class Team(Runtime, Tokens, Credentials, IdempotencyKeys, AuditTrail, Protocol):
     """Workers, tokens, credentials, idempotency keys and the audit trail."""
 
 
@@ -45,7 +56,7 @@ class Services:
     """What a route can use."""
 
     server_id: str
-    control: LocalControl
+    control: LocalControlPlane
     store: Store
     team: Team
     blobs: BlobStore

@@ -18,7 +18,7 @@ import msgspec
 from noetl.dsl.reading.parse import parse
 from noetl.dsl.tree.normalize import normalize
 from noetl.dsl.tree.playbook import Playbook
-from noetl.engine.handlers.decide import Decision, Needs, decide
+from noetl.engine.handlers.decide import Decision, NeedsLoad, decide
 from noetl.engine.plan.plan import Plan, plan
 from noetl.engine.state.evolve import fold
 from noetl.engine.state.execution import Execution, checksum
@@ -142,7 +142,7 @@ class Script:
 
     def _decided(self, message: AnyMessage) -> Decision:
         resolved: dict[str, Any] = {}
-        while isinstance(made := decide(self.plan, self.state, message, self.now, resolved), Needs):
+        while isinstance(made := decide(self.plan, self.state, message, self.now, resolved), NeedsLoad):
             if made.touched:
                 self.state = fold(self.state.execution_id, self.events)
             resolved |= {str(reference["ref"]): self._value(reference) for reference in made.loads}

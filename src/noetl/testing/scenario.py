@@ -24,16 +24,16 @@ from noetl.engine.queries.result_gc import Terms
 from noetl.engine.state.execution import Execution
 from noetl.model.errors import NoetlError
 from noetl.model.events import Event
-from noetl.model.messages import AnyMessage, Cancel, PatchCtx, Pause, Resume, Signal, Start
+from noetl.model.messages import AnyMessage, Cancel, PatchCtx, Pause, Signal, Start, Unpause
 from noetl.ports import Catalog, EventLog, Selection, WorkQueue
 from noetl.server.background.result_gc import ResultGC
 from noetl.server.cache.state_cache import StateCache
-from noetl.server.control_plane import LocalControl
+from noetl.server.control_plane import LocalControlPlane
 from noetl.testing.scripted import ScriptedTools
 from noetl.testing.virtual_time import VirtualClock
-from noetl.worker.context.tool_context import WorkerResources
 from noetl.worker.loop import Worker
 from noetl.worker.steps.results import StoredResults
+from noetl.worker.tool_context import WorkerResources
 
 EXECUTION: Final = "900000000000000001"
 _LONGEST_MS: Final = 60_000
@@ -101,7 +101,7 @@ class Player:
         self._unsaid = len(self._script.get("messages") or ())
         self.tools = tools or ScriptedTools(self._script.get("outcomes") or {})
         self._kinds = kinds
-        self.control = LocalControl(
+        self.control = LocalControlPlane(
             store,
             self._clock,
             defaults=self._defaults,
@@ -214,5 +214,5 @@ def message(message_id: str, said: Mapping[str, Any]) -> AnyMessage:
     if "pause" in said:
         return Pause(message_id)
     if "resume" in said:
-        return Resume(message_id)
+        return Unpause(message_id)
     raise ValueError(f"a message is a signal, patch, cancel, pause or resume; this is {sorted(said)}")

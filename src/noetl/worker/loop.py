@@ -18,10 +18,10 @@ from noetl.model.messages import Ending
 from noetl.model.outcome import ErrorKind, failed
 from noetl.model.work import Lease
 from noetl.ports.work import Subscription
-from noetl.worker.context.tool_context import WorkerResources
 from noetl.worker.steps.playbook_cache import Playbooks
 from noetl.worker.steps.reporter import FLUSH_MS, Reporter
 from noetl.worker.steps.run_step import StepWork
+from noetl.worker.tool_context import WorkerResources
 
 _lease: ContextVar[tuple[str, int]] = ContextVar("noetl_lease", default=("", 0))
 _log = logging.getLogger(__name__)
@@ -146,7 +146,7 @@ class Worker:
         work = held.lease.work
         _lease.set((work.work_id, held.lease.epoch))
         try:
-            plan = self._playbooks.at_hand(work) or await self._playbooks.fetched(work)
+            plan = self._playbooks.cached(work) or await self._playbooks.fetched(work)
             return await StepWork(self._shared, plan, held, self._want).run()
         except asyncio.CancelledError:
             _log.info("stopped %s", work.work_id)

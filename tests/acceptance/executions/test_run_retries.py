@@ -111,7 +111,7 @@ async def test_a_long_delay_is_parked_on_the_server_and_holds_no_slot(tmp_path: 
         "  - step: a\n    tool: {kind: python, code: \"raise RetryableError('later', retry_after=3600)\"}\n", "patient"
     )
     quick = playbook("  - step: a\n    tool: {kind: noop, result: 1}\n", "quick")
-    async with in_process(tmp_path, capacity=1) as served, served.embedded.working(""):
+    async with in_process(tmp_path, capacity=1) as served, served.embedded.run_worker(""):
         waits = await served.start(patient)
         suspended = await _event(served, waits, "step.suspended")
         assert suspended["payload"]["cause"] == "delay"

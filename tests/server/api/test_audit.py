@@ -13,7 +13,7 @@ from noetl.ports.outbox import OutboxMessage
 from noetl.server.api import endpoints
 from noetl.server.auth.tokens import create_token
 from noetl.settings import ServerSettings
-from noetl.wiring import open_store, open_team
+from noetl.wiring.embedded import open_store, open_team
 from tests.server.serving import FAILS, ONE, WAITS, Served, in_process, places
 
 pytestmark = pytest.mark.asyncio
@@ -189,7 +189,7 @@ async def test_a_change_leaves_its_entry_with_its_actor(tmp_path: Path, endpoint
     token, secret = create_token("admin", "ada", None, None, "test", 0)
     await open_team(store).add_token(token)
     await store.close()
-    async with in_process(tmp_path, ServerSettings(auth="token")) as served, served.embedded.working(""):
+    async with in_process(tmp_path, ServerSettings(auth="token")) as served, served.embedded.run_worker(""):
         served.http.headers["Authorization"] = f"Bearer {secret}"
         path, body = await CALLS[endpoint.name](served)
         before = len(await served.services.team.audited(limit=100))
@@ -211,7 +211,7 @@ def contents(folder: Path) -> dict[str, list[Any]]:
 
 @pytest.mark.parametrize("endpoint", ACTS, ids=lambda endpoint: endpoint.name)
 async def test_what_cannot_be_noted_is_not_done(tmp_path: Path, endpoint: Any) -> None:
-    async with in_process(tmp_path) as served, served.embedded.working(""):
+    async with in_process(tmp_path) as served, served.embedded.run_worker(""):
         path, body = await CALLS[endpoint.name](served)
         with sqlite3.connect(tmp_path / "noetl.db") as connection:
             connection.execute(

@@ -14,7 +14,7 @@ import pytest
 from noetl.model.errors import StoreUnavailable
 from noetl.server.auth.tokens import create_token
 from noetl.settings import ServerSettings
-from noetl.wiring import open_store, open_team
+from noetl.wiring.embedded import open_store, open_team
 from tests.databases import fresh_database
 from tests.server.serving import (
     FAILS,
@@ -43,7 +43,7 @@ def store(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 @asynccontextmanager
 async def server(folder: Path, store: dict[str, Any]) -> AsyncIterator[Served]:
-    async with in_process(folder, **store) as served, served.embedded.working(""):
+    async with in_process(folder, **store) as served, served.embedded.run_worker(""):
         yield served
 
 

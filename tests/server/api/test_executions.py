@@ -21,7 +21,7 @@ GATED = playbook(
 
 
 async def test_an_execution_is_started_seen_and_explained(tmp_path: Path) -> None:
-    async with in_process(tmp_path) as served, served.embedded.working(""):
+    async with in_process(tmp_path) as served, served.embedded.run_worker(""):
         started = await served.start(ONE, payload={"n": 5}, tags=["nightly"])
         found = await served.until(started, "completed")
         assert found["result"] == 5
@@ -37,7 +37,7 @@ async def test_an_execution_is_started_seen_and_explained(tmp_path: Path) -> Non
 
 
 async def test_a_start_waits_for_the_end_where_it_is_asked_to(tmp_path: Path) -> None:
-    async with in_process(tmp_path) as served, served.embedded.working(""):
+    async with in_process(tmp_path) as served, served.embedded.run_worker(""):
         path = await served.register(ONE)
         asked = {"path": path, "payload": {"n": 5}, "wait_ms": 30_000}
         for headers, is_again in (({}, False), ({"Idempotency-Key": "k"}, False), ({"Idempotency-Key": "k"}, True)):
@@ -64,7 +64,7 @@ async def test_what_is_being_undone_is_not_cancelled_unless_it_is_abandoned(tmp_
         "undoing",
         policy={"rollback": "on_fail"},
     )
-    async with in_process(tmp_path) as served, served.embedded.working(""):
+    async with in_process(tmp_path) as served, served.embedded.run_worker(""):
         started = await served.start(content)
         while "refund" not in (await served.json("GET", f"/api/executions/{started}/explain"))["standing"][0]["step"]:
             await asyncio.sleep(0.02)
@@ -87,7 +87,7 @@ async def test_items_that_run_are_explained_with_the_time_at_which_they_are_ende
         "    tool: {kind: shell, command: 'sleep {{ iter.n }}'}\n",
         "items",
     )
-    async with in_process(tmp_path) as served, served.embedded.working(""):
+    async with in_process(tmp_path) as served, served.embedded.run_worker(""):
         started = await served.start(content)
         while True:
             [one] = (await served.json("GET", f"/api/executions/{started}/explain"))["standing"]
@@ -100,7 +100,7 @@ async def test_items_that_run_are_explained_with_the_time_at_which_they_are_ende
 
 
 async def test_a_start_by_content_and_by_hash(tmp_path: Path) -> None:
-    async with in_process(tmp_path) as served, served.embedded.working(""):
+    async with in_process(tmp_path) as served, served.embedded.run_worker(""):
         made = await served.json("POST", "/api/execute", {"content": ONE}, 201)
         await served.until(made["execution_id"], "completed")
         again = await served.json("POST", "/api/execute", {"playbook": made["playbook"], "payload": {"n": 3}}, 201)
@@ -151,7 +151,7 @@ async def test_the_same_key_starts_once_at_two_servers_whose_clocks_differ(tmp_p
 
 
 async def test_a_key_of_an_execution_that_was_deleted_or_refused_starts_anew(tmp_path: Path) -> None:
-    async with in_process(tmp_path) as served, served.embedded.working(""):
+    async with in_process(tmp_path) as served, served.embedded.run_worker(""):
         path, key = await served.register(ONE), {"Idempotency-Key": "abc"}
         first = (await served.json("POST", "/api/execute", {"path": path}, 201, headers=key))["execution_id"]
         await served.until(first, "completed")
@@ -218,7 +218,7 @@ async def test_a_payload_that_does_not_fit_is_refused_before_anything_is_written
 
 
 async def test_lists_are_filtered_searched_and_paged(tmp_path: Path) -> None:
-    async with in_process(tmp_path) as served, served.embedded.working(""):
+    async with in_process(tmp_path) as served, served.embedded.run_worker(""):
         ids = [await served.start(ONE, tags=[f"t{n}"]) for n in range(5)]
         for one in ids:
             await served.until(one, "completed")
@@ -242,7 +242,7 @@ async def test_lists_are_filtered_searched_and_paged(tmp_path: Path) -> None:
 
 
 async def test_events_are_filtered_and_paged_and_states_shown_at_any_of_them(tmp_path: Path) -> None:
-    async with in_process(tmp_path) as served, served.embedded.working(""):
+    async with in_process(tmp_path) as served, served.embedded.run_worker(""):
         started = await served.start(TWO)
         await served.until(started, "completed")
         every = (await served.json("GET", f"/api/executions/{started}/events"))["events"]
@@ -269,7 +269,7 @@ async def test_unknown_executions_are_not_found(tmp_path: Path) -> None:
 
 
 async def test_signals_pauses_and_patches_move_an_execution(tmp_path: Path) -> None:
-    async with in_process(tmp_path) as served, served.embedded.working(""):
+    async with in_process(tmp_path) as served, served.embedded.run_worker(""):
         started = await served.start(WAITS)
         await served.until(started, "waiting")
         assert (await served.json("POST", f"/api/executions/{started}/pause"))["status"] == "paused"
@@ -306,7 +306,7 @@ async def test_cancelling_tells_the_reason_and_who(tmp_path: Path) -> None:
 
 
 async def test_cancelling_undoes_what_was_done_if_asked(tmp_path: Path) -> None:
-    async with in_process(tmp_path) as served, served.embedded.working(""):
+    async with in_process(tmp_path) as served, served.embedded.run_worker(""):
         undo = "  - {step: pay, tool: {kind: noop, result: 7}, compensate: refund, next: ask}\n"
         book = WAITS.replace("workflow:\n", "workflow:\n" + undo)
         started = await served.start(book + "  - {step: refund, tool: {kind: noop, result: '{{ pay }}'}}\n")
@@ -321,7 +321,7 @@ async def test_cancelling_undoes_what_was_done_if_asked(tmp_path: Path) -> None:
 
 
 async def test_a_failed_execution_is_retried_from_the_step_that_failed(tmp_path: Path) -> None:
-    async with in_process(tmp_path) as served, served.embedded.working(""):
+    async with in_process(tmp_path) as served, served.embedded.run_worker(""):
         started = await served.start(FAILS)
         await served.until(started, "failed")
         retried = await served.json("POST", f"/api/executions/{started}/retry", {"ctx": {"n": 1}}, 201)
@@ -335,7 +335,7 @@ async def test_a_failed_execution_is_retried_from_the_step_that_failed(tmp_path:
 
 
 async def test_a_step_that_is_forced_counts_as_done(tmp_path: Path) -> None:
-    async with in_process(tmp_path) as served, served.embedded.working(""):
+    async with in_process(tmp_path) as served, served.embedded.run_worker(""):
         started = await served.start(GATED)
         await served.until(started, "waiting")
         place = f"/api/admin/executions/{started}/steps"
@@ -349,7 +349,7 @@ async def test_a_step_that_is_forced_counts_as_done(tmp_path: Path) -> None:
 
 
 async def test_an_ended_execution_is_deleted_and_a_running_one_is_not(tmp_path: Path) -> None:
-    async with in_process(tmp_path) as served, served.embedded.working(""):
+    async with in_process(tmp_path) as served, served.embedded.run_worker(""):
         started, waiting = await served.start(ONE), await served.start(WAITS)
         await served.until(started, "completed")
         await served.json("DELETE", f"/api/executions/{waiting}", None, 409)

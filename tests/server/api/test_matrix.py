@@ -15,7 +15,7 @@ from noetl.server.auth.gate import ROLES, Role
 from noetl.server.auth.tokens import create_token
 from noetl.server.http.endpoint import Endpoint
 from noetl.settings import ServerSettings
-from noetl.wiring import open_store, open_team
+from noetl.wiring.embedded import open_store, open_team
 from tests.server.serving import Served, in_process, places
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -69,7 +69,7 @@ async def test_a_person_retries_and_discards(tmp_path: Path, web: Web) -> None:
 async def test_a_task_puts_a_message_and_the_server_delivers_it(tmp_path: Path, web: Web) -> None:
     tool = f"{{kind: outbox, topic: orders, url: '{web.url}/json', headers: {{X-A: b}}, payload: {{id: '{{{{ workload.n }}}}'}}}}"
     content = playbook(f"  - step: tell\n    tool: {tool}\n", "tells", workload={"n": 7})
-    async with in_process(tmp_path) as served, served.embedded.working(""):
+    async with in_process(tmp_path) as served, served.embedded.run_worker(""):
         started = await served.start(content)
         ended = await served.until(started, "completed", "failed")
         assert ended["status"] == "completed", ended
@@ -90,7 +90,7 @@ async def test_a_credential_is_used_and_never_written_down(tmp_path: Path, web: 
     spilled = "{kind: outbox, topic: t, url: 'http://127.0.0.1:1/', payload: {k: '{{ keychain.api.token }}'}}"
     workflow = f"  - step: one\n    tool: {tool}\n    next: two\n  - step: two\n    tool: {spilled}\n"
     content = playbook(workflow, "tells", keychain=[{"name": "api", "kind": "stored"}])
-    async with in_process(tmp_path) as served, served.embedded.working(""):
+    async with in_process(tmp_path) as served, served.embedded.run_worker(""):
         await served.json("PUT", "/api/credentials/api", {"data": {"token": "hush-hush-hush"}})
         started = await served.start(content)
         ended = await served.until(started, "completed", "failed")

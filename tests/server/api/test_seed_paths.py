@@ -11,7 +11,7 @@ import pytest
 
 from noetl.server.auth.tokens import create_token
 from noetl.settings import ServerSettings
-from noetl.wiring import open_store, open_team
+from noetl.wiring.embedded import open_store, open_team
 from tests.server.api.test_worker import report
 from tests.server.serving import ONE, TWO, Served, in_process, places, playbook
 
@@ -40,7 +40,7 @@ async def types(served: Served, execution_id: str) -> list[str]:
 @pytest.mark.parametrize("named", ["playbook_id", "playbook_path", "path"])
 @pytest.mark.parametrize("given", ["payload", "parameters", "input_payload", "context"])
 async def test_an_execution_is_started_in_the_older_words(tmp_path: Path, named: str, given: str) -> None:
-    async with in_process(tmp_path) as served, served.embedded.working(""):
+    async with in_process(tmp_path) as served, served.embedded.run_worker(""):
         path = await served.register(ONE)
         body = {named: path, given: {"n": 4}, "version": "latest"}
         started = await served.json("POST", "/api/executions/execute", body, 201)

@@ -12,7 +12,7 @@ from noetl.server.auth.gate import digest, is_loopback, needs_token
 from noetl.server.auth.tokens import create_token
 from noetl.settings import ServerSettings
 from noetl.wire.session import Ack, Claim, Hello, Leases, Refused, Welcome
-from noetl.wiring import open_store, open_team
+from noetl.wiring.embedded import open_store, open_team
 from tests.server.http.test_worker_socket import claimed, done, held
 from tests.server.serving import ONE, Worker, in_process, listening, places, session
 

@@ -81,7 +81,7 @@ async def test_the_worker_of_up_reads_stored_credentials(tmp_path: Path) -> None
     text = playbook(
         "  - step: a\n    tool: {kind: noop, result: '{{ keychain.pg.user }}'}\n", keychain=[{"name": "pg"}]
     )
-    async with in_process(tmp_path) as served, served.embedded.working(""):
+    async with in_process(tmp_path) as served, served.embedded.run_worker(""):
         await served.http.put("/api/credentials/pg", json={"data": {"user": "ada-the-user"}})
         assert await served.embedded.credential("pg") == {"user": "ada-the-user"}
         with pytest.raises(KeyError):
@@ -119,7 +119,7 @@ async def test_blobs_are_put_and_read_on_the_strength_of_a_lease(tmp_path: Path)
 async def test_a_large_result_is_resolved_by_reference(tmp_path: Path) -> None:
     code = "result = {'rows': list(range(50000))}"
     text = playbook(f'  - step: big\n    tool: {{kind: python, code: "{code}"}}\n')
-    async with in_process(tmp_path) as served, served.embedded.working(""):
+    async with in_process(tmp_path) as served, served.embedded.run_worker(""):
         started = await served.start(text)
         found = await served.until(started, "completed")
         answer = await served.http.get("/api/results/resolve", params={"ref": found["result"]["ref"]})

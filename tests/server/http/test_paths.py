@@ -20,7 +20,7 @@ from noetl.server.auth.tokens import create_token
 from noetl.server.http.endpoint import Endpoint
 from noetl.server.http.guard import HEADERS as HEADERS_OF_ANSWERS
 from noetl.settings import ServerSettings
-from noetl.wiring import open_store, open_team
+from noetl.wiring.embedded import open_store, open_team
 from tests.server.fuzzing import asked
 from tests.server.serving import ONE, TWO, Served, in_process, listening, places
 

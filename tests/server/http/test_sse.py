@@ -35,7 +35,7 @@ async def test_one_execution_is_followed_to_its_end(tmp_path: Path) -> None:
         started = await served.start(TWO)
         path = f"/api/executions/{started}/events/stream"
         seen: list[int] = []
-        async with served.embedded.working(""):
+        async with served.embedded.run_worker(""):
             async with asyncio.timeout(30):
                 async for name, event, data in stream(served, path):
                     if event != "end":
@@ -59,7 +59,7 @@ async def test_all_executions_are_followed_across_two_servers_and_cuts(tmp_path:
         assert event == "begin"
         ids = [await served.start(ONE) for _ in range(6) for served in (one, two)]
         seen: list[tuple[str, int]] = []
-        async with one.embedded.working(""), asyncio.timeout(30):
+        async with one.embedded.run_worker(""), asyncio.timeout(30):
             while sum(1 for name in ids if (name, "finished") in _marks(seen)) < 3:
                 position, event, data = await anext(feed)
                 seen.append((data["execution_id"], data["seq"]))

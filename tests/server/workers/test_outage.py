@@ -35,7 +35,7 @@ async def test_a_restarted_database_loses_nothing_that_was_answered(tmp_path: Pa
     with postgres_server() as database:
         async with (
             listening(tmp_path, database=database.address(), lease_ms=3_000) as served,
-            served.embedded.working(""),
+            served.embedded.run_worker(""),
         ):
             path = await served.register(TWO)
 

@@ -26,12 +26,12 @@ from noetl.ports import Runner, ToolContext
 from noetl.ports.work import Answer as Reported
 from noetl.server.background.rebuild import Rebuild
 from noetl.server.cache.plan_cache import PlanCache
+from noetl.stores.sqlite.derived import SqliteDerived
 from noetl.stores.sqlite.store import SqliteStore
-from noetl.stores.sqlite.upkeep import SqliteUpkeep
 from noetl.testing.scenario import read_playbook
-from noetl.wiring import SystemClock, language_kinds
-from noetl.worker.context.tool_context import WorkerResources
+from noetl.wiring.embedded import SystemClock, language_kinds
 from noetl.worker.loop import Worker
+from noetl.worker.tool_context import WorkerResources
 from tests.polling import PollingPlane
 from tests.server.plane import Answer, Ask
 from tests.simulation.invariants import check_all, effects_happened
@@ -213,11 +213,11 @@ async def race(path: Path, seed: int, executions: int, kills: int) -> None:
 
 
 async def hold(store: SqliteStore, ids: Sequence[str], effects: Counter[tuple[str, int]]) -> None:
-    upkeep = SqliteUpkeep(store)
-    logs = {found: await store.read(found) for _, found in await upkeep.logged(0, 10_000)}
+    derived = SqliteDerived(store)
+    logs = {found: await store.read(found) for _, found in await derived.logged(0, 10_000)}
     assert len(logs) == 2 * len(ids), "an execution or a child is missing, or there is one too many"
     for execution_id, events in logs.items():
-        check_all(execution_id, events, await upkeep.beside(execution_id))
+        check_all(execution_id, events, await derived.rows(execution_id))
         ends = [event.status for event in events if event.event_type == "playbook.finished"]
         assert ends == ["completed"], f"{execution_id} ended {ends}"
     for execution_id in ids:
@@ -226,7 +226,7 @@ async def hold(store: SqliteStore, ids: Sequence[str], effects: Counter[tuple[st
         items = Counter(event.iteration for event in logs[execution_id] if event.event_type == "loop.iteration.done")
         assert items == dict.fromkeys(range(ITEMS), 1)
     effects_happened(logs, effects, calm=False)
-    assert await Rebuild(store, upkeep, PlanCache(store, {})).check() == []
+    assert await Rebuild(store, derived, PlanCache(store, {})).check() == []
 
 
 def test_two_planes_on_one_file(tmp_path: Path) -> None:

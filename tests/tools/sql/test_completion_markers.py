@@ -17,7 +17,7 @@ from noetl.model.outcome import Outcome
 from noetl.ports import Blobs, Children, ControlPlane
 from noetl.ports.work import run_tool
 from noetl.tools import kinds
-from noetl.worker.context.tool_context import Alone, TaskContext, WorkerResources
+from noetl.worker.tool_context import DetachedRun, TaskContext, WorkerResources
 from tests.tools.attempts import RealClock
 
 pytestmark = pytest.mark.asyncio
@@ -47,7 +47,7 @@ class Sink:
         task = RunTask("sql", self.kind, given, own or {}, own or {}, 1, key, "main")
         runner = self.shared.tools.runner(self.kind)
         assert runner is not None
-        context = TaskContext(Alone(self.shared, RunInfo("7", "s")), task)
+        context = TaskContext(DetachedRun(self.shared, RunInfo("7", "s")), task)
         outcome = await run_tool(runner, given, context)
         logged = context.lines.records() if context.lines is not None else []
         self.lines += [line[2] for record in logged for line in record.payload["lines"]]

@@ -12,7 +12,7 @@ from noetl.model.ids import snowflake
 from noetl.model.messages import Signal, Start
 from noetl.settings import Settings
 from noetl.stores.postgres.database import connect
-from noetl.wiring import embedded
+from noetl.wiring.embedded import embedded
 from tests.databases import fresh_database
 from tests.unit.server.system import HEAD, RealClock, register
 
@@ -68,7 +68,7 @@ async def test_two_servers_share_executions_and_fire_each_timer_once(tmp_path: P
     async with embedded(settings) as one, embedded(settings) as two:
         playbook = await register(one.store, text)
         ids = [snowflake(RealClock().now(), 1, number) for number in range(10)]
-        async with two.working("p"):
+        async with two.run_worker("p"):
             for place, execution_id in enumerate(ids):
                 start = Start(f"start-{execution_id}", "tests/test", playbook, pool="p")
                 await (one, two)[place % 2].control.submit(execution_id, start)

@@ -13,7 +13,7 @@ from noetl.dsl.grammar import LEVELS
 from noetl.dsl.grammar.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, Number, OneOf, Text, Type
 from noetl.dsl.rules import RULES
 from noetl.expr import FILTERS, FUNCTIONS, TESTS
-from noetl.wiring import language_kinds
+from noetl.wiring.embedded import language_kinds
 
 KINDS = language_kinds()
 TOPICS = topics(KINDS)

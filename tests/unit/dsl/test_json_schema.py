@@ -17,7 +17,7 @@ from noetl.dsl.grammar import LEVELS
 from noetl.dsl.json_schema import schema
 from noetl.dsl.reading.nodes import plain
 from noetl.dsl.reading.parse import parse
-from noetl.wiring import language_kinds
+from noetl.wiring.embedded import language_kinds
 from tests.corpus.corpus import files, name
 
 KINDS = language_kinds()

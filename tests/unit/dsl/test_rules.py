@@ -12,7 +12,7 @@ from noetl.dsl import rules
 from noetl.dsl.checking.rule import Rule
 from noetl.dsl.rules import RULES
 from noetl.dsl.validate import validate
-from noetl.wiring import language_kinds
+from noetl.wiring.embedded import language_kinds
 
 KINDS = language_kinds()
 FOLDER = Path(str(rules.__file__)).parent

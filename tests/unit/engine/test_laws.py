@@ -19,10 +19,10 @@ from noetl.model.messages import (
     PatchCtx,
     Pause,
     Report,
-    Resume,
     Signal,
     Suspension,
     TimerDue,
+    Unpause,
 )
 from noetl.testing.play import Script
 from tests.unit.engine.given import book
@@ -127,7 +127,7 @@ def act(script: Script, data: st.DataObject) -> None:
         lambda: script.tell(Signal(script.message_id(), "go", choice)),
         lambda: script.tell(PatchCtx(script.message_id(), {"open": bool(data.draw(st.booleans()))})),
         lambda: script.tell(Pause(script.message_id())),
-        lambda: script.tell(Resume(script.message_id())),
+        lambda: script.tell(Unpause(script.message_id())),
         lambda: lose(script, data),
     ]
     if choice < len(others):
@@ -139,7 +139,7 @@ def act(script: Script, data: st.DataObject) -> None:
     elif script.work:
         answer(script, data, data.draw(st.sampled_from(sorted(script.work))))
     else:
-        script.tell(Resume(script.message_id()))
+        script.tell(Unpause(script.message_id()))
 
 
 def lose(script: Script, data: st.DataObject) -> None:
@@ -215,7 +215,7 @@ def test_everything_adds_up_after_every_message(text: str, data: st.DataObject) 
 def test_every_execution_can_come_to_an_end(text: str, data: st.DataObject) -> None:
     script = explore(text, data, 15)
     script.tell(PatchCtx(script.message_id(), {"stop": True}))
-    script.tell(Resume(script.message_id()))
+    script.tell(Unpause(script.message_id()))
     script.held.clear()
     script.run()
     if script.status == "waiting":

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from noetl.lsp.analysis.reading import Reading
 from noetl.lsp.completion.complete import complete
-from noetl.wiring import language_kinds
+from noetl.wiring.embedded import language_kinds
 from tests.corpus.corpus import files
 
 CURSOR = "‸"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from noetl.lsp.open_documents import Known, Opened
-from noetl.wiring import language_kinds
+from noetl.wiring.embedded import language_kinds
 from tests.unit.lsp.editing import HEAD
 
 

@@ -15,7 +15,7 @@ from noetl.lsp.features.formatting import format_edits
 from noetl.lsp.features.hover import hover
 from noetl.lsp.features.rename import RefusedRename, rename, target
 from noetl.lsp.features.symbols import symbols
-from noetl.wiring import language_kinds
+from noetl.wiring.embedded import language_kinds
 from tests.unit.lsp.editing import good
 
 SPOILERS = (

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from noetl.server.control_plane import LocalControl, Store
+from noetl.server.control_plane import LocalControlPlane, Store
 from noetl.stores.memory.store import MemoryStore
 from noetl.stores.sqlite.store import SqliteStore
 from tests.unit.server.system import RealClock
@@ -22,6 +22,6 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 
 @pytest_asyncio.fixture
-async def control(store: Store) -> AsyncIterator[LocalControl]:
-    async with LocalControl(store, RealClock()) as control:
+async def control(store: Store) -> AsyncIterator[LocalControlPlane]:
+    async with LocalControlPlane(store, RealClock()) as control:
         yield control

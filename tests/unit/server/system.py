@@ -14,7 +14,7 @@ from noetl.dsl.tree.normalize import normalize
 from noetl.dsl.tree.pin import pinned
 from noetl.model.messages import Ending, ItemEnd, Report, Start
 from noetl.model.work import Lease
-from noetl.server.control_plane import LocalControl, Store
+from noetl.server.control_plane import LocalControlPlane, Store
 
 HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: test, path: tests/test}\n"
 ONE_STEP = HEAD + "workflow:\n  - step: one\n    tool: {kind: noop}\n"
@@ -45,7 +45,7 @@ async def register(store: Store, text: str = ONE_STEP, path: str = "tests/test")
     return name
 
 
-async def begin(control: LocalControl, playbook: str, execution_id: str = "", **more: Any) -> str:
+async def begin(control: LocalControlPlane, playbook: str, execution_id: str = "", **more: Any) -> str:
     """Start an execution and give its id."""
     execution_id = execution_id or str(9_000 + next(_ids))
     await control.submit(execution_id, Start(f"start-{execution_id}", "tests/test", playbook, **more))
@@ -71,7 +71,7 @@ def done(lease: Lease, result: Any = None, **more: Any) -> Report:
     )
 
 
-async def report_on(control: LocalControl, execution_id: str, report: Report, want: int = 0) -> list[Lease]:
+async def report_on(control: LocalControlPlane, execution_id: str, report: Report, want: int = 0) -> list[Lease]:
     """Report and return the new work."""
     return (await control.report_wait(execution_id, report, want)).leases
 
@@ -80,7 +80,7 @@ Answerer = Callable[[Lease], Any]
 
 
 async def work(
-    control: LocalControl,
+    control: LocalControlPlane,
     name: str = "w",
     pools: tuple[str, ...] = ("",),
     results: Answerer | None = None,
@@ -98,7 +98,7 @@ async def work(
 
 
 @asynccontextmanager
-async def workers(control: LocalControl, number: int = 1, **more: Any) -> AsyncIterator[None]:
+async def workers(control: LocalControlPlane, number: int = 1, **more: Any) -> AsyncIterator[None]:
     tasks = [asyncio.create_task(work(control, f"w{index}", **more)) for index in range(number)]
     try:
         yield
@@ -110,7 +110,7 @@ async def workers(control: LocalControl, number: int = 1, **more: Any) -> AsyncI
                 raise found
 
 
-async def ended(control: LocalControl, store: Store, execution_id: str) -> Mapping[str, Any]:
+async def ended(control: LocalControlPlane, store: Store, execution_id: str) -> Mapping[str, Any]:
     """Wait until an execution has ended and give its row."""
     async with asyncio.timeout(20):
         async for _ in control.follow(execution_id):

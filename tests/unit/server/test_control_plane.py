@@ -14,7 +14,7 @@ from noetl.model.events import Event
 from noetl.model.messages import Cancel, Report, Signal, Suspension
 from noetl.model.work import Lease
 from noetl.ports import Selection
-from noetl.server.control_plane import LocalControl, Store
+from noetl.server.control_plane import LocalControlPlane, Store
 from noetl.stores.sqlite.store import SqliteStore
 from tests.unit.server.system import HEAD, ONE_STEP, RealClock, begin, chain, done, ended, register, report_on, workers
 
@@ -46,9 +46,9 @@ async def test_what_another_process_commits_while_this_one_starts_is_not_missed(
             return await super().version()
 
     one, two = SqliteStore(tmp_path / "noetl.db"), Slow(tmp_path / "noetl.db")
-    async with LocalControl(one, RealClock()) as first:
+    async with LocalControlPlane(one, RealClock()) as first:
         execution_id = await begin(first, await register(one, GATE))
-        async with LocalControl(two, RealClock(), look_s=600.0) as second:
+        async with LocalControlPlane(two, RealClock(), look_s=600.0) as second:
             followed = second.follow(execution_id)
             assert (await anext(followed)).seq == 1
             rest = asyncio.create_task(_all(followed))
@@ -64,7 +64,7 @@ async def _all(events: AsyncIterator[Event]) -> list[Event]:
     return [event async for event in events]
 
 
-async def test_following_gives_every_event_once_and_ends(store: Store, control: LocalControl) -> None:
+async def test_following_gives_every_event_once_and_ends(store: Store, control: LocalControlPlane) -> None:
     playbook = await register(store, chain(30))
     execution_id = await begin(control, playbook)
 
@@ -82,7 +82,7 @@ async def test_following_gives_every_event_once_and_ends(store: Store, control: 
 
 async def test_following_an_execution_of_another_process(tmp_path: Path) -> None:
     one, two = SqliteStore(tmp_path / "noetl.db"), SqliteStore(tmp_path / "noetl.db")
-    async with LocalControl(one, RealClock()) as driver, LocalControl(two, RealClock()) as reader:
+    async with LocalControlPlane(one, RealClock()) as driver, LocalControlPlane(two, RealClock()) as reader:
         execution_id = await begin(driver, await register(one, chain(5)))
         following = asyncio.create_task(ended(reader, two, execution_id))
         async with workers(driver):
@@ -93,9 +93,9 @@ async def test_following_an_execution_of_another_process(tmp_path: Path) -> None
 
 async def test_a_signal_from_another_process_moves_a_driven_execution(tmp_path: Path) -> None:
     one, two = SqliteStore(tmp_path / "noetl.db"), SqliteStore(tmp_path / "noetl.db")
-    async with LocalControl(one, RealClock()) as driver, workers(driver):
+    async with LocalControlPlane(one, RealClock()) as driver, workers(driver):
         execution_id = await begin(driver, await register(one, GATE))
-        async with LocalControl(two, RealClock()) as other:
+        async with LocalControlPlane(two, RealClock()) as other:
             row = await other.submit(execution_id, Signal("s", "go", 1))
         assert row["status"] == "running"
         assert (await ended(driver, one, execution_id))["status"] == "completed"
@@ -103,7 +103,7 @@ async def test_a_signal_from_another_process_moves_a_driven_execution(tmp_path: 
     await two.close()
 
 
-async def test_a_child_holds_no_worker_and_its_result_comes_back(store: Store, control: LocalControl) -> None:
+async def test_a_child_holds_no_worker_and_its_result_comes_back(store: Store, control: LocalControlPlane) -> None:
     parent = await register(store)
     await register(store, ONE_STEP + "workload: {n: 0}\n", "tests/child")
     execution_id = await begin(control, parent)
@@ -125,7 +125,7 @@ async def test_a_child_holds_no_worker_and_its_result_comes_back(store: Store, c
 
 @pytest.mark.parametrize("more", [{}, {"version": 7}, {"version": "odd"}])
 async def test_a_child_that_is_not_in_the_catalog_is_told_to_its_parent(
-    store: Store, control: LocalControl, more: dict[str, Any]
+    store: Store, control: LocalControlPlane, more: dict[str, Any]
 ) -> None:
     execution_id = await begin(control, await register(store))
     [lease] = await control.claim("w", [""], 1, 0)
@@ -139,7 +139,7 @@ async def test_a_child_that_is_not_in_the_catalog_is_told_to_its_parent(
     assert len(await store.executions(Selection())) == 1
 
 
-async def test_cancelling_a_parent_cancels_its_children(store: Store, control: LocalControl) -> None:
+async def test_cancelling_a_parent_cancels_its_children(store: Store, control: LocalControlPlane) -> None:
     execution_id = await begin(control, await register(store))
     [lease] = await control.claim("w", [""], 1, 0)
     await report_on(control, execution_id, calls(lease, "tests/test"))
@@ -150,14 +150,14 @@ async def test_cancelling_a_parent_cancels_its_children(store: Store, control: L
     assert await control.heartbeat("w", [(child.work.work_id, child.epoch)]) == [child.work.work_id]
 
 
-async def test_a_pinned_playbook_is_given_by_its_hash(store: Store, control: LocalControl) -> None:
+async def test_a_pinned_playbook_is_given_by_its_hash(store: Store, control: LocalControlPlane) -> None:
     playbook = await register(store)
     assert await control.playbook(playbook) == await store.canonical(playbook)
     with pytest.raises(InvalidInput, match="nothing"):
         await control.playbook("nothing")
 
 
-async def test_a_report_asks_in_the_pools_of_its_worker(store: Store, control: LocalControl) -> None:
+async def test_a_report_asks_in_the_pools_of_its_worker(store: Store, control: LocalControlPlane) -> None:
     text = chain(2).replace("tool:", "spec: {pool: special}\n    tool:")
     execution_id = await begin(control, await register(store, text))
     assert await control.claim("w", [""], 1, 0) == []

@@ -11,7 +11,7 @@ from bench.engine import run
 from bench.limits import Written, written
 from bench.workloads import chain, loop
 from noetl.settings import Settings
-from noetl.wiring import embedded
+from noetl.wiring.embedded import embedded
 
 pytestmark = pytest.mark.asyncio
 STEPS, ITEMS = 20, 500

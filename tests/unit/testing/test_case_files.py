@@ -17,7 +17,7 @@ from noetl.testing.cases.files.levels import FILE, LEVELS
 from noetl.testing.cases.files.names import Names, name_troubles
 from noetl.testing.cases.files.read import TestFile, duration_ms, read_tests
 from noetl.testing.scenario import read_playbook
-from noetl.wiring import language_kinds
+from noetl.wiring.embedded import language_kinds
 
 PLAYBOOK = """
 apiVersion: noetl.io/v10

@@ -14,7 +14,7 @@ from noetl.testing.cases.files.read import Given, read_tests
 from noetl.testing.cases.player.player import Stage
 from noetl.testing.cases.runner import CaseResult, run_cases
 from noetl.testing.scenario import read_playbook
-from noetl.wiring import language_kinds
+from noetl.wiring.embedded import language_kinds
 
 HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: NAME, path: test/NAME}\n"
 FETCH = """

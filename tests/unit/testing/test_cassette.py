@@ -14,7 +14,7 @@ from noetl.model.errors import InvalidInput
 from noetl.testing.cases.cassettes.cassette import fetched, read_cassette, written
 from noetl.testing.cases.cassettes.recording import Log, cassette, masked, results_of
 from noetl.testing.cases.files.read import Given, read_tests
-from noetl.testing.cases.player.player import Seen, play
+from noetl.testing.cases.player.player import PlayResult, play
 from noetl.worker.secrets.redact import MASK
 from tests.unit.testing.test_cases import stage
 
@@ -49,7 +49,7 @@ async def nothing(reference: Mapping[str, Any]) -> Any:
     raise AssertionError(f"nothing was stored, and {reference} is asked for")
 
 
-def recorded(playbook: str = PLAYBOOK, tests: str = TESTS) -> tuple[dict[str, Any], Seen]:
+def recorded(playbook: str = PLAYBOOK, tests: str = TESTS) -> tuple[dict[str, Any], PlayResult]:
     given = read_tests(dedent(tests).encode(), "play.test.yaml", "play.test.yaml").cases[0].given
     made = stage(playbook)
     seen = play(made, given)

@@ -17,13 +17,13 @@ from noetl.dsl.tree.pin import pinned
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Start
 from noetl.ports import Blobs
-from noetl.server.control_plane import LocalControl
+from noetl.server.control_plane import LocalControlPlane
 from noetl.stores.memory.store import MemoryStore
 from noetl.tools import kinds
-from noetl.worker.context.tool_context import WorkerResources
 from noetl.worker.loop import Worker
 from noetl.worker.processes.children import ChildPool
 from noetl.worker.steps.results import StoredResults
+from noetl.worker.tool_context import WorkerResources
 
 HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: test, path: tests/test}\n"
 
@@ -41,7 +41,7 @@ class System:
     """A store, its control plane and what workers need."""
 
     store: MemoryStore
-    control: LocalControl
+    control: LocalControlPlane
     children: ChildPool
     shared: WorkerResources
     running: list[asyncio.Task[None]] = field(default_factory=list)
@@ -97,7 +97,7 @@ async def system(
     store, clock, children = MemoryStore(), RealClock(), ChildPool()
     try:
         blobs = blobs or MemoryBlobs()
-        async with LocalControl(store, clock, lease_s=lease_s, blobs=blobs, **more) as control:
+        async with LocalControlPlane(store, clock, lease_s=lease_s, blobs=blobs, **more) as control:
             results = StoredResults(blobs, clock)
             shared = WorkerResources(control, kinds(), kinds(), clock, children, blobs, lambda: None, results=results)
             made = System(store, control, children, shared)

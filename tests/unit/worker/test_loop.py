@@ -16,7 +16,7 @@ from noetl.model.errors import StoreUnavailable
 from noetl.model.messages import Cancel, Report
 from noetl.model.work import Lease
 from noetl.ports.work import Answer, Deliver, Reply, Stop, Subscription
-from noetl.server.control_plane import LocalControl
+from noetl.server.control_plane import LocalControlPlane
 from noetl.worker.loop import Worker
 from tests.unit.worker.system import System, system
 
@@ -139,7 +139,7 @@ class Counted:
 class Spy:
     """A control plane that looks on."""
 
-    def __init__(self, control: LocalControl, counted: Counted) -> None:
+    def __init__(self, control: LocalControlPlane, counted: Counted) -> None:
         self._control = control
         self._counted = counted
         self.subscribe = control.subscribe
@@ -159,7 +159,7 @@ class Spy:
 class Again:
     """Control plane that leases work again before its slot has seen the answer."""
 
-    def __init__(self, control: LocalControl) -> None:
+    def __init__(self, control: LocalControlPlane) -> None:
         self._control = control
         self._leases: dict[str, Lease] = {}
         self._deliver: Deliver | None = None
@@ -200,7 +200,7 @@ async def test_work_that_comes_again_keeps_the_answer_to_its_last_report() -> No
 class Flaky:
     """Control plane that loses some calls, before or after they took effect."""
 
-    def __init__(self, control: LocalControl) -> None:
+    def __init__(self, control: LocalControlPlane) -> None:
         self._control = control
         self._count = {"report": 0, "heartbeat": 0, "playbook": 0}
         self.subscribe = control.subscribe

@@ -21,7 +21,7 @@ from noetl.model.errors import InvalidInput
 
 if TYPE_CHECKING:
     from noetl.server.background.result_gc import Gone
-    from noetl.wiring import Store
+    from noetl.wiring.embedded import Store
 
 _DAY_MS: Final = 86_400_000
 _CAUSES: Final = {
@@ -48,7 +48,7 @@ def rebuild(
     """
 
     async def job(opened: Store) -> list[str]:
-        from noetl.wiring import open_rebuild
+        from noetl.wiring.embedded import open_rebuild
 
         projections = open_rebuild(opened)
         if check:
@@ -75,7 +75,7 @@ def gc(
     """Remove stored results that are no longer needed."""
 
     async def job(opened: Store) -> list[Gone]:
-        from noetl.wiring import open_collector
+        from noetl.wiring.embedded import open_collector
 
         return await open_collector(existing(local_settings(store)), opened).collect(dry_run=dry_run)
 
@@ -117,7 +117,7 @@ def prune(
 
     async def job() -> None:
         from noetl.cli.admin.db import require_database
-        from noetl.wiring import database_admin, open_store
+        from noetl.wiring.embedded import database_admin, open_store
 
         day_ms = None if before is None else _parse_day(before)
         settings = local_settings(store if db is None else require_database(db))

@@ -25,7 +25,7 @@ def init(db: Db = None, json: AsJson = False) -> None:
     """Create the tables, if they do not exist."""
 
     async def job() -> None:
-        from noetl.wiring import database_admin
+        from noetl.wiring.embedded import database_admin
 
         created = await database_admin(require_database(db)).init()
         message = "database created" if created else "database already exists"
@@ -39,7 +39,7 @@ def migrate(db: Db = None, json: AsJson = False) -> None:
     """Apply pending schema migrations."""
 
     async def job() -> None:
-        from noetl.wiring import database_admin
+        from noetl.wiring.embedded import database_admin
 
         count = await database_admin(require_database(db)).migrate()
         typer.echo(to_json({"migrations": count}) if json else f"{count} migrations applied")
@@ -58,7 +58,7 @@ def check(
     """Check the schema. Exits with 1 if it is not what NoETL expects."""
 
     async def job() -> int:
-        from noetl.wiring import database_admin
+        from noetl.wiring.embedded import database_admin
 
         admin = database_admin(require_database(db))
         differences = await admin.check()

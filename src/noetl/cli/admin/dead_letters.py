@@ -23,7 +23,7 @@ from noetl.model.letters import PENDING, REPLAYING, STATUSES, DeadLetter
 from noetl.ports import AuditEntry
 from noetl.ports.letters import LetterSelection
 from noetl.server.operations.dead_letters import Ready, discard, pending, preview, ready, replay
-from noetl.wiring import Embedded, embedded, language_kinds
+from noetl.wiring.embedded import Embedded, embedded, language_kinds
 
 if TYPE_CHECKING:
     from noetl import Client
@@ -149,7 +149,7 @@ class LocalQueue:
         if is_local and lock_holder(self._settings, root) is None:
             with driver_lock(self._settings, root):
                 await self._app.control.take_over(batch.execution_id)
-                async with self._app.working(f"local:{root}"), deliver_outbox(self._app):
+                async with self._app.run_worker(f"local:{root}"), deliver_outbox(self._app):
                     await self._submit(batch, patch)
                     return await self._wait(batch)
         await self._submit(batch, patch)

@@ -130,14 +130,14 @@ def drain(store: Place = None) -> None:
         from noetl.cli.driver.outbox_delivery import print_outbox
         from noetl.cli.runtime.store import local_settings
         from noetl.cli.runtime.target import server_of
-        from noetl.wiring import embedded
+        from noetl.wiring.embedded import embedded
 
         if server_of(store) is not None:
             raise InvalidInput(
                 "A server delivers its messages itself. Send one at once with `noetl outbox retry NUMBER`."
             )
         async with embedded(local_settings(store)) as app:
-            async with app.relaying() as relay:
+            async with app.open_relay() as relay:
                 delivered = await relay.drain()
             await print_outbox(app, delivered)
 
@@ -147,8 +147,8 @@ def drain(store: Place = None) -> None:
 @asynccontextmanager
 async def _open_local(store: str | None) -> AsyncIterator[Outbox]:
     from noetl.cli.runtime.store import local_settings
-    from noetl.wiring import open_store
-    from noetl.wiring_outbox import open_outbox
+    from noetl.wiring.embedded import open_store
+    from noetl.wiring.outbox import open_outbox
 
     opened = open_store(local_settings(store))
     try:

@@ -22,7 +22,7 @@ from noetl.model.errors import InvalidInput
 if TYPE_CHECKING:
     from noetl.ports import Token
     from noetl.wire.answers import TokenRow
-    from noetl.wiring import Team
+    from noetl.wiring.embedded import Team
 
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _ROLES: Final = "viewer, operator, editor, admin or worker"
@@ -109,7 +109,7 @@ def revoke(
 @asynccontextmanager
 async def _open_tokens(store: str | None) -> AsyncIterator[Team]:
     from noetl.cli.runtime.store import local_settings
-    from noetl.wiring import open_store, open_team
+    from noetl.wiring.embedded import open_store, open_team
 
     opened = open_store(local_settings(store))
     try:

@@ -29,7 +29,7 @@ from noetl.server.operations.forks import submit_with_retry
 if TYPE_CHECKING:
     from noetl.model.events import Event
     from noetl.ports import EventLog
-    from noetl.wiring import Embedded
+    from noetl.wiring.embedded import Embedded
 
 _POLL_S: Final = 0.25
 _KILLED: Final = 130

@@ -16,7 +16,7 @@ from noetl.model.errors import NoetlError
 
 if TYPE_CHECKING:
     from noetl.server.background.outbox_relay import OutboxRelay
-    from noetl.wiring import Embedded
+    from noetl.wiring.embedded import Embedded
 
 _INTERVAL_S: Final = 1.0
 
@@ -44,7 +44,7 @@ async def deliver_outbox(app: Embedded) -> AsyncIterator[None]:
 async def _relay(app: Embedded, used: asyncio.Event, ended: asyncio.Event) -> None:
     await used.wait()
     delivered = 0
-    async with app.relaying() as relay:
+    async with app.open_relay() as relay:
         while not ended.is_set():
             delivered += await _drain(relay)
             with suppress(TimeoutError):

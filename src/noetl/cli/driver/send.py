@@ -16,16 +16,16 @@ from noetl.cli.runtime.store import existing, load_plan, load_state, local_setti
 from noetl.cli.runtime.target import Server, connect, server_of
 from noetl.engine.routing.saga import refused
 from noetl.model.errors import Conflict, InvalidInput
-from noetl.model.messages import Cancel, Pause, Resume, Signal
+from noetl.model.messages import Cancel, Pause, Signal, Unpause
 from noetl.server.operations.forks import submit_with_retry
-from noetl.wiring import embedded
+from noetl.wiring.embedded import embedded
 
 if TYPE_CHECKING:
     from noetl import Client
     from noetl.engine.state.execution import Execution
     from noetl.model.messages import AnyMessage
     from noetl.wire.answers import Told
-    from noetl.wiring import Store
+    from noetl.wiring.embedded import Store
 
 
 async def send(
@@ -72,7 +72,7 @@ async def _submit(client: Client, execution_id: str, message: AnyMessage) -> Tol
         return await client.cancel(execution_id, message.reason, message.run_id, **options)
     if isinstance(message, Pause):
         return await client.pause(execution_id)
-    assert isinstance(message, Resume)
+    assert isinstance(message, Unpause)
     return await client.resume(execution_id)
 
 

@@ -26,7 +26,7 @@ from noetl.model.messages import AnyMessage, PatchCtx, Start
 from noetl.server.cache.ids import new_execution
 from noetl.server.operations.forks import submit_with_retry
 from noetl.settings import Settings
-from noetl.wiring import Embedded, embedded
+from noetl.wiring.embedded import Embedded, embedded
 
 if TYPE_CHECKING:
     from noetl.worker.processes.children import ChildPool
@@ -47,7 +47,7 @@ async def start_and_drive(
     pool = f"local:{execution_id}"
     async with embedded(settings) as app:
         with driver_lock(settings, execution_id):
-            async with app.working(pool, children):
+            async with app.run_worker(pool, children):
                 await preparer.register(app.store, int(time() * 1000))
                 message = Start(new_id(), prepared.path, prepared.playbook, payload, pool=pool)
                 await app.control.submit(execution_id, message)
@@ -66,7 +66,7 @@ async def take_over(
             await _expire_leases(app, root)
             # Lost work is queued again from the current state, not as it was first leased, once this is answered.
             await submit_with_retry(app.control, root, PatchCtx(new_id(), {}))
-            async with app.working(pool):
+            async with app.run_worker(pool):
                 state = fold(execution_id, await app.store.read(execution_id))
                 if message is not None:
                     await submit_with_retry(app.control, execution_id, message)

@@ -40,7 +40,7 @@ def command(
         explain_execution(topic, store, as_json=json)
         return
     from noetl.dsl.explain import find, suggestions, topics
-    from noetl.wiring import language_kinds
+    from noetl.wiring.embedded import language_kinds
 
     known = topics(language_kinds())
     if topic is None:

@@ -20,7 +20,7 @@ from noetl.model.errors import InvalidInput
 
 if TYPE_CHECKING:
     from noetl.engine.state.execution import Execution
-    from noetl.wiring import Embedded
+    from noetl.wiring.embedded import Embedded
 
 
 def command(
@@ -52,7 +52,7 @@ def command(
         from noetl.cli.driver.start import drive_and_report
         from noetl.cli.runtime.driver_lock import driver_lock
         from noetl.server.cache.ids import new_execution
-        from noetl.wiring import embedded
+        from noetl.wiring.embedded import embedded
 
         changes = _parse_patch(patch or [])
         server = server_of(store)
@@ -66,7 +66,7 @@ def command(
                 state = await _fork_local(app, source, execution_id, start, changes, playbook)
                 if not json:
                     typer.echo(f"execution {execution_id} forked from {start} of {source}", err=True)
-                async with app.working(f"local:{execution_id}"):
+                async with app.run_worker(f"local:{execution_id}"):
                     return await drive_and_report(app, state, 0.0, as_json=json)
 
     raise typer.Exit(call(job))

@@ -99,7 +99,7 @@ def _result_loader(history: History, place: str | None) -> Load:
         return lambda reference: fetched(reference, client.result)
 
     async def load(reference: Mapping[str, Any]) -> Any:
-        from noetl.wiring import SystemClock, open_blobs
+        from noetl.wiring.embedded import SystemClock, open_blobs
         from noetl.worker.steps.results import StoredResults
 
         store: Any = history

@@ -59,7 +59,7 @@ def command(
 
     async def from_archive() -> None:
         from noetl.engine.queries.view import view
-        from noetl.wiring import archived
+        from noetl.wiring.embedded import archived
 
         events = archived(archive or Path(), id)
         show(view(events, len(events) if to is None else to), None if diff is None else view(events, diff))

@@ -55,7 +55,7 @@ async def _run(
     file: str, step: str | None, data: Mapping[str, Any], settings: Settings, wait_s: float, *, as_json: bool
 ) -> int:
     from noetl.cli.playbooks.prepare import Preparer
-    from noetl.wiring import child_processes
+    from noetl.wiring.embedded import child_processes
 
     async with child_processes(settings) as children:
 

@@ -17,8 +17,8 @@ def command(id: ExecutionId, json: AsJson = False, store: Place = None) -> None:
     async def job() -> int:
         from noetl.cli.driver.drive import new_id
         from noetl.cli.driver.send import send
-        from noetl.model.messages import Resume
+        from noetl.model.messages import Unpause
 
-        return await send(store, id, Resume(new_id()), "sent unpause to", as_json=json)
+        return await send(store, id, Unpause(new_id()), "sent unpause to", as_json=json)
 
     raise typer.Exit(call(job))

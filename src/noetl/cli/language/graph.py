@@ -97,11 +97,11 @@ def _reason(document: Document) -> str:
 
 
 def _note_problems(document: Document, file: str) -> None:
-    from noetl.dsl.checking.context import Subject
+    from noetl.dsl.checking.context import CheckContext
     from noetl.dsl.validate import examine
-    from noetl.wiring import language_kinds
+    from noetl.wiring.embedded import language_kinds
 
-    errors = sum(found.severity == "error" for found in examine(Subject(document, language_kinds())))
+    errors = sum(found.severity == "error" for found in examine(CheckContext(document, language_kinds())))
     if errors:
         count = f"{errors} error{'' if errors == 1 else 's'}"
         typer.echo(

@@ -33,7 +33,7 @@ def command(
         if (error.name or "").partition(".")[0] not in ("pygls", "lsprotocol"):
             raise
         _fail("The language server is not installed. Run: pip install 'noetl[lsp]'")
-    from noetl.wiring import language_kinds
+    from noetl.wiring.embedded import language_kinds
 
     # stdout carries the protocol; messages go to stderr.
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="noetl lsp: %(message)s")

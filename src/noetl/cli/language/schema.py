@@ -27,7 +27,7 @@ def command(
     import json
 
     from noetl.dsl.json_schema import level_schema, schema
-    from noetl.wiring import kind_problems, language_kinds
+    from noetl.wiring.embedded import kind_problems, language_kinds
 
     if what is What.tests:
         from noetl.testing.cases.files.levels import FILE

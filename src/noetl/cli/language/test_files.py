@@ -13,7 +13,7 @@ from noetl.model.errors import InvalidInput, InvalidPlaybook
 from noetl.testing.cases.files.names import Names, name_troubles
 from noetl.testing.cases.files.problems import at
 from noetl.testing.cases.files.read import TestFile, read_tests
-from noetl.wiring import language_kinds
+from noetl.wiring.embedded import language_kinds
 
 
 @dataclass(frozen=True)

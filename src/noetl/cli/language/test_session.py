@@ -24,7 +24,7 @@ from noetl.testing.cases.files.read import SUFFIXES, Given, TestFile
 from noetl.testing.cases.player.player import Stage
 from noetl.testing.cases.runner import run_cases
 from noetl.testing.cases.saga_matrix import run_saga
-from noetl.wiring import language_kinds
+from noetl.wiring.embedded import language_kinds
 
 _WATCH_POLL_S: Final = 0.3
 

@@ -26,7 +26,7 @@ def command(
     """Check playbooks and report every problem."""
     from noetl.cli.playbooks.disk_catalog import DiskCatalog
     from noetl.dsl.validate import validate
-    from noetl.wiring import kind_problems, language_kinds
+    from noetl.wiring.embedded import kind_problems, language_kinds
 
     tune_gc(SHORT_LIVED)  # saves a third of the time on a long playbook for a few megabytes
     kinds = language_kinds()

@@ -17,12 +17,12 @@ from noetl.cli.runtime.store import load_plan, load_state, read_history
 from noetl.engine.decision.builder import needs_signal, status_of
 from noetl.engine.queries.explain import Choice, Standing, choices, standings, values
 from noetl.server.workers.presence import groups
-from noetl.wiring import SystemClock, open_team
+from noetl.wiring.embedded import SystemClock, open_team
 
 if TYPE_CHECKING:
     from noetl.engine.state.execution import Execution
     from noetl.ports import History, WorkerInfo
-    from noetl.wiring import Store
+    from noetl.wiring.embedded import Store
 
 _MAX_CHOICES: Final = 12
 

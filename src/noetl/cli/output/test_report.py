@@ -13,7 +13,7 @@ from noetl.cli.output.snippet import snippet
 from noetl.dsl.reading.nodes import Source
 from noetl.model.errors import InvalidInput
 from noetl.testing.cases.checks.coverage import Coverage
-from noetl.testing.cases.files.problems import Trouble
+from noetl.testing.cases.files.problems import FileProblem
 from noetl.testing.cases.runner import CaseResult, Failure
 from noetl.testing.cases.saga_matrix import SagaResult
 
@@ -27,7 +27,7 @@ class FileResult:
 
     source: Source
     playbook: str
-    troubles: list[Trouble] = field(default_factory=list)
+    troubles: list[FileProblem] = field(default_factory=list)
     cases: list[CaseResult] = field(default_factory=list)
     sagas: list[SagaResult] = field(default_factory=list)
 
@@ -82,7 +82,7 @@ def print_text(outcome: Outcome) -> None:
     typer.echo(_summary(outcome))
 
 
-def _print_trouble(source: Source, trouble: Trouble) -> None:
+def _print_trouble(source: Source, trouble: FileProblem) -> None:
     label = typer.style("error", fg="red", bold=True)
     typer.echo(f"{trouble.file}:{trouble.start.line}:{trouble.start.column}: {label} {trouble.message}")
     for line in snippet(source, trouble.start, trouble.end):

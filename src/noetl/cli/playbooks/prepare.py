@@ -93,14 +93,14 @@ class Preparer(Struct):
 
 def _check(content: bytes, name: str, catalog: DiskCatalog, quiet: bool) -> Playbook:
     from noetl.cli.output.diagnostics import Report, print_text
-    from noetl.dsl.checking.context import Subject
+    from noetl.dsl.checking.context import CheckContext
     from noetl.dsl.reading.parse import parse
     from noetl.dsl.tree.normalize import normalize
     from noetl.dsl.validate import examine
-    from noetl.wiring import language_kinds
+    from noetl.wiring.embedded import language_kinds
 
     document = parse(content, name)
-    found = examine(Subject(document, language_kinds(), catalog))
+    found = examine(CheckContext(document, language_kinds(), catalog))
     errors = tuple(one for one in found if one.severity == "error")
     if errors:
         report = Report()
@@ -119,7 +119,7 @@ def _check(content: bytes, name: str, catalog: DiskCatalog, quiet: bool) -> Play
 
 def _require_kinds(tree: Playbook, name: str) -> None:
     from noetl.dsl.checking.requirements import lacking
-    from noetl.wiring import cannot_run
+    from noetl.wiring.embedded import cannot_run
 
     missing = lacking(tree, cannot_run)
     if missing is not None:

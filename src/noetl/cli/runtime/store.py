@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from noetl.engine.plan.plan import Plan
     from noetl.engine.state.execution import Execution
     from noetl.model.events import Event
-    from noetl.wiring import Store
+    from noetl.wiring.embedded import Store
 
 _POLL_S: Final = 0.1
 T = TypeVar("T")
@@ -60,7 +60,7 @@ async def with_history(place: str | None, job: Callable[[History], Awaitable[T]]
 
 async def with_store(store: str | None, job: Callable[[Store], Awaitable[T]]) -> T:
     """Run a job on an existing local store, and close it."""
-    from noetl.wiring import open_store
+    from noetl.wiring.embedded import open_store
 
     opened = open_store(existing(local_settings(store)))
     try:

@@ -23,7 +23,7 @@ from noetl.server.app import app
 from noetl.server.services import Services
 from noetl.server.workers.presence import attending
 from noetl.settings import Settings, server_settings
-from noetl.wiring import serving
+from noetl.wiring.embedded import serving
 
 _GRACE_S = 10  # for requests in flight on shutdown
 _MAX_FRAME = 16 * 1024 * 1024
@@ -63,7 +63,7 @@ async def listen(host: str | None, port: int | None, auth: str | None, store: st
         async with AsyncExitStack() as stack:
             services, embedded = await stack.enter_async_context(serving(settings, server))
             if works:
-                await stack.enter_async_context(embedded.working(""))
+                await stack.enter_async_context(embedded.run_worker(""))
                 await stack.enter_async_context(
                     attending(services.team, services.clock, _worker_info(services, settings))
                 )

@@ -76,7 +76,7 @@ def start(
 
     async def job() -> None:
         from noetl.settings import worker_settings
-        from noetl.wiring_remote import remote_worker
+        from noetl.wiring.remote_worker import remote_worker
 
         target = server_of(server)
         settings = worker_settings(

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 
 from noetl.dsl.analysis.outcomes import ERROR_FIELDS, ROUTING_EVENTS, STATUSES
-from noetl.dsl.analysis.templates import Site
+from noetl.dsl.analysis.templates import TemplateSite
 from noetl.dsl.tree.playbook import Arc, Assign, Playbook, Step, Value
 from noetl.expr import UNKNOWN, Read, Template, Undefined
 
@@ -163,7 +163,7 @@ def _while_missing(template: Template, missing: Missing) -> Truth:
 class Flow:
     """The flow of one playbook; answers are cached."""
 
-    def __init__(self, playbook: Playbook, sites: Iterable[Site]) -> None:
+    def __init__(self, playbook: Playbook, sites: Iterable[TemplateSite]) -> None:
         self._playbook = playbook
         self._sites = {id(site.node): site for site in sites}
         self._ways: dict[tuple[str, Case], Ways] = {}

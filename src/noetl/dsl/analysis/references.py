@@ -23,7 +23,7 @@ from noetl.dsl.analysis.scopes import (
     label_places,
     scopes_at,
 )
-from noetl.dsl.analysis.templates import Site
+from noetl.dsl.analysis.templates import TemplateSite
 from noetl.expr import Read
 
 # A function call that takes the name of a step.
@@ -34,7 +34,7 @@ Meaning = Literal["scope", "misplaced", "input", "ctx", "iter", "label", "step",
 class Reference(Struct, frozen=True, eq=False):
     """One read of a template; a name without a meaning is unknown."""
 
-    site: Site
+    site: TemplateSite
     read: Read
     means: tuple[Meaning, ...]
 
@@ -49,12 +49,12 @@ class Reference(Struct, frozen=True, eq=False):
         return key if isinstance(key, str) else None
 
 
-def references(sites: Iterable[Site], names: Names) -> tuple[Reference, ...]:
+def references(sites: Iterable[TemplateSite], names: Names) -> tuple[Reference, ...]:
     """Return every read of every template with the meanings of its name."""
     return tuple(_references(sites, names))
 
 
-def _references(sites: Iterable[Site], names: Names) -> Iterator[Reference]:
+def _references(sites: Iterable[TemplateSite], names: Names) -> Iterator[Reference]:
     for site in sites:
         if site.template is not None:
             known: dict[str, tuple[Meaning, ...]] = {}
@@ -69,7 +69,7 @@ def _references(sites: Iterable[Site], names: Names) -> Iterator[Reference]:
                 yield Reference(site, read, known[name])
 
 
-def meanings(site: Site, name: str, names: Names) -> Iterator[Meaning]:
+def meanings(site: TemplateSite, name: str, names: Names) -> Iterator[Meaning]:
     """Yield the meanings of a root name in a template, in lookup order."""
     if name in scopes_at(site):
         yield "scope"
@@ -80,7 +80,7 @@ def meanings(site: Site, name: str, names: Names) -> Iterator[Meaning]:
     yield from bare
 
 
-def _bare(site: Site, name: str, names: Names) -> Iterator[Meaning]:
+def _bare(site: TemplateSite, name: str, names: Names) -> Iterator[Meaning]:
     if site.role == "workload":
         return
     if site.role not in BEFORE_START:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from noetl.dsl.analysis.templates import Role, Site
+from noetl.dsl.analysis.templates import Role, TemplateSite
 from noetl.dsl.tree.playbook import Assign, Playbook, Step, Task, Value
 
 SCOPES: dict[str, str] = {
@@ -180,17 +180,17 @@ def _call_inputs(steps: Iterable[Step]) -> dict[str, frozenset[str]]:
     return {name: frozenset(own) for name, own in keys.items()}
 
 
-def scopes_at(site: Site) -> frozenset[str]:
+def scopes_at(site: TemplateSite) -> frozenset[str]:
     """Return the scopes that exist for this template; `iter` even without a loop."""
     return IN_WORKBOOK[site.role] if site.in_workbook else BY_ROLE[site.role]
 
 
-def in_iteration(site: Site) -> bool:
+def in_iteration(site: TemplateSite) -> bool:
     """Return whether this template is rendered once per item of a loop."""
     return site.step is not None and site.step.loop is not None and site.role in PER_ITEM
 
 
-def input_names(site: Site, names: Names) -> frozenset[str]:
+def input_names(site: TemplateSite, names: Names) -> frozenset[str]:
     """Return the keys that `args` and `input` may have here."""
     own = _inputs_for(site, site.task.input) if site.task and site.role in IN_PIPELINE else _NONE
     if site.in_workbook:
@@ -200,7 +200,7 @@ def input_names(site: Site, names: Names) -> frozenset[str]:
     return own | names.args.get(site.step.name, _NONE) | _inputs_for(site, site.step.input)
 
 
-def _inputs_for(site: Site, inputs: Mapping[str, Value]) -> frozenset[str]:
+def _inputs_for(site: TemplateSite, inputs: Mapping[str, Value]) -> frozenset[str]:
     return frozenset(
         name
         for name, value in inputs.items()
@@ -208,7 +208,7 @@ def _inputs_for(site: Site, inputs: Mapping[str, Value]) -> frozenset[str]:
     )
 
 
-def iteration_names(site: Site, names: Names) -> frozenset[str]:
+def iteration_names(site: TemplateSite, names: Names) -> frozenset[str]:
     """Return the keys that `iter` has here."""
     step = site.step
     if step is None or step.loop is None:
@@ -216,14 +216,14 @@ def iteration_names(site: Site, names: Names) -> frozenset[str]:
     return frozenset({step.loop.iterator, *ITER_FIELDS}) | names.iter.get(step.name, _NONE)
 
 
-def label_places(site: Site, names: Names) -> Mapping[str, int]:
+def label_places(site: TemplateSite, names: Names) -> Mapping[str, int]:
     """Return the labels that are names here, with their index in the pipeline."""
     if site.step is None or site.in_workbook or site.role not in IN_PIPELINE:
         return {}
     return names.labels.get(site.step.name, {})
 
 
-def visible(site: Site, names: Names) -> frozenset[str]:
+def visible(site: TemplateSite, names: Names) -> frozenset[str]:
     """Return every root name that this template may read."""
     known = scopes_at(site)
     if site.role == "workload":

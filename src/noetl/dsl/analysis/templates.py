@@ -27,7 +27,7 @@ _NOT_RENDERED = frozenset({"workload_schema"})
 _CODE = frozenset({"code", "code_b64"})
 
 
-class Site(Struct, frozen=True, eq=False):
+class TemplateSite(Struct, frozen=True, eq=False):
     """One template and its position."""
 
     node: Scalar
@@ -57,9 +57,9 @@ class _Place(NamedTuple):
 _ROOT = _Place()
 
 
-def sites(playbook: Playbook, kinds: Kinds) -> tuple[Site, ...]:
+def sites(playbook: Playbook, kinds: Kinds) -> tuple[TemplateSite, ...]:
     """Return every template of the playbook, part by part in file order."""
-    templates: list[Site] = [*_entries(playbook.workload, "workload", _ROOT)]
+    templates: list[TemplateSite] = [*_entries(playbook.workload, "workload", _ROOT)]
     templates += _entries(playbook.executor.spec, "executor", _ROOT)
     for entry in playbook.keychain:
         templates += _entries(entry.fields, "keychain", _ROOT)
@@ -82,7 +82,7 @@ def scalars(node: Node | None) -> Iterator[Scalar]:
             yield from scalars(item)
 
 
-def _below(nodes: Iterable[Scalar], role: Role, place: _Place, field: str) -> Iterator[Site]:
+def _below(nodes: Iterable[Scalar], role: Role, place: _Place, field: str) -> Iterator[TemplateSite]:
     for node in nodes:
         if not isinstance(node.value, str) or "{" not in node.value:
             continue
@@ -94,25 +94,25 @@ def _below(nodes: Iterable[Scalar], role: Role, place: _Place, field: str) -> It
             error = problem
         if template is None or template.kind != "plain":
             step, task, arc, rule, in_workbook = place
-            yield Site(node, role, template, error, step, task, arc, rule, field, in_workbook)
+            yield TemplateSite(node, role, template, error, step, task, arc, rule, field, in_workbook)
 
 
-def _one(value: Value | None, role: Role, place: _Place, field: str = "") -> Iterator[Site]:
+def _one(value: Value | None, role: Role, place: _Place, field: str = "") -> Iterator[TemplateSite]:
     return _below(scalars(value.at if value else None), role, place, field)
 
 
-def _entries(values: Mapping[str, Value], role: Role, place: _Place) -> Iterator[Site]:
+def _entries(values: Mapping[str, Value], role: Role, place: _Place) -> Iterator[TemplateSite]:
     for name, value in values.items():
         if name not in _NOT_RENDERED:
             yield from _one(value, role, place, name)
 
 
-def _writes(assigns: Iterable[Assign], role: Role, place: _Place) -> Iterator[Site]:
+def _writes(assigns: Iterable[Assign], role: Role, place: _Place) -> Iterator[TemplateSite]:
     for assign in assigns:
         yield from _one(assign.value, role, place, assign.target)
 
 
-def _step_sites(step: Step, kinds: Kinds) -> Iterator[Site]:
+def _step_sites(step: Step, kinds: Kinds) -> Iterator[TemplateSite]:
     place = _Place(step)
     for rule in step.admit or ():
         yield from _one(rule.when, "admit", place)
@@ -139,13 +139,13 @@ def _without(node: Node | None, name: str) -> list[Node]:
     return [entry.value for entry in node if entry.key.text != name] if isinstance(node, MapNode) else []
 
 
-def _arc_sites(arc: Arc, place: _Place) -> Iterator[Site]:
+def _arc_sites(arc: Arc, place: _Place) -> Iterator[TemplateSite]:
     yield from _one(arc.when, "arc_when", place)
     yield from _entries(arc.args, "arc_args", place)
     yield from _writes(arc.sets, "arc_set", place)
 
 
-def _task_sites(task: Task, place: _Place, kinds: Kinds) -> Iterator[Site]:
+def _task_sites(task: Task, place: _Place, kinds: Kinds) -> Iterator[TemplateSite]:
     kind = kinds.get(task.kind)
     for name, value in task.fields.items():
         known = _field(kind, name) if kind else None

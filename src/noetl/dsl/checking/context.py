@@ -10,7 +10,7 @@ from noetl.dsl.analysis.flow import Flow
 from noetl.dsl.analysis.net import Net, build
 from noetl.dsl.analysis.references import Reference, references
 from noetl.dsl.analysis.scopes import Names
-from noetl.dsl.analysis.templates import Site, sites
+from noetl.dsl.analysis.templates import TemplateSite, sites
 from noetl.dsl.checking.shape import findings
 from noetl.dsl.checking.shape_findings import ShapeFinding, hides_routing, obscured, stand_ins, stray_ranges
 from noetl.dsl.dialects import LegacyForm
@@ -21,7 +21,7 @@ from noetl.dsl.tree.normalize import normalize
 from noetl.dsl.tree.playbook import Loop, Playbook, Task
 
 
-class Subject:
+class CheckContext:
     """A document under check; `catalog` holds the known playbook paths, if any."""
 
     def __init__(self, document: Document, kinds: Kinds, catalog: Collection[str] | None = None) -> None:
@@ -118,7 +118,7 @@ class Subject:
         return frozenset(arc.step for step in self.playbook.workflow for arc in step.arcs if arc.step not in steps)
 
     @cached_property
-    def sites(self) -> tuple[Site, ...]:
+    def sites(self) -> tuple[TemplateSite, ...]:
         """Every template with a known role; templates under misplaced keys have none."""
         every, strayed = sites(self.playbook, self.kinds), stray_ranges(self.shape)
         if not strayed:
@@ -149,7 +149,7 @@ class Subject:
     def code(self) -> tuple[Code, ...]:
         return code(self.playbook, self.kinds)
 
-    def locate(self, site: Site, offset: int) -> int:
+    def locate(self, site: TemplateSite, offset: int) -> int:
         """Return the offset in the source of an offset inside a template."""
         return locate(self.source, site.node, offset)
 

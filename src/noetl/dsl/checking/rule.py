@@ -10,8 +10,8 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from noetl.dsl.analysis.templates import Site
-from noetl.dsl.checking.context import Subject
+from noetl.dsl.analysis.templates import TemplateSite
+from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.diagnostic import Severity
 from noetl.dsl.reading.nodes import Node
 
@@ -21,7 +21,7 @@ _GROUPS: Final[dict[str, Group]] = {
 }  # fmt: skip
 
 
-class Found(Struct, frozen=True):
+class Finding(Struct, frozen=True):
     """A finding of a rule: range in the source, what is wrong, how to fix it."""
 
     start: int
@@ -31,7 +31,7 @@ class Found(Struct, frozen=True):
     severity: Severity | None = None  # overrides the severity of the rule
 
 
-Check = Callable[[Subject], Iterator[Found]]
+Check = Callable[[CheckContext], Iterator[Finding]]
 
 
 class Rule(Struct, frozen=True):
@@ -53,18 +53,24 @@ class Rule(Struct, frozen=True):
         return _GROUPS[self.code[3]]
 
 
-def at(node: Node, message: str, fix: str, severity: Severity | None = None) -> Found:
+def at(node: Node, message: str, fix: str, severity: Severity | None = None) -> Finding:
     """Point a finding at a whole node."""
-    return Found(node.start, node.end, message, fix, severity)
+    return Finding(node.start, node.end, message, fix, severity)
 
 
 def inside(
-    subject: Subject, site: Site, offset: int, length: int, message: str, fix: str, severity: Severity | None = None
-) -> Found:
+    subject: CheckContext,
+    site: TemplateSite,
+    offset: int,
+    length: int,
+    message: str,
+    fix: str,
+    severity: Severity | None = None,
+) -> Finding:
     """Point a finding at a part of a template."""
     start = subject.locate(site, offset)
     end = subject.locate(site, offset + max(length, 1) - 1) + 1
-    return Found(start, end, message, fix, severity)
+    return Finding(start, end, message, fix, severity)
 
 
 def example(body: str) -> str:

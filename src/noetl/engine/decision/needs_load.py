@@ -22,7 +22,7 @@ NOTHING: Final[Resolved] = {}
 _ABSENT: Final = object()
 
 
-class Needs(msgspec.Struct, frozen=True):
+class NeedsLoad(msgspec.Struct, frozen=True):
     """What a decision needs: results to load, and lists to store by address."""
 
     loads: tuple[Mapping[str, Any], ...] = ()

@@ -1,10 +1,10 @@
 """Decides messages: a message and a state yield events and their commit.
 
-    decide(plan, state, message, at, resolved) -> Decision | Needs
+    decide(plan, state, message, at, resolved) -> Decision | NeedsLoad
 
 Every event is applied to `state` as it is emitted, so `fold(state, events)` is the decided state by construction. Pure:
 the time is an argument and ids are derived. A decision that reads a stored result which is not in `resolved` returns
-`Needs`; the caller loads it and decides again. Tested in tests/unit/engine.
+`NeedsLoad`; the caller loads it and decides again. Tested in tests/unit/engine.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from noetl.engine.decision.builder import Decision, DecisionBuilder, begin
-from noetl.engine.decision.needs_load import NOTHING, Missing, Needs, Resolved
+from noetl.engine.decision.needs_load import NOTHING, Missing, NeedsLoad, Resolved
 from noetl.engine.decision.scope import EventName
 from noetl.engine.handlers import redrive, reports
 from noetl.engine.handlers.poison import refuse_discarded, settle
@@ -37,21 +37,21 @@ from noetl.model.messages import (
     Mend,
     PatchCtx,
     Pause,
-    Replay,
+    Redrive,
     Report,
-    Resume,
     Signal,
     Start,
     TimerDue,
+    Unpause,
 )
 
-__all__ = ["Decision", "Needs", "decide", "late"]
+__all__ = ["Decision", "NeedsLoad", "decide", "late"]
 
 
 def decide(
     plan: Plan, state: Execution, message: AnyMessage, at: int, resolved: Resolved = NOTHING
-) -> Decision | Needs:
-    """Decide a message, changing `state`; discard it after a `Needs` with `touched`."""
+) -> Decision | NeedsLoad:
+    """Decide a message on `state`; discard that after a `NeedsLoad` with `touched`."""
     if state.letters:
         refuse_discarded(state, message)
     d = begin(plan, state, message, at, resolved)
@@ -60,7 +60,7 @@ def decide(
             _HANDLERS[type(message)](d, message)
             advance(d)
     except Missing as missing:
-        return Needs(missing.loads, missing.puts, bool(d.events))
+        return NeedsLoad(missing.loads, missing.puts, bool(d.events))
     if state.letters:
         settle(d)
     return d.build()
@@ -202,7 +202,7 @@ def _pause(d: DecisionBuilder, _message: Pause) -> None:
         d.emit("playbook.paused", d.state.execution_id)
 
 
-def _resume(d: DecisionBuilder, _message: Resume) -> None:
+def _resume(d: DecisionBuilder, _message: Unpause) -> None:
     if not d.state.paused:
         return
     d.emit("playbook.resumed", d.state.execution_id)
@@ -238,12 +238,12 @@ _HANDLERS: dict[type, Callable[[DecisionBuilder, Any], None]] = {
     Cancel: _cancel,
     Complete: _complete,
     Pause: _pause,
-    Resume: _resume,
+    Unpause: _resume,
     LeaseLost: reports.lease_lost,
     Collect: collect,
     Mend: _mend,
-    Replay: redrive.replay,
+    Redrive: redrive.replay,
     Discard: redrive.discard,
 }
-_AFTER_THE_END: tuple[type, ...] = (Start, Report, Replay, Discard)
+_AFTER_THE_END: tuple[type, ...] = (Start, Report, Redrive, Discard)
 _FOR_REPLAYS: tuple[type, ...] = (*_AFTER_THE_END, TimerDue, ChildEnded, LeaseLost, Mend, Signal)

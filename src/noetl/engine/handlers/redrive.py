@@ -23,11 +23,11 @@ from noetl.engine.state.dead_letters import about, letter_id
 from noetl.engine.state.execution import StepRun
 from noetl.engine.state.writes import ctx_keys, plain
 from noetl.model.letters import PENDING
-from noetl.model.messages import Discard, ItemEnd, LeaseLost, Replay, Report
+from noetl.model.messages import Discard, ItemEnd, LeaseLost, Redrive, Report
 from noetl.model.refs import is_manifest
 
 
-def replay(d: DecisionBuilder, message: Replay) -> None:
+def replay(d: DecisionBuilder, message: Redrive) -> None:
     """Queue the work of pending letters again."""
     for again in message.letters:
         if "message" in again.work:

@@ -12,7 +12,7 @@ from itertools import combinations
 from msgspec import Struct
 
 from noetl.engine.plan.plan import Plan
-from noetl.engine.state.execution import Execution, Fork, Lineage, Token
+from noetl.engine.state.execution import Execution, Lineage, Split, Token
 
 
 class Meeting(Struct):
@@ -124,7 +124,7 @@ def _all(plan: Plan, state: Execution, step: str, tokens: list[Token]) -> Meetin
     return meeting
 
 
-def _coming(plan: Plan, state: Execution, step: str, fork: Fork, branches: frozenset[int]) -> Iterator[str]:
+def _coming(plan: Plan, state: Execution, step: str, fork: Split, branches: frozenset[int]) -> Iterator[str]:
     for carrier in fork.carriers:
         token = state.tokens.get(carrier)
         holder = token or state.runs.get(carrier)
@@ -136,14 +136,14 @@ def _coming(plan: Plan, state: Execution, step: str, fork: Fork, branches: froze
             yield carrier
 
 
-def _reaches(plan: Plan, state: Execution, source: str, target: str, fork: Fork, lineage: Lineage) -> bool:
+def _reaches(plan: Plan, state: Execution, source: str, target: str, fork: Split, lineage: Lineage) -> bool:
     if not plan.reaches(source, target, fork.router):
         return False
     ends = {step for fork_id, mine in lineage.items() for step in _spent(state.forks.get(fork_id), mine)}
     return not ends or plan.reaches_around(source, target, frozenset({fork.router, *ends}))
 
 
-def _spent(fork: Fork | None, branches: frozenset[int]) -> Iterator[str]:
+def _spent(fork: Split | None, branches: frozenset[int]) -> Iterator[str]:
     for step, winners in fork.spent.items() if fork is not None else ():
         if not winners & branches:
             yield step

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from noetl.engine.state import evolve_loops as loops
-from noetl.engine.state.execution import Completed, Ended, Execution, Fork, Loop, StepRun, Suspended, Token, see
+from noetl.engine.state.execution import Completed, Ended, Execution, Loop, Split, StepRun, Suspended, Token, see
 from noetl.engine.state.lineage import add, forget, lineage_of, remove, settle
 from noetl.model.events import Event
 
@@ -272,7 +272,7 @@ def routed(state: Execution, event: Event, payload: Payload) -> None:
     if "fork" in payload:
         fork = payload["fork"]
         state.numbers["fork"] = state.numbers.get("fork", 0) + 1
-        state.forks[fork] = Fork(fork, run.step, sends, sends)
+        state.forks[fork] = Split(fork, run.step, sends, sends)
     if "action" in payload or "broken" in payload:
         _apply_failure(state, run, payload)
     if not sends:

@@ -184,7 +184,7 @@ class Completed(Struct):
     attempts: int = 0
 
 
-class Fork(Struct):
+class Split(Struct):
     """A router that took several arcs; `spent`: step → the branches that won."""
 
     fork_id: str
@@ -230,7 +230,7 @@ class Execution(Struct):
     tokens: dict[str, Token] = {}
     runs: dict[str, StepRun] = {}
     ended: dict[str, Ended] = {}
-    forks: dict[str, Fork] = {}
+    forks: dict[str, Split] = {}
     timers: dict[str, Timer] = {}
     children: dict[str, tuple[str, int | None]] = {}  # child → run, item
     signals: dict[str, list[Any]] = {}  # received, and no `wait` has consumed them

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from noetl.engine.state.execution import Completed, Execution, Fork, Lineage
+from noetl.engine.state.execution import Completed, Execution, Lineage, Split
 from noetl.model.events import Event
 
 
@@ -36,7 +36,7 @@ def remove(state: Execution, carrier: str, lineage: Lineage) -> None:
             settle(state, fork)
 
 
-def settle(state: Execution, fork: Fork) -> None:
+def settle(state: Execution, fork: Split) -> None:
     """Drop a fork that at most one carrier has, once its router has sent every token.
 
     A last carrier that lost at some step keeps the fork, because it is absorbed there.

@@ -10,8 +10,8 @@ from typing import Literal, NamedTuple
 
 from noetl.dsl.analysis.references import Reference
 from noetl.dsl.analysis.scopes import FINAL_ARGS, step_writes
-from noetl.dsl.analysis.templates import Site
-from noetl.dsl.checking.context import Subject
+from noetl.dsl.analysis.templates import TemplateSite
+from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.reading.nodes import Entry, ListNode, MapNode, Node, Scalar
 from noetl.dsl.reading.source_map import locate
 from noetl.dsl.tree.playbook import Arc, Step, Task
@@ -48,13 +48,13 @@ class Occurrence(NamedTuple):
     spelled: bool = True  # False if the text is not the name itself, such as `previous`
 
 
-def named(subject: Subject, node: Scalar, thing: Thing, *, defines: bool = False) -> Occurrence:
+def named(subject: CheckContext, node: Scalar, thing: Thing, *, defines: bool = False) -> Occurrence:
     """Return the mention of a whole scalar."""
     return part(subject, node, 0, thing, length=len(node.text), defines=defines)
 
 
 def part(
-    subject: Subject, node: Scalar, offset: int, thing: Thing, *, length: int | None = None, defines: bool = False
+    subject: CheckContext, node: Scalar, offset: int, thing: Thing, *, length: int | None = None, defines: bool = False
 ) -> Occurrence:
     """Return the mention of a part of a scalar; without a length, the rest of it."""
     end = len(node.text) if length is None else offset + length
@@ -62,7 +62,7 @@ def part(
     return Occurrence(start, locate(subject.source, node, end - 1) + 1 if end > offset else start, thing, defines)
 
 
-def occurrences(subject: Subject) -> tuple[Occurrence, ...]:
+def occurrences(subject: CheckContext) -> tuple[Occurrence, ...]:
     """Return every mention, sorted; a shared node appears once per use."""
     found = [*_of_document(subject)]
     for step in subject.playbook.workflow:
@@ -71,7 +71,7 @@ def occurrences(subject: Subject) -> tuple[Occurrence, ...]:
     return tuple(sorted(set(found), key=lambda one: (one.start, one.end, one.thing)))
 
 
-def _of_document(subject: Subject) -> Iterator[Occurrence]:
+def _of_document(subject: CheckContext) -> Iterator[Occurrence]:
     playbook, root = subject.playbook, subject.root
     for entry in _entries(root.get("workload") if root else None):
         yield named(subject, entry.key, Thing("workload", entry.key.text), defines=True)
@@ -92,7 +92,7 @@ def _entries(node: Node | None) -> Iterable[Entry]:
     return node if isinstance(node, MapNode) else ()
 
 
-def _keychain(subject: Subject, node: Node | None) -> Iterator[Occurrence]:
+def _keychain(subject: CheckContext, node: Node | None) -> Iterator[Occurrence]:
     for entry in _entries(node):
         yield named(subject, entry.key, Thing("credential", entry.key.text), defines=True)
     for item in node if isinstance(node, ListNode) else ():
@@ -101,7 +101,7 @@ def _keychain(subject: Subject, node: Node | None) -> Iterator[Occurrence]:
             yield named(subject, name, Thing("credential", name.text), defines=True)
 
 
-def _of_step(subject: Subject, step: Step) -> Iterator[Occurrence]:
+def _of_step(subject: CheckContext, step: Step) -> Iterator[Occurrence]:
     if step.name_at is not None:
         yield named(subject, step.name_at, Thing("step", step.name), defines=True)
     if step.compensate_at is not None and step.compensate is not None:
@@ -132,7 +132,7 @@ def _input_keys(node: Node | None, *names: str) -> Iterator[Scalar]:
                 return
 
 
-def _of_loop(subject: Subject, step: Step) -> Iterator[Occurrence]:
+def _of_loop(subject: CheckContext, step: Step) -> Iterator[Occurrence]:
     loop = step.loop
     if loop is None:
         return
@@ -147,7 +147,7 @@ def _of_loop(subject: Subject, step: Step) -> Iterator[Occurrence]:
     yield from _credential(subject, cursor.at if cursor else None)
 
 
-def _label(subject: Subject, step: Step, task: Task) -> Iterator[Occurrence]:
+def _label(subject: CheckContext, step: Step, task: Task) -> Iterator[Occurrence]:
     """Yield a label's definition; a generated one is at the step's name."""
     thing = Thing("task", task.label, step.name)
     if task.label_at is not None:
@@ -158,7 +158,7 @@ def _label(subject: Subject, step: Step, task: Task) -> Iterator[Occurrence]:
         yield Occurrence(task.at.start, task.at.start, thing, defines=True, spelled=False)
 
 
-def _of_task(subject: Subject, task: Task) -> Iterator[Occurrence]:
+def _of_task(subject: CheckContext, task: Task) -> Iterator[Occurrence]:
     yield from _credential(subject, task.auth.at if task.auth else None)
     if task.kind != "workbook":
         return
@@ -168,12 +168,12 @@ def _of_task(subject: Subject, task: Task) -> Iterator[Occurrence]:
         yield named(subject, at, Thing("workbook", at.text))
 
 
-def _credential(subject: Subject, node: Node | None) -> Iterator[Occurrence]:
+def _credential(subject: CheckContext, node: Node | None) -> Iterator[Occurrence]:
     if isinstance(node, Scalar) and node.is_string and "{" not in node.text:
         yield named(subject, node, Thing("credential", node.text))
 
 
-def _jumps(subject: Subject, step: Step, place: int) -> Iterator[Occurrence]:
+def _jumps(subject: CheckContext, step: Step, place: int) -> Iterator[Occurrence]:
     labels = [task.label for task in step.tasks]
     for rule in step.tasks[place].rules or ():
         at = rule.then.at.get("to") if isinstance(rule.then.at, MapNode) else None
@@ -186,7 +186,7 @@ def _jumps(subject: Subject, step: Step, place: int) -> Iterator[Occurrence]:
             yield named(subject, at, Thing("task", at.text, step.name))
 
 
-def _write(subject: Subject, step: Step, at: Scalar, scope: str, key: str) -> Iterator[Occurrence]:
+def _write(subject: CheckContext, step: Step, at: Scalar, scope: str, key: str) -> Iterator[Occurrence]:
     """Yield the definition made by `set`; `at` is its key, with or without scope."""
     name = key.partition(".")[0]
     thing = Thing("ctx", name) if scope == "ctx" else Thing("iter" if scope == "iter" else "scratch", name, step.name)
@@ -197,7 +197,7 @@ def _write(subject: Subject, step: Step, at: Scalar, scope: str, key: str) -> It
         yield part(subject, at, offset, thing, length=len(name), defines=thing.kind != "iterator")
 
 
-def _of_arc(subject: Subject, arc: Arc) -> Iterator[Occurrence]:
+def _of_arc(subject: CheckContext, arc: Arc) -> Iterator[Occurrence]:
     if arc.step_at is not None:
         yield named(subject, arc.step_at, Thing("step", arc.step))
     for key in _input_keys(arc.at, "args", "input"):
@@ -207,13 +207,13 @@ def _of_arc(subject: Subject, arc: Arc) -> Iterator[Occurrence]:
         yield named(subject, label, Thing("edge", label.text), defines=True)
 
 
-def _edge(subject: Subject, node: Node | None) -> Iterator[Occurrence]:
+def _edge(subject: CheckContext, node: Node | None) -> Iterator[Occurrence]:
     if isinstance(node, Scalar) and node.text.startswith(_ROUTE_EDGE):
         label = node.text.removeprefix(_ROUTE_EDGE)
         yield part(subject, node, len(_ROUTE_EDGE), Thing("edge", label))
 
 
-def in_templates(subject: Subject) -> Iterator[Occurrence]:
+def in_templates(subject: CheckContext) -> Iterator[Occurrence]:
     """Yield every mention inside a template."""
     for reference in subject.references:
         for depth, thing in _mentions(subject, reference):
@@ -224,7 +224,7 @@ def in_templates(subject: Subject) -> Iterator[Occurrence]:
         yield from _step_functions(subject, site)
 
 
-def _mentions(subject: Subject, reference: Reference) -> Iterator[tuple[int, Thing]]:
+def _mentions(subject: CheckContext, reference: Reference) -> Iterator[tuple[int, Thing]]:
     meaning = reference.means[0] if reference.means else None
     site, name = reference.site, reference.name
     owner = site.step.name if site.step else ""
@@ -247,7 +247,7 @@ def _mentions(subject: Subject, reference: Reference) -> Iterator[tuple[int, Thi
             yield 0, Thing("workload", name)
 
 
-def _below_scope(subject: Subject, reference: Reference, owner: str) -> Iterator[tuple[int, Thing]]:
+def _below_scope(subject: CheckContext, reference: Reference, owner: str) -> Iterator[tuple[int, Thing]]:
     if reference.name in ("outcome", "output") and reference.site.task is None:
         depth = 2 if reference.key in ("result", "data") else 1
         yield from _labels(reference, reference.site.step, depth)
@@ -280,7 +280,7 @@ def _labels(reference: Reference, step: Step | None, depth: int) -> Iterator[tup
         yield depth, Thing("task", str(path[depth]), step.name)
 
 
-def _final_results(subject: Subject, reference: Reference, depth: int) -> Iterator[tuple[int, Thing]]:
+def _final_results(subject: CheckContext, reference: Reference, depth: int) -> Iterator[tuple[int, Thing]]:
     path, step = reference.read.path, reference.site.step
     final = subject.playbook.executor.setting("final_step")
     is_final = step is not None and step.name == final and "results" in FINAL_ARGS
@@ -288,7 +288,7 @@ def _final_results(subject: Subject, reference: Reference, depth: int) -> Iterat
         yield depth + 1, Thing("step", str(path[depth + 1]))
 
 
-def _element(subject: Subject, reference: Reference, depth: int, thing: Thing) -> Occurrence | None:
+def _element(subject: CheckContext, reference: Reference, depth: int, thing: Thing) -> Occurrence | None:
     text, name = reference.site.node.text, thing.name
     offset = reference.read.offsets[depth]
     if text[offset : offset + 1] in ("'", '"'):
@@ -298,7 +298,7 @@ def _element(subject: Subject, reference: Reference, depth: int, thing: Thing) -
     return part(subject, reference.site.node, offset, thing, length=len(name))
 
 
-def _step_functions(subject: Subject, site: Site) -> Iterator[Occurrence]:
+def _step_functions(subject: CheckContext, site: TemplateSite) -> Iterator[Occurrence]:
     if site.template is None or not any(word in site.node.text for word in _OF_STEPS):
         return
     code = tokens(site.node.text)

@@ -10,8 +10,8 @@ from collections.abc import Collection
 from functools import cached_property
 from typing import Final
 
-from noetl.dsl.analysis.templates import Site
-from noetl.dsl.checking.context import Subject
+from noetl.dsl.analysis.templates import TemplateSite
+from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.diagnostic import Diagnostic
 from noetl.dsl.grammar.kinds import Kinds
 from noetl.dsl.reading.nodes import Scalar
@@ -35,7 +35,7 @@ class Reading:
     def __init__(self, text: str, file: str, kinds: Kinds, catalog: Collection[str] | None = None) -> None:
         self.text = text.removeprefix("\ufeff")
         self.file = file
-        self.exact = Subject(parse(text, file), kinds, catalog)
+        self.exact = CheckContext(parse(text, file), kinds, catalog)
 
     @property
     def is_whole(self) -> bool:
@@ -44,13 +44,13 @@ class Reading:
         return self.exact.root is not None and all(problem.kind == "legacy-boolean" for problem in document.problems)
 
     @cached_property
-    def subject(self) -> Subject:
+    def subject(self) -> CheckContext:
         """Analysis of the document, salvaged if it cannot be parsed."""
         document = self.exact.document
         if self.exact.root is not None and document.whole:
             return self.exact
         source = document.source
-        return Subject(Document(source, salvage(source.text), ()), self.exact.kinds, self.exact.catalog)
+        return CheckContext(Document(source, salvage(source.text), ()), self.exact.kinds, self.exact.catalog)
 
     @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
@@ -75,7 +75,7 @@ class Reading:
             mark += "q"
         return self.with_text(f"{self.text[:offset]}{mark}{self.text[offset:]}"), mark
 
-    def sites_at(self, offset: int) -> tuple[Site, ...]:
+    def sites_at(self, offset: int) -> tuple[TemplateSite, ...]:
         """Return the templates that cover an offset; a shared one once per use."""
         return tuple(site for site in self.subject.sites if site.node.start <= offset <= site.node.end)
 

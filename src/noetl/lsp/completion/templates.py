@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from noetl.dsl.analysis.outcomes import ERROR_KINDS, GATE_EVENTS, ROUTING_EVENTS, STATUSES
 from noetl.dsl.analysis.scopes import SCOPES, in_iteration, label_places, scopes_at, visible
-from noetl.dsl.analysis.templates import Site
-from noetl.dsl.checking.context import Subject
+from noetl.dsl.analysis.templates import TemplateSite
+from noetl.dsl.checking.context import CheckContext
 from noetl.expr import FILTERS, FUNCTIONS, TESTS, Callee
 from noetl.lsp.completion.items import Item, ItemKind
 from noetl.lsp.completion.values import step_items
@@ -29,7 +29,7 @@ class TemplateItems:
     items: tuple[Item, ...]
 
 
-def template_items(subject: Subject, site: Site, cursor: int) -> TemplateItems | None:
+def template_items(subject: CheckContext, site: TemplateSite, cursor: int) -> TemplateItems | None:
     """Return completions at an offset in a template; None outside of its code."""
     found = writing(site.node.text, cursor)
     if found is None:
@@ -37,7 +37,7 @@ def template_items(subject: Subject, site: Site, cursor: int) -> TemplateItems |
     return TemplateItems(found.prefix, tuple(_items(subject, site, found)))
 
 
-def _items(subject: Subject, site: Site, found: Writing) -> Iterable[Item]:
+def _items(subject: CheckContext, site: TemplateSite, found: Writing) -> Iterable[Item]:
     match found.wanted:
         case "name":
             return [*_names(subject, site), *_callees(FUNCTIONS, "function")]
@@ -60,7 +60,7 @@ def _callees(table: Mapping[str, Callee], kind: ItemKind) -> list[Item]:
     return [Item(name, kind, callee.summary, callee_text(callee), rank=3) for name, callee in words]
 
 
-def _names(subject: Subject, site: Site) -> Iterable[Item]:
+def _names(subject: CheckContext, site: TemplateSite) -> Iterable[Item]:
     names = subject.names
     scopes, labels = scopes_at(site), label_places(site, names)
     for name in sorted(visible(site, names)):
@@ -80,7 +80,7 @@ def _names(subject: Subject, site: Site) -> Iterable[Item]:
             yield Item(name, "key", "", rank=2)
 
 
-def _texts(subject: Subject, site: Site, found: Writing) -> Iterable[Item]:
+def _texts(subject: CheckContext, site: TemplateSite, found: Writing) -> Iterable[Item]:
     if found.function in _OF_STEPS:
         return step_items(subject)
     path = found.path

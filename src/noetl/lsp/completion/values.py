@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.grammar.types import Choice, Flag
 from noetl.dsl.tree.playbook import Step
 from noetl.lsp.analysis.reading import Reading
@@ -35,41 +35,41 @@ def _words(spot: Spot) -> Iterable[Item]:
             yield from (Item(word, "word") for word in ("true", "false"))
 
 
-def step_items(subject: Subject, _step: Step | None = None) -> Iterable[Item]:
+def step_items(subject: CheckContext, _step: Step | None = None) -> Iterable[Item]:
     for step in subject.playbook.workflow:
         yield Item(step.name, "step", step.desc or "Step.", step_text(step, subject.net))
 
 
-def _other_steps(subject: Subject, step: Step | None) -> Iterable[Item]:
+def _other_steps(subject: CheckContext, step: Step | None) -> Iterable[Item]:
     return (item for item in step_items(subject) if step is None or item.label != step.name)
 
 
-def _jump_targets(subject: Subject, step: Step | None) -> Iterable[Item]:
+def _jump_targets(subject: CheckContext, step: Step | None) -> Iterable[Item]:
     for task in step.tasks if step else ():
         yield Item(task.label, "task", f"Task of kind {task.kind}.", task_text(task, subject.kinds.get(task.kind)))
     yield Item("previous", "word", "The task before this one.", rank=2)
 
 
-def workbook_tasks(subject: Subject) -> Iterable[Item]:
+def workbook_tasks(subject: CheckContext) -> Iterable[Item]:
     for task in subject.playbook.workbook:
         kind = subject.kinds.get(task.kind)
         yield Item(task.label, "task", task.desc or "Workbook task.", task_text(task, kind))
 
 
-def kind_items(subject: Subject, _step: Step | None = None) -> Iterable[Item]:
+def kind_items(subject: CheckContext, _step: Step | None = None) -> Iterable[Item]:
     return (Item(name, "kind", kind.summary, kind_text(kind)) for name, kind in sorted(subject.kinds.items()))
 
 
-def _credentials(subject: Subject, _step: Step | None) -> Iterable[Item]:
+def _credentials(subject: CheckContext, _step: Step | None) -> Iterable[Item]:
     return (Item(entry.name, "credential", "Declared under `keychain`.") for entry in subject.playbook.keychain)
 
 
-def _edges(subject: Subject, _step: Step | None) -> Iterable[Item]:
+def _edges(subject: CheckContext, _step: Step | None) -> Iterable[Item]:
     labels = {arc.label for step in subject.playbook.workflow for arc in step.arcs if arc.label}
     return (Item(f"route_edge:{label}", "word", "Follow the arc with this label.") for label in sorted(labels))
 
 
-_Names = Callable[[Subject, Step | None], Iterable[Item]]
+_Names = Callable[[CheckContext, Step | None], Iterable[Item]]
 _NAMED: dict[tuple[str, str], _Names] = {
     ("arc", "step"): step_items,
     ("step", "next"): step_items,

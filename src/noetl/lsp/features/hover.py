@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from noetl.dsl.analysis.scopes import SCOPES, WHERE, step_writes
-from noetl.dsl.analysis.templates import Site
+from noetl.dsl.analysis.templates import TemplateSite
 from noetl.dsl.grammar.types import Choice
 from noetl.dsl.reading.nodes import Scalar
 from noetl.dsl.rules import BY_CODE
@@ -138,7 +138,7 @@ def _in_template(reading: Reading, offset: int) -> Hover | None:
     return None
 
 
-def _name_text(reading: Reading, site: Site, code: Sequence[Token], number: int, offset: int) -> str:
+def _name_text(reading: Reading, site: TemplateSite, code: Sequence[Token], number: int, offset: int) -> str:
     name = code[number].text
     before = code[number - 1].text if number else ""
     behind = code[number + 1].text if number + 1 < len(code) else ""

@@ -12,8 +12,8 @@ from typing import Any
 from noetl.dsl.analysis.outcomes import ENVELOPE, ERROR_FIELDS, META_FIELDS, STATS, kind_of, selected
 from noetl.dsl.analysis.references import meanings
 from noetl.dsl.analysis.scopes import CTX_FIELDS, FINAL_ARGS, ITER_FIELDS, input_names, iteration_names
-from noetl.dsl.analysis.templates import Site
-from noetl.dsl.checking.context import Subject
+from noetl.dsl.analysis.templates import TemplateSite
+from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.grammar.kinds import Kind
 from noetl.dsl.tree.playbook import Step, Task
 from noetl.expr import TemplateError, compile_template
@@ -34,7 +34,7 @@ _COUNTS: Members = {
 _JOB: Members = {"uuid": "Unique id of this execution."}
 
 
-def members(subject: Subject, site: Site, path: tuple[str, ...]) -> Members:
+def members(subject: CheckContext, site: TemplateSite, path: tuple[str, ...]) -> Members:
     """Return the keys that are known below a path."""
     if not path:
         return _NONE
@@ -54,7 +54,7 @@ def members(subject: Subject, site: Site, path: tuple[str, ...]) -> Members:
     return _NONE
 
 
-def _in_scope(subject: Subject, site: Site, name: str, below: tuple[str, ...]) -> Members:
+def _in_scope(subject: CheckContext, site: TemplateSite, name: str, below: tuple[str, ...]) -> Members:
     match name:
         case "workload":
             return _in_workload(subject, below)
@@ -85,13 +85,13 @@ def _with_note(names: Iterable[str], note: str) -> Members:
     return dict.fromkeys(sorted(names), note)
 
 
-def _in_workload(subject: Subject, path: tuple[str, ...]) -> Members:
+def _in_workload(subject: CheckContext, path: tuple[str, ...]) -> Members:
     if not path:
         return {name: describe_value(_default(subject, name)) for name in sorted(subject.names.workload)}
     return _keys(_value(_default(subject, path[0]), path[1:]))
 
 
-def _default(subject: Subject, name: str) -> Any:
+def _default(subject: CheckContext, name: str) -> Any:
     found = subject.playbook.workload.get(name)
     return found.data if found else None
 
@@ -123,11 +123,11 @@ def describe_value(data: Any) -> str:
     return f"`{text if len(text) <= 60 else text[:59] + '…'}`"
 
 
-def _is_iterator(site: Site, name: str) -> bool:
+def _is_iterator(site: TemplateSite, name: str) -> bool:
     return site.step is not None and site.step.loop is not None and site.step.loop.iterator == name
 
 
-def _in_iteration(subject: Subject, site: Site, below: tuple[str, ...]) -> Members:
+def _in_iteration(subject: CheckContext, site: TemplateSite, below: tuple[str, ...]) -> Members:
     if not below:
         known = dict.fromkeys(sorted(iteration_names(site, subject.names) - set(ITER_FIELDS)), "Key of this iteration.")
         if site.step and site.step.loop:
@@ -136,7 +136,7 @@ def _in_iteration(subject: Subject, site: Site, below: tuple[str, ...]) -> Membe
     return _in_item(subject, site, below[1:]) if _is_iterator(site, below[0]) else _NONE
 
 
-def _in_item(subject: Subject, site: Site, below: tuple[str, ...]) -> Members:
+def _in_item(subject: CheckContext, site: TemplateSite, below: tuple[str, ...]) -> Members:
     items = site.step.loop.items if site.step and site.step.loop else None
     data = items.data if items else None
     if isinstance(data, str):
@@ -152,7 +152,7 @@ def _in_item(subject: Subject, site: Site, below: tuple[str, ...]) -> Members:
     return _keys(_value(first, below))
 
 
-def _in_input(subject: Subject, site: Site, below: tuple[str, ...]) -> Members:
+def _in_input(subject: CheckContext, site: TemplateSite, below: tuple[str, ...]) -> Members:
     names = subject.names
     if not below:
         return _with_note(input_names(site, names), "Bound by an arc, or input of this step or task.")
@@ -166,16 +166,16 @@ def _task(step: Step | None, label: str) -> Task | None:
     return next((task for task in step.tasks if task.label == label), None) if step else None
 
 
-def _previous(site: Site) -> Task | None:
+def _previous(site: TemplateSite) -> Task | None:
     tasks = site.step.tasks if site.step else ()
     return next((before for before, task in pairwise(tasks) if task is site.task), None)
 
 
-def _kind(subject: Subject, task: Task) -> Kind | None:
+def _kind(subject: CheckContext, task: Task) -> Kind | None:
     return kind_of(task, subject.kinds, subject.workbook)
 
 
-def _in_task(subject: Subject, task: Task | None, below: tuple[str, ...]) -> Members:
+def _in_task(subject: CheckContext, task: Task | None, below: tuple[str, ...]) -> Members:
     if task is None or below not in ((), ("data",), ("result",)):
         return _NONE
     kind = _kind(subject, task)
@@ -185,7 +185,7 @@ def _in_task(subject: Subject, task: Task | None, below: tuple[str, ...]) -> Mem
     return {**fields, **_with_note(selected(task), "Kept inline by `select`.")}
 
 
-def _in_step(subject: Subject, step: Step | None, below: tuple[str, ...]) -> Members:
+def _in_step(subject: CheckContext, step: Step | None, below: tuple[str, ...]) -> Members:
     if step is None:
         return _NONE
     labels = {task.label: f"Result of the `{task.kind}` task." for task in step.tasks}
@@ -203,7 +203,7 @@ def _in_step(subject: Subject, step: Step | None, below: tuple[str, ...]) -> Mem
     return {**last, **labels, "results": "Result of every task, by label."}
 
 
-def _in_outcome(subject: Subject, site: Site, below: tuple[str, ...]) -> Members:
+def _in_outcome(subject: CheckContext, site: TemplateSite, below: tuple[str, ...]) -> Members:
     tasks = (site.task,) if site.task else site.step.tasks if site.step else ()
     helpers = dict(kind.helper for task in tasks if (kind := _kind(subject, task)) and kind.helper)
     if below and below[0] in helpers:

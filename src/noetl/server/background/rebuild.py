@@ -23,7 +23,7 @@ from noetl.model.events import SCHEMA_VERSION
 from noetl.model.letters import OPEN, DeadLetter
 from noetl.model.messages import AnyMessage, Cancel, ChildEnded, Collect, Start
 from noetl.model.work import WorkItem
-from noetl.ports import Beside, EventLog, Upkeep
+from noetl.ports import DerivedRows, DerivedTables, EventLog
 from noetl.server.cache.plan_cache import PlanCache
 
 _PAGE = 500
@@ -32,9 +32,9 @@ _PAGE = 500
 class Rebuild:
     """Rebuild the derived tables of a store."""
 
-    def __init__(self, log: EventLog, upkeep: Upkeep, plans: PlanCache) -> None:
+    def __init__(self, log: EventLog, derived: DerivedTables, plans: PlanCache) -> None:
         self._log = log
-        self._upkeep = upkeep
+        self._derived = derived
         self._plans = plans
         self._children: dict[str, dict[str, bool]] = {}  # parent → child → whether the child is to compensate
 
@@ -43,11 +43,11 @@ class Rebuild:
         epoch = 0
         async for execution_id in self._logged():  # everything must be readable before anything is removed
             epoch = max(epoch, (await self._folded(execution_id))[1].epoch)
-        await self._upkeep.empty(epoch)
+        await self._derived.empty(epoch)
         self._children.clear()
         count = 0
         async for execution_id in self._logged():
-            await self._upkeep.put_beside([await self.derived(execution_id)])
+            await self._derived.put_rows([await self.derived(execution_id)])
             count += 1
         return count
 
@@ -58,7 +58,7 @@ class Rebuild:
 
     async def differences(self, execution_id: str) -> list[str]:
         """Return a sentence for every difference of one execution."""
-        derived, there = await self.derived(execution_id), await self._upkeep.beside(execution_id)
+        derived, there = await self.derived(execution_id), await self._derived.rows(execution_id)
         found = []
         if derived.last_seq != there.last_seq:
             found.append(f"the row ends at event {there.last_seq}, the log at {derived.last_seq}")
@@ -73,7 +73,7 @@ class Rebuild:
                 found.append(f"{name}: missing {sorted(right - wrong)}, unexpected {sorted(wrong - right)}")
         changed = sorted(work_id for work_id in mine.keys() & theirs.keys() if mine[work_id] != theirs[work_id])
         found += [f"work {work_id} differs from what was scheduled" for work_id in changed]
-        expected, actual = _open(derived.letters), _open(await self._upkeep.letters_of(execution_id))
+        expected, actual = _open(derived.letters), _open(await self._derived.letters_of(execution_id))
         if expected != actual:
             names = sorted(name for name in expected.keys() | actual.keys() if expected.get(name) != actual.get(name))
             found.append(f"dead letters {names} differ from the log")
@@ -82,7 +82,7 @@ class Rebuild:
                 found.append(f"message {type(message).__name__} for execution {to} is missing")
         return [f"execution {execution_id}: {text}" for text in found]
 
-    async def derived(self, execution_id: str) -> Beside:
+    async def derived(self, execution_id: str) -> DerivedRows:
         """Return the rows derived from the logs of an execution and its family."""
         state, recorded = await self._folded(execution_id)
         self._children[execution_id] = _awaited(state)
@@ -97,7 +97,7 @@ class Rebuild:
             inbox += [(execution_id, message) for message in loop_results.unsaid(state)]
         inbox += await self._family(state)
         letters = tuple(recorded.letters[name] for name in sorted(recorded.letters))
-        return Beside(
+        return DerivedRows(
             execution_id, state.seq, projection(state), work, projections.timers(state), tuple(inbox), letters=letters
         )
 
@@ -119,14 +119,14 @@ class Rebuild:
         return [] if end is None else [(state.execution_id, end)]
 
     async def _is_sent(self, child: str) -> bool:
-        return any(isinstance(found, Start) for _, found in (await self._upkeep.beside(child)).inbox)
+        return any(isinstance(found, Start) for _, found in (await self._derived.rows(child)).inbox)
 
     async def _under_way(self, sender: str, to: str, message: AnyMessage) -> bool:
-        there = [found for _, found in (await self._upkeep.beside(to)).inbox]
+        there = [found for _, found in (await self._derived.rows(to)).inbox]
         if isinstance(message, ChildEnded):
             return any(isinstance(found, ChildEnded) and found.child_id == message.child_id for found in there)
         if isinstance(message, Start):  # or it could not be started, and its parent has a message about that
-            replies = [found for _, found in (await self._upkeep.beside(sender)).inbox]
+            replies = [found for _, found in (await self._derived.rows(sender)).inbox]
             return any(isinstance(found, Start) for found in there) or any(
                 isinstance(found, ChildEnded) and found.child_id == to for found in replies
             )
@@ -147,7 +147,7 @@ class Rebuild:
 
     async def _logged(self) -> AsyncIterator[str]:
         after = 0
-        while page := await self._upkeep.logged(after, _PAGE):
+        while page := await self._derived.logged(after, _PAGE):
             for after, execution_id in page:  # noqa: B007  the last one is where the next page begins
                 yield execution_id
 

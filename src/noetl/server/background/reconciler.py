@@ -15,7 +15,7 @@ import logging
 from typing import Any, Final
 
 from noetl.engine.decision.work import piece_of, work_id
-from noetl.engine.handlers.decide import Needs, decide
+from noetl.engine.handlers.decide import NeedsLoad, decide
 from noetl.engine.plan.plan import Plan
 from noetl.engine.queries import projections
 from noetl.engine.routing import loop_results
@@ -23,7 +23,7 @@ from noetl.engine.state.execution import Execution, dump, load
 from noetl.engine.state.lineage import left_alone
 from noetl.model.errors import NoetlError, StoreUnavailable
 from noetl.model.messages import AnyMessage, Cancel, ChildEnded, LeaseLost, Mend, Start
-from noetl.ports import Beside, Clock, EventLog, Upkeep
+from noetl.ports import Clock, DerivedRows, DerivedTables, EventLog
 from noetl.server.background.rebuild import Rebuild
 from noetl.server.cache.plan_cache import PlanCache
 from noetl.server.cache.state_cache import StateCache
@@ -43,7 +43,7 @@ class Reconciler:
     def __init__(
         self,
         log: EventLog,
-        upkeep: Upkeep,
+        derived: DerivedTables,
         plans: PlanCache,
         sequencer: Sequencer,
         clock: Clock,
@@ -53,7 +53,7 @@ class Reconciler:
         old_enough_s: float = _OLD_ENOUGH_S,
     ) -> None:
         self._log = log
-        self._upkeep = upkeep
+        self._derived = derived
         self._plans = plans
         self._sequencer = sequencer
         self._clock = clock
@@ -69,7 +69,7 @@ class Reconciler:
         while self._every_s > 0:
             try:
                 now = self._clock.now()
-                if await self._upkeep.on_duty(_DUTY, self._holder, now, now + round(3_000 * self._every_s)):
+                if await self._derived.on_duty(_DUTY, self._holder, now, now + round(3_000 * self._every_s)):
                     await self.look()
             except NoetlError as error:
                 _log.warning("Executions are reconciled later: %s", error)
@@ -78,7 +78,7 @@ class Reconciler:
     async def look(self) -> list[str]:
         """Check some of the running executions; return those that were repaired."""
         before = self._clock.now() - round(self._old_enough_s * 1000)
-        page = await self._upkeep.open(self._after, before, _PAGE)
+        page = await self._derived.open(self._after, before, _PAGE)
         bare = [one for one in page if one.bare]
         rest = [one for one in page if not one.bare]
         room = max(1, _MOST - len(bare))
@@ -115,7 +115,7 @@ class Reconciler:
         """Return whether rows may be missing, judged by the state alone, which is cheap."""
         state = await self._state(execution_id)
         family = await self._family(state)
-        there = await self._upkeep.beside(execution_id)
+        there = await self._derived.rows(execution_id)
         if there.last_seq != state.seq or _is_over(state):
             return False
         plan = await self._plans.get(state.playbook)
@@ -155,7 +155,7 @@ class Reconciler:
 
         Rows of relatives are read before its own: a message is inserted by the commit that causes it.
         """
-        rebuild = Rebuild(self._log, self._upkeep, self._plans)
+        rebuild = Rebuild(self._log, self._derived, self._plans)
         derived = await rebuild.derived(execution_id)
         state = await self._state(execution_id)
         if state.seq != derived.last_seq or _is_over(state):
@@ -163,7 +163,7 @@ class Reconciler:
         words = [message for to, message in derived.inbox if to == execution_id]
         starts = [pair for pair in derived.inbox if isinstance(pair[1], Start) and not await self._is_sent(*pair)]
         words += [word for child in list(state.children)[:_MOST_CHILDREN] for word in await self._word_of(child)]
-        there = await self._upkeep.beside(execution_id)
+        there = await self._derived.rows(execution_id)
         if there.last_seq != derived.last_seq:
             return None
         told = {message.child_id for _, message in there.inbox if isinstance(message, ChildEnded)}
@@ -180,7 +180,7 @@ class Reconciler:
         return Mend(name, derived.last_seq, work, missing, tuple(inbox))
 
     async def _is_sent(self, child: str, _start: AnyMessage) -> bool:
-        found = await self._upkeep.beside(child)
+        found = await self._derived.rows(child)
         return found.last_seq > 0 or any(isinstance(message, Start) for _, message in found.inbox)
 
     async def _word_of(self, child: str) -> list[AnyMessage]:
@@ -196,7 +196,7 @@ def could_move(plan: Plan, state: Execution) -> bool:
     if state.phase == "ended" or state.runs or state.timers or state.children or state.paused:
         return False
     made = decide(plan, load(dump(state)), Mend("look", state.seq), state.at)
-    return not isinstance(made, Needs) and len(made.events) > 1
+    return not isinstance(made, NeedsLoad) and len(made.events) > 1
 
 
 def _is_over(state: Execution) -> bool:
@@ -217,7 +217,7 @@ def _work(plan: Plan, state: Execution) -> list[str]:
     return found
 
 
-def _undead(there: Beside) -> list[Any]:
+def _undead(there: DerivedRows) -> list[Any]:
     told = {(sent.run_id, sent.chunk) for _, sent in there.inbox if isinstance(sent, LeaseLost)}
     items = [item for _, item in there.work if item.work_id in there.dead]
     return [item for item in items if (item.run_id, item.chunk.chunk_id if item.chunk else None) not in told]
@@ -228,11 +228,11 @@ def _lost(item: Any) -> LeaseLost:
     return LeaseLost(f"derived:lost:{item.work_id}", item.run_id, 0, chunk, exhausted=True)
 
 
-def _names(there: Beside) -> set[str]:
+def _names(there: DerivedRows) -> set[str]:
     return {message.message_id for _, message in there.inbox}
 
 
-def _is_there(word: AnyMessage, there: Beside) -> bool:
+def _is_there(word: AnyMessage, there: DerivedRows) -> bool:
     if isinstance(word, ChildEnded):
         return any(isinstance(found, ChildEnded) and found.child_id == word.child_id for _, found in there.inbox)
     if isinstance(word, Cancel):

@@ -36,7 +36,7 @@ class PlanCache:
         """Return whether dead letters are kept."""
         return NO_LETTERS not in self._defaults
 
-    def at_hand(self, playbook: str) -> Plan | None:
+    def cached(self, playbook: str) -> Plan | None:
         """Return a cached plan."""
         return self._plans.get(playbook)
 

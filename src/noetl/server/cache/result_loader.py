@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from noetl.blobs import manifests
-from noetl.engine.decision.needs_load import Needs
+from noetl.engine.decision.needs_load import NeedsLoad
 from noetl.model.errors import BadReference, StoreUnavailable
 from noetl.ports import Blobs, Clock
 
@@ -24,7 +24,7 @@ class ResultLoader:
         self._clock = clock
         self._most = most
 
-    async def bring(self, needs: Needs) -> dict[str, Any]:
+    async def bring(self, needs: NeedsLoad) -> dict[str, Any]:
         """Return the needed results by address. Raises StoreUnavailable: retry."""
         found: dict[str, Any] = {}
         for reference in needs.loads:

@@ -71,18 +71,10 @@ class StateCache:
             self._known.popitem(last=False)
         return state
 
-    def over(self, execution_id: str) -> None:
+    def mark_ended(self, execution_id: str) -> None:
         """Make a state the next to be evicted, because its execution has ended."""
         if execution_id in self._known:
             self._known.move_to_end(execution_id, last=False)
-
-    def at_hand(self, execution_id: str) -> Execution | None:
-        """Return a cached state, unless a snapshot of it is due."""
-        known = self._known.get(execution_id)
-        if known is None or known.state.seq >= known.snapshot_at:
-            return None
-        self._known.move_to_end(execution_id)
-        return known.state
 
     def drop(self, execution_id: str) -> None:
         """Drop a state that may differ from what is committed."""

@@ -93,7 +93,7 @@ class Followers:
         for follower in (*self._followers.get(execution_id, ()), *self._of_all):
             follower.wake(True)
 
-    def tell_all(self) -> None:
+    def wake_all(self) -> None:
         """Wake all followers: another server has committed."""
         for followers in (*self._followers.values(), self._of_all):
             for follower in followers:

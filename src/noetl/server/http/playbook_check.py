@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.diagnostic import Diagnostic
 from noetl.dsl.grammar.kinds import Kinds
 from noetl.dsl.reading.parse import parse
@@ -52,7 +52,7 @@ async def check_playbook(services: Services, text: str) -> Checked:
 
 def _check(content: bytes, kinds: Kinds) -> tuple[list[Diagnosed], tuple[str, bytes, str, list[str]] | None]:
     document = parse(content, "playbook")
-    found = examine(Subject(document, kinds))
+    found = examine(CheckContext(document, kinds))
     diagnostics = [_as_answer(one) for one in found]
     if any(one.severity == "error" for one in found):
         return diagnostics, None

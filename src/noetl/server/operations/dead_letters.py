@@ -20,20 +20,20 @@ from noetl.engine.state.dead_letters import is_of_message
 from noetl.model.errors import InvalidInput
 from noetl.model.ids import message_digest
 from noetl.model.letters import PENDING, DeadLetter
-from noetl.model.messages import Again, AnyMessage, Discard, Replay
-from noetl.ports import Act, Commit, EventLog, Keys
+from noetl.model.messages import Again, AnyMessage, Discard, Redrive
+from noetl.ports import Audit, Commit, EventLog, IdempotencyKeys
 from noetl.ports.letters import DeadLetters, LetterSelection
 from noetl.server.cache.ids import KEY_MS
 from noetl.server.operations.forks import submit_with_retry
 
 if TYPE_CHECKING:
-    from noetl.server.control_plane import LocalControl
+    from noetl.server.control_plane import LocalControlPlane
 
 _log = logging.getLogger(__name__)
 MOST: Final = 10_000  # letters that one request replays or discards
 _PAGE: Final = 1_000
 _TOGETHER: Final = 200  # letters of one execution in one commit
-Note = Callable[[str, int], Act]  # execution, number of its letters → audit entry
+Note = Callable[[str, int], Audit]  # execution, number of its letters → audit entry
 
 
 class Store(EventLog, DeadLetters, Protocol):
@@ -62,7 +62,7 @@ async def pending(store: DeadLetters, selection: LetterSelection) -> list[DeadLe
 
 
 async def ready(
-    store: Store, control: LocalControl, letters: Iterable[DeadLetter], patch: Mapping[str, Any], kinds: Kinds
+    store: Store, control: LocalControlPlane, letters: Iterable[DeadLetter], patch: Mapping[str, Any], kinds: Kinds
 ) -> list[Ready]:
     """Recall the work of letters and check the patch. Raises InvalidInput."""
     made: list[Ready] = []
@@ -90,7 +90,7 @@ async def ready(
 
 
 async def replay(
-    control: LocalControl,
+    control: LocalControlPlane,
     found: Sequence[Ready],
     patch: Mapping[str, Any],
     *,
@@ -103,13 +103,19 @@ async def replay(
         for start in range(0, len(one.work), _TOGETHER):
             part = one.work[start : start + _TOGETHER]
             message_id = _message_id("replay", name, one.execution_id, [(again.run_id, again.index) for again in part])
-            message = Replay(message_id, part, patch, by)
+            message = Redrive(message_id, part, patch, by)
             await _tell(control, one.execution_id, message, note, len(part))
     return sum(len(one.work) for one in found)
 
 
 async def discard(
-    control: LocalControl, letters: Iterable[DeadLetter], reason: str, *, by: str, name: str, note: Note | None = None
+    control: LocalControlPlane,
+    letters: Iterable[DeadLetter],
+    reason: str,
+    *,
+    by: str,
+    name: str,
+    note: Note | None = None,
 ) -> int:
     """Close letters without their work; return their number. Idempotent by `name`."""
     count = 0
@@ -123,7 +129,9 @@ async def discard(
     return count
 
 
-async def _tell(control: LocalControl, execution_id: str, message: AnyMessage, note: Note | None, count: int) -> None:
+async def _tell(
+    control: LocalControlPlane, execution_id: str, message: AnyMessage, note: Note | None, count: int
+) -> None:
     await submit_with_retry(control, execution_id, message, None if note is None else note(execution_id, count))
 
 
@@ -146,7 +154,9 @@ async def was_applied(store: EventLog, verb: str, name: str, letter: DeadLetter)
     return any(event.event_id.startswith(digest) for event in await store.read(letter.execution_id))
 
 
-async def first_letters(keys: Keys, name: str, letters: list[DeadLetter], now: int) -> tuple[list[DeadLetter], int]:
+async def first_letters(
+    keys: IdempotencyKeys, name: str, letters: list[DeadLetter], now: int
+) -> tuple[list[DeadLetter], int]:
     """Return the letters of an idempotent request, and their original number.
 
     A repeated request finishes what the first one left undone. Letters that failed again since then are left out.

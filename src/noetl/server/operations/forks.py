@@ -19,12 +19,12 @@ from noetl.engine.routing.start import check_schema
 from noetl.engine.state.evolve import fold
 from noetl.engine.state.execution import Execution
 from noetl.model.errors import Conflict, UnknownExecution
-from noetl.model.messages import AnyMessage, PatchCtx, Resume
-from noetl.ports import Act, Catalog, EventLog
+from noetl.model.messages import AnyMessage, PatchCtx, Unpause
+from noetl.ports import Audit, Catalog, EventLog
 from noetl.server.cache.plan_cache import PlanCache
 
 if TYPE_CHECKING:
-    from noetl.server.control_plane import LocalControl
+    from noetl.server.control_plane import LocalControlPlane
 
 _TRIES = 20
 
@@ -43,7 +43,7 @@ class Made:
 
 async def fork_from(
     store: Store,
-    control: LocalControl,
+    control: LocalControlPlane,
     source: str,
     execution_id: str,
     start: str,
@@ -53,7 +53,7 @@ async def fork_from(
     at: int,
     playbook: str = "",
     pool: str = "",
-    act: Act = None,
+    act: Audit = None,
 ) -> Made:
     """Commit a fork and continue it."""
     events = await store.read(source)
@@ -71,13 +71,13 @@ async def fork_from(
         raise Conflict(f"The id {execution_id} belongs to another execution. Fork again.")
     state = fold(execution_id, made.events)
     # The message also moves tokens that wait where the history was cut.
-    message: AnyMessage = PatchCtx(uuid4().hex, ctx, "fork") if ctx else Resume(uuid4().hex)
+    message: AnyMessage = PatchCtx(uuid4().hex, ctx, "fork") if ctx else Unpause(uuid4().hex)
     await submit_with_retry(control, execution_id, message)
     return Made(state, seq)
 
 
 async def submit_with_retry(
-    control: LocalControl, execution_id: str, message: AnyMessage, act: Act = None
+    control: LocalControlPlane, execution_id: str, message: AnyMessage, act: Audit = None
 ) -> Mapping[str, Any]:
     """Submit a message; retry when another server commits in between."""
     for _ in range(_TRIES):

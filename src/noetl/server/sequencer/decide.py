@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from noetl.engine.handlers.decide import Needs, decide, late
+from noetl.engine.handlers.decide import NeedsLoad, decide, late
 from noetl.model.errors import InvalidInput, UnknownExecution
 from noetl.model.messages import Report, Start
 from noetl.ports import Commit, EventLog
@@ -14,25 +14,27 @@ from noetl.server.sequencer.batch import commit_of, refuse_child, refuse_taken_i
 from noetl.server.sequencer.inbox import Entry
 
 
-def decide_cached(entry: Entry, states: StateCache, plans: PlanCache, now: int) -> Commit | Needs | None:
+def decide_cached(entry: Entry, states: StateCache, plans: PlanCache, now: int) -> Commit | NeedsLoad | None:
     """Decide a message from the caches; None if it needs a load or a check first."""
     if entry.refused or entry.trouble is not None:
         return None
     message, state = entry.message, states.known(entry.execution_id)
     if isinstance(message, Start):
-        plan = plans.at_hand(message.playbook) if state is None else None
+        plan = plans.cached(message.playbook) if state is None else None
         if plan is None:
             return None
         state = states.new(entry.execution_id)
     else:
-        plan = plans.at_hand(state.playbook) if state is not None else None
+        plan = plans.cached(state.playbook) if state is not None else None
         if state is None or plan is None:
             return None
     decision = decide(plan, state, message, now, entry.resolved)
-    return decision if isinstance(decision, Needs) else commit_of(entry, decision)
+    return decision if isinstance(decision, NeedsLoad) else commit_of(entry, decision)
 
 
-async def decide_loading(entry: Entry, log: EventLog, states: StateCache, plans: PlanCache, now: int) -> Commit | Needs:
+async def decide_loading(
+    entry: Entry, log: EventLog, states: StateCache, plans: PlanCache, now: int
+) -> Commit | NeedsLoad:
     """Load what the decision needs, and decide."""
     message = entry.message
     if entry.trouble is not None:
@@ -53,4 +55,4 @@ async def decide_loading(entry: Entry, log: EventLog, states: StateCache, plans:
     if entry.late and isinstance(message, Report):
         return commit_of(entry, late(plan, state, message, now))
     decision = decide(plan, state, message, now, entry.resolved)
-    return decision if isinstance(decision, Needs) else commit_of(entry, decision)
+    return decision if isinstance(decision, NeedsLoad) else commit_of(entry, decision)

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, WorkItem
-from noetl.ports import Act, Claim, Commit
+from noetl.ports import Audit, Claim, Commit
 from noetl.ports.work import Deliver, Reply
 
 Kind = tuple[str, tuple[str, ...]]  # of work: its pool, and the tags that it requires
@@ -28,7 +28,7 @@ class Entry(Struct, eq=False):
     execution_id: str
     message: AnyMessage
     reply: Reply | None = None  # None: the system sent it, or the caller is gone
-    act: Act = None  # who sent it, for the audit log
+    act: Audit = None  # who sent it, for the audit log
     takes: Takes | None = None  # of a worker that reports
     want: int = 0  # how much new work the report asks for, until it was served
     leases: list[Lease] = []  # what it was served

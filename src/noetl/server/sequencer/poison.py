@@ -20,7 +20,7 @@ from noetl.engine.state.dead_letters import change_of, letter_id, of_message
 from noetl.engine.state.evolve import fold
 from noetl.model.errors import Conflict, Foreign, NoetlError, StoreUnavailable, Undecided
 from noetl.model.events import Event
-from noetl.model.messages import Discard, Mend, Replay, Start, TimerDue
+from noetl.model.messages import Discard, Mend, Redrive, Start, TimerDue
 from noetl.ports import Clock, Commit, EventLog, Receipt
 from noetl.server.sequencer.batch import child_ended
 from noetl.server.sequencer.inbox import Entry
@@ -31,7 +31,7 @@ _LOG_AGAIN_MS: Final = 10_000  # a timer that cannot be decided is due all the t
 _MOST_KEPT: Final = 1_000
 _BAD_INPUT: Final = (NoetlError, RecursionError, OverflowError)  # the sender's mistake
 _NOT_POISON: Final = (StoreUnavailable, Foreign, Conflict, Undecided)
-_NO_LETTER: Final = (Replay, Discard, Mend)  # their sender sends them again
+_NO_LETTER: Final = (Redrive, Discard, Mend)  # their sender sends them again
 
 
 class PoisonHandler:

@@ -19,12 +19,12 @@ from collections.abc import Awaitable, Coroutine, Sequence
 from functools import partial
 
 from noetl.engine.decision.builder import projection
-from noetl.engine.handlers.decide import Needs
+from noetl.engine.handlers.decide import NeedsLoad
 from noetl.engine.state.execution import Execution
 from noetl.model.errors import Overloaded, StoreUnavailable
 from noetl.model.messages import AnyMessage, Start
 from noetl.model.work import Lease
-from noetl.ports import Act, Clock, Commit, Committed, EventLog, Receipt, WorkQueue
+from noetl.ports import Audit, Clock, Commit, Committed, EventLog, Receipt, WorkQueue
 from noetl.ports.work import Answer
 from noetl.server.cache.plan_cache import PlanCache
 from noetl.server.cache.result_loader import ResultLoader
@@ -74,7 +74,7 @@ class Sequencer:
         self._inbox = Inbox()
         self.outstanding = OutstandingLeases(queue, clock, self.look)
         self.hooks = CommitHooks()
-        self.hooks.on_end.append(lambda commit: self._states.over(commit.execution_id))
+        self.hooks.on_end.append(lambda commit: self._states.mark_ended(commit.execution_id))
         self._poison = PoisonHandler(log, clock, self._note_apart, keeps=plans.keeps_letters)
         self._crash: asyncio.Future[None] | None = None  # while it runs; gets the error of a turn that crashed
         self._stopped: Exception | None = None
@@ -97,14 +97,14 @@ class Sequencer:
         else:
             self._admission.enter(entries)
 
-    async def submit(self, execution_id: str, message: AnyMessage, act: Act = None) -> Answer:
+    async def submit(self, execution_id: str, message: AnyMessage, act: Audit = None) -> Answer:
         """Decide a message, audited as `act`; return the answer or raise its refusal."""
         [answer] = await self.submit_all([(execution_id, message, act)])
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    async def submit_all(self, messages: Sequence[tuple[str, AnyMessage, Act]]) -> list[Answer | Exception]:
+    async def submit_all(self, messages: Sequence[tuple[str, AnyMessage, Audit]]) -> list[Answer | Exception]:
         """Decide messages that arrived together; return each one's answer or error."""
         loop = asyncio.get_running_loop()
         answers: list[asyncio.Future[Answer | Exception]] = [loop.create_future() for _ in messages]
@@ -317,8 +317,8 @@ class Sequencer:
             batch.now = self._clock.now()
             self._decide(batch)
 
-    def _add(self, batch: Batch, entry: Entry, made: Commit | Needs) -> None:
-        if not isinstance(made, Needs):
+    def _add(self, batch: Batch, entry: Entry, made: Commit | NeedsLoad) -> None:
+        if not isinstance(made, NeedsLoad):
             batch.add(entry, made)
             return
         # Set aside while what it needs is loaded; others go on.
@@ -339,7 +339,7 @@ class Sequencer:
         elif self._may_try_again(entry, error):
             batch.postponed.append(entry)
 
-    async def _load_needs(self, entry: Entry, needs: Needs) -> None:
+    async def _load_needs(self, entry: Entry, needs: NeedsLoad) -> None:
         try:
             entry.resolve(await self._stored.bring(needs))
         except StoreUnavailable as error:

@@ -19,8 +19,8 @@ from msgspec.structs import replace
 from noetl.model.errors import NoetlError
 from noetl.model.messages import Report as Done
 from noetl.model.work import Lease
-from noetl.ports import Act, Clock, Commit, Runtime, WorkerInfo, WorkQueue
-from noetl.server.control_plane import LocalControl
+from noetl.ports import Audit, Clock, Commit, Runtime, WorkerInfo, WorkQueue
+from noetl.server.control_plane import LocalControlPlane
 from noetl.server.feeds.reader import known_id
 from noetl.server.problems import Refusal
 from noetl.server.workers.connection import LeaseGrant, Push, WorkerConnection
@@ -41,7 +41,7 @@ class WorkerRegistry:
 
     def __init__(
         self,
-        control: LocalControl,
+        control: LocalControlPlane,
         queue: WorkQueue,
         runtime: Runtime,
         clock: Clock,
@@ -69,7 +69,7 @@ class WorkerRegistry:
     # Coming and going
 
     async def hello(
-        self, name: str, hello: Hello, push: Push | None = None, act: Act = None
+        self, name: str, hello: Hello, push: Push | None = None, act: Audit = None
     ) -> tuple[WorkerConnection, list[str]]:
         """Admit a worker; return its connection, and the `held` work it must stop."""
         now = self._clock.now()
@@ -85,7 +85,7 @@ class WorkerRegistry:
             self.closed(hand, push)
             raise
 
-    async def _enlist(self, hand: WorkerConnection, now: int, act: Act) -> None:
+    async def _enlist(self, hand: WorkerConnection, now: int, act: Audit) -> None:
         hello = hand.hello
         status = await self._runtime.seen(hand.name, now, len(hello.held))
         hand.draining = status == "draining"
@@ -116,7 +116,7 @@ class WorkerRegistry:
             count = await self._queue.abandon(hand.name, lost, now, now + self.lease_ms)
         if count:
             _log.info("%d leases that %s has and does not hold run out", count, hand.name)
-            await self._control.leases.expire()
+            await self._control.lease_reaper.expire()
 
     def hand(self, name: str) -> WorkerConnection:
         """Return a worker that has said hello. Raises Refusal."""
@@ -153,7 +153,7 @@ class WorkerRegistry:
         try:
             await self._runtime.leave(hand.name, registered_at)
             if await self._queue.abandon(hand.name, list(had), self._clock.now(), until):
-                await self._control.leases.expire()
+                await self._control.lease_reaper.expire()
         except NoetlError as error:
             _log.warning("the leases of %s stay until they run out: %s", hand.name, error)
 

@@ -16,7 +16,7 @@ from noetl.model.events import Event
 from noetl.model.letters import DeadLetter, LetterChange, changed
 from noetl.model.messages import AnyMessage, LeaseLost
 from noetl.model.work import Lease, WorkItem
-from noetl.ports import AuditEntry, Beside, Commit, Committed
+from noetl.ports import AuditEntry, Commit, Committed, DerivedRows
 
 ALL = 2**31  # a limit that no list of rows reaches
 MOST_EVENTS = 500  # in one row of the log, so that reading a page decodes two rows at most
@@ -139,7 +139,7 @@ def _add_letter(changes: Changes, change: LetterChange) -> None:
     changes.letters[change.message_id] = change if letter is None else replace(change, letter=letter)
 
 
-def changes_of(rows: Sequence[Beside]) -> Changes:
+def changes_of(rows: Sequence[DerivedRows]) -> Changes:
     """Return derived rows as the changes of a batch without events."""
     changes = Changes()
     for row in rows:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from noetl.ports import Act
+from noetl.ports import Audit
 from noetl.stores.memory.tables import Tables
 
 
@@ -21,7 +21,7 @@ class MemoryCatalog:
         self._own += 1
 
     async def register(
-        self, path: str, content: bytes, canonical: bytes, playbook: str, now: int, act: Act = None
+        self, path: str, content: bytes, canonical: bytes, playbook: str, now: int, act: Audit = None
     ) -> int:
         versions = self.tables.catalog.setdefault(path, [])
         last = versions[-1] if versions else None
@@ -54,7 +54,7 @@ class MemoryCatalog:
     async def versions(self, path: str) -> list[Mapping[str, Any]]:
         return [_without(row, "withdrawn", "content") for row in reversed(self._offered(path))]
 
-    async def unregister(self, path: str, version: int | None = None, act: Act = None) -> int:
+    async def unregister(self, path: str, version: int | None = None, act: Audit = None) -> int:
         found = [row for row in self._offered(path) if version in (None, row["version"])]
         for row in found:
             row |= {"withdrawn": True, "content": b""}

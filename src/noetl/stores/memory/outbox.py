@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from noetl.ports.outbox import OutboxMessage
-from noetl.ports.team import Act
+from noetl.ports.team import Audit
 from noetl.stores.memory.tables import Tables
 
 _replace = msgspec.structs.replace
@@ -52,10 +52,10 @@ class MemoryOutbox:
         rows = [row for row in reversed(self._rows.values()) if state is None or row.state == state]
         return [row for row in rows if before is None or row.number < before][:limit]
 
-    async def again(self, number: int, now: int, act: Act = None) -> bool:
+    async def again(self, number: int, now: int, act: Audit = None) -> bool:
         return self._change_open(number, act, state="pending", attempts=0, available_at=now)
 
-    async def discard(self, number: int, reason: str, act: Act = None) -> bool:
+    async def discard(self, number: int, reason: str, act: Audit = None) -> bool:
         return self._change_open(number, act, state="discarded", error=reason)
 
     async def waiting(self) -> Mapping[str, int]:
@@ -81,7 +81,7 @@ class MemoryOutbox:
         self._set(row, **changes)
         return True
 
-    def _change_open(self, number: int, act: Act, **changes: Any) -> bool:
+    def _change_open(self, number: int, act: Audit, **changes: Any) -> bool:
         row = self._rows.get(number)
         if row is None or row.state not in ("pending", "dead"):
             return False

@@ -17,7 +17,7 @@ from noetl.model.events import Event
 from noetl.model.letters import DeadLetter, LetterChange, changed
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, WorkItem
-from noetl.ports import Act, Claim, Commit, Position, Receipt, Selection
+from noetl.ports import Audit, Claim, Commit, Position, Receipt, Selection
 from noetl.stores.common.batch import Changes, Facts, about, judge, lost
 from noetl.stores.memory.catalog import MemoryCatalog
 from noetl.stores.memory.dead_letters import MemoryLetters
@@ -68,7 +68,7 @@ class MemoryStore(MemoryCatalog, MemoryLetters):
         rows = (row for row in [await self.execution(name) for name in reversed(ids)] if row is not None)
         return list(islice((row for row in rows if _matches(row, selection)), selection.limit))
 
-    async def remove(self, execution_id: str, act: Act = None) -> bool:
+    async def remove(self, execution_id: str, act: Audit = None) -> bool:
         row = await self.execution(execution_id)
         if row is None or row.get("ended_at") is None:
             return False

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from noetl.model.errors import Conflict
-from noetl.ports import Act, AuditEntry, Token, WorkerInfo
+from noetl.ports import Audit, AuditEntry, Token, WorkerInfo
 from noetl.stores.memory.tables import Row, Tables
 
 _replace = msgspec.structs.replace
@@ -20,7 +20,7 @@ class MemoryTeam:
     def __init__(self, tables: Tables | None = None) -> None:
         self.tables = tables or Tables()
 
-    async def enlist(self, worker: WorkerInfo, act: Act = None) -> None:
+    async def enlist(self, worker: WorkerInfo, act: Audit = None) -> None:
         self.tables.note([act])
         self.tables.workers[worker.worker_id] = worker
 
@@ -31,7 +31,7 @@ class MemoryTeam:
         self.tables.workers[worker_id] = _replace(known, seen_at=max(known.seen_at, now), active=active)
         return known.status
 
-    async def set_status(self, worker_id: str, status: str, act: Act = None) -> bool:
+    async def set_status(self, worker_id: str, status: str, act: Audit = None) -> bool:
         known = self.tables.workers.get(worker_id)
         if known is not None:
             self.tables.note([act])
@@ -50,7 +50,7 @@ class MemoryTeam:
             del self.tables.workers[name]
         return len(silent)
 
-    async def discharge(self, worker_id: str, act: Act = None) -> None:
+    async def discharge(self, worker_id: str, act: Audit = None) -> None:
         if self.tables.workers.pop(worker_id, None) is not None:
             self.tables.note([act])
 
@@ -63,7 +63,7 @@ class MemoryTeam:
             groups.setdefault((row.pool, tuple(sorted(row.requires))), []).append(row)
         return [_depth(pool, requires, groups[pool, requires]) for pool, requires in sorted(groups)]
 
-    async def add_token(self, token: Token, act: Act = None) -> None:
+    async def add_token(self, token: Token, act: Audit = None) -> None:
         if any(token.token_id == known.token_id or token.digest == known.digest for known in await self.tokens()):
             raise Conflict(f"the token {token.token_id}, or one with the same secret, exists already")
         self.tables.tokens[token.token_id] = token
@@ -75,7 +75,7 @@ class MemoryTeam:
     async def tokens(self) -> list[Token]:
         return sorted(self.tables.tokens.values(), key=lambda token: (token.created_at, token.token_id))
 
-    async def revoke(self, token_id: str, now: int, act: Act = None) -> bool:
+    async def revoke(self, token_id: str, now: int, act: Audit = None) -> bool:
         known = self.tables.tokens.get(token_id)
         if known is None or known.revoked_at is not None:
             return False
@@ -89,7 +89,7 @@ class MemoryTeam:
             self.tables.tokens[token_id] = _replace(known, used_at=max(known.used_at or 0, now))
 
     async def put_credential(
-        self, name: str, kind: str, sealed: bytes, about: Mapping[str, Any], now: int, act: Act = None
+        self, name: str, kind: str, sealed: bytes, about: Mapping[str, Any], now: int, act: Audit = None
     ) -> int:
         known = self.tables.credentials.get(name, {"version": 0, "created_at": now})
         row = {"name": name, "kind": kind, "sealed": sealed, "about": msgspec.json.encode(about), "updated_at": now}
@@ -105,7 +105,7 @@ class MemoryTeam:
         rows = [await self.sealed_credential(name) or {} for name in sorted(self.tables.credentials)]
         return [{key: value for key, value in row.items() if key != "sealed"} for row in rows]
 
-    async def delete_credential(self, name: str, act: Act = None) -> bool:
+    async def delete_credential(self, name: str, act: Audit = None) -> bool:
         was = self.tables.credentials.pop(name, None) is not None
         self.tables.note([act] if was else [])
         return was

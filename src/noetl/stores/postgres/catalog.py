@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from noetl.ports import Act
+from noetl.ports import Audit
 from noetl.stores.common.queries import queries
 from noetl.stores.postgres.database import PostgresDatabase
 
@@ -19,7 +19,7 @@ class PostgresCatalog:
         self.database = database
 
     async def register(
-        self, path: str, content: bytes, canonical: bytes, playbook: str, now: int, act: Act = None
+        self, path: str, content: bytes, canonical: bytes, playbook: str, now: int, act: Audit = None
     ) -> int:
         async with self.database.transaction() as connection:
             last = await connection.fetchval(_SQL["lock_path"], path)  # concurrent registrations of the path wait
@@ -50,5 +50,5 @@ class PostgresCatalog:
     async def versions(self, path: str) -> list[Mapping[str, Any]]:
         return [dict(row) for row in await self.database.rows("list_versions", path)]
 
-    async def unregister(self, path: str, version: int | None = None, act: Act = None) -> int:
+    async def unregister(self, path: str, version: int | None = None, act: Audit = None) -> int:
         return len(await self.database.noted(act, "remove_versions", path, version))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from noetl.model.errors import InvalidInput, NoetlError, StoreUnavailable
-from noetl.ports import Act
+from noetl.ports import Audit
 from noetl.stores.common.queries import queries
 from noetl.stores.postgres.migrations import SCHEMA, bring_up_to_date, make_partitions
 from noetl.stores.postgres.rows import audit_rows
@@ -72,7 +72,7 @@ class PostgresDatabase:
         async with self.connection() as connection:
             return list(await connection.fetch(self._sql[name], *values))
 
-    async def noted(self, act: Act, name: str, *values: Any) -> list[Any]:
+    async def noted(self, act: Audit, name: str, *values: Any) -> list[Any]:
         """Run a statement by name; if it returns rows, audit it in its transaction."""
         if act is None:
             return await self.rows(name, *values)
@@ -82,7 +82,7 @@ class PostgresDatabase:
                 await self.note(connection, act)
         return found
 
-    async def note(self, connection: asyncpg.Connection, act: Act) -> None:
+    async def note(self, connection: asyncpg.Connection, act: Audit) -> None:
         """Write an audit entry in the open transaction."""
         if act is not None:
             await connection.execute(self._sql["put_audit"], audit_rows([act]))

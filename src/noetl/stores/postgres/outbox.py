@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from noetl.ports.outbox import OutboxMessage
-from noetl.ports.team import Act
+from noetl.ports.team import Audit
 from noetl.stores.common.outbox_rows import message_of, row_of
 from noetl.stores.postgres.database import PostgresDatabase
 
@@ -41,10 +41,10 @@ class PostgresOutbox:
     async def messages(self, state: str | None, before: int | None, limit: int) -> list[OutboxMessage]:
         return [message_of(tuple(row)) for row in await self._rows("list_outbox", state, before, limit)]
 
-    async def again(self, number: int, now: int, act: Act = None) -> bool:
+    async def again(self, number: int, now: int, act: Audit = None) -> bool:
         return bool(await self._noted(act, "retry_outbox", number, now))
 
-    async def discard(self, number: int, reason: str, act: Act = None) -> bool:
+    async def discard(self, number: int, reason: str, act: Audit = None) -> bool:
         return bool(await self._noted(act, "discard_outbox", number, reason))
 
     async def waiting(self) -> Mapping[str, int]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease
-from noetl.ports import Act, Claim, Commit, Position, Receipt, Selection
+from noetl.ports import Audit, Claim, Commit, Position, Receipt, Selection
 from noetl.stores.common.batch import lost
 from noetl.stores.common.queries import queries
 from noetl.stores.postgres.catalog import PostgresCatalog
@@ -110,7 +110,7 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
         async with self.database.connection() as connection:
             return [projection_of(row) for row in await connection.fetch(text, selection.limit, *values)]
 
-    async def remove(self, execution_id: str, act: Act = None) -> bool:
+    async def remove(self, execution_id: str, act: Audit = None) -> bool:
         async with self._changing_transaction() as connection:
             removed = bool(await connection.fetch(_SQL["remove_execution"], number(execution_id)))
             await self.database.note(connection, act if removed else None)

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from noetl.model.errors import Conflict
-from noetl.ports import Act, AuditEntry, Token, WorkerInfo
+from noetl.ports import Audit, AuditEntry, Token, WorkerInfo
 from noetl.stores.postgres.database import PostgresDatabase
 from noetl.stores.postgres.rows import audit_rows, text
 
@@ -27,7 +27,7 @@ class PostgresTeam:
         self._rows = database.rows
         self._noted = database.noted
 
-    async def enlist(self, worker: WorkerInfo, act: Act = None) -> None:
+    async def enlist(self, worker: WorkerInfo, act: Audit = None) -> None:
         values = list(msgspec.structs.astuple(worker))
         values[2] = list(worker.tags)
         await self._noted(act, "put_worker", *values)
@@ -36,7 +36,7 @@ class PostgresTeam:
         rows = await self._rows("note_worker", worker_id, now, active)
         return str(rows[0][0]) if rows else None
 
-    async def set_status(self, worker_id: str, status: str, act: Act = None) -> bool:
+    async def set_status(self, worker_id: str, status: str, act: Audit = None) -> bool:
         return bool(await self._noted(act, "set_worker_status", worker_id, status))
 
     async def leave(self, worker_id: str, registered_at: int) -> bool:
@@ -45,7 +45,7 @@ class PostgresTeam:
     async def strike_off(self, before: int) -> int:
         return len(await self._rows("remove_silent_workers", before))
 
-    async def discharge(self, worker_id: str, act: Act = None) -> None:
+    async def discharge(self, worker_id: str, act: Audit = None) -> None:
         await self._noted(act, "remove_worker", worker_id)
 
     async def workers(self) -> list[WorkerInfo]:
@@ -55,7 +55,7 @@ class PostgresTeam:
     async def depths(self) -> list[Mapping[str, Any]]:
         return [{**row, "requires": tuple(row["requires"])} for row in await self._rows("queue_depths")]
 
-    async def add_token(self, token: Token, act: Act = None) -> None:
+    async def add_token(self, token: Token, act: Audit = None) -> None:
         if not await self._noted(act, "put_token", *msgspec.structs.astuple(token)):
             raise Conflict(f"the token {token.token_id}, or one with the same secret, exists already")
 
@@ -66,14 +66,14 @@ class PostgresTeam:
     async def tokens(self) -> list[Token]:
         return [Token(*row) for row in await self._rows("list_tokens")]
 
-    async def revoke(self, token_id: str, now: int, act: Act = None) -> bool:
+    async def revoke(self, token_id: str, now: int, act: Audit = None) -> bool:
         return bool(await self._noted(act, "revoke_token", token_id, now))
 
     async def used(self, token_id: str, now: int) -> None:
         await self._rows("note_token", token_id, now)
 
     async def put_credential(
-        self, name: str, kind: str, sealed: bytes, about: Mapping[str, Any], now: int, act: Act = None
+        self, name: str, kind: str, sealed: bytes, about: Mapping[str, Any], now: int, act: Audit = None
     ) -> int:
         return int((await self._noted(act, "put_credential", name, kind, sealed, text(about), now))[0][0])
 
@@ -84,7 +84,7 @@ class PostgresTeam:
     async def credentials(self) -> list[Mapping[str, Any]]:
         return [_credential(row) for row in await self._rows("list_credentials")]
 
-    async def delete_credential(self, name: str, act: Act = None) -> bool:
+    async def delete_credential(self, name: str, act: Audit = None) -> bool:
         return bool(await self._noted(act, "remove_credential", name))
 
     async def keep_key(self, key: str, execution_id: str, now: int, since: int) -> str:

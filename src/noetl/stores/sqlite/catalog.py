@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from noetl.ports import Act
+from noetl.ports import Audit
 from noetl.stores.common.queries import queries
 from noetl.stores.sqlite.database import Database
 from noetl.stores.sqlite.rows import write_audit
@@ -22,7 +22,7 @@ class SqliteCatalog:
         self.database = database
 
     async def register(
-        self, path: str, content: bytes, canonical: bytes, playbook: str, now: int, act: Act = None
+        self, path: str, content: bytes, canonical: bytes, playbook: str, now: int, act: Audit = None
     ) -> int:
         def job(connection: sqlite3.Connection) -> int:
             last = connection.execute(_SQL["last_version"], (path,)).fetchone()
@@ -56,7 +56,7 @@ class SqliteCatalog:
     async def versions(self, path: str) -> list[Mapping[str, Any]]:
         return [dict(zip(_VERSION, row, strict=True)) for row in await self._rows("list_versions", path)]
 
-    async def unregister(self, path: str, version: int | None = None, act: Act = None) -> int:
+    async def unregister(self, path: str, version: int | None = None, act: Audit = None) -> int:
         def job(connection: sqlite3.Connection) -> int:
             removed = connection.execute(_SQL["withdraw"], (path, version)).rowcount
             write_audit(connection, [act] if removed else [])

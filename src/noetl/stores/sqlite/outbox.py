@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from noetl.ports.outbox import OutboxMessage
-from noetl.ports.team import Act
+from noetl.ports.team import Audit
 from noetl.stores.common.outbox_rows import message_of, row_of
 from noetl.stores.common.queries import queries
 from noetl.stores.sqlite.database import Database
@@ -54,10 +54,10 @@ class SqliteOutbox:
     async def messages(self, state: str | None, before: int | None, limit: int) -> list[OutboxMessage]:
         return [message_of(row) for row in await self._rows("list_outbox", state, before, limit)]
 
-    async def again(self, number: int, now: int, act: Act = None) -> bool:
+    async def again(self, number: int, now: int, act: Audit = None) -> bool:
         return await self._write("retry_outbox", number, now, act=act)
 
-    async def discard(self, number: int, reason: str, act: Act = None) -> bool:
+    async def discard(self, number: int, reason: str, act: Audit = None) -> bool:
         return await self._write("discard_outbox", number, reason, act=act)
 
     async def waiting(self) -> Mapping[str, int]:
@@ -73,7 +73,7 @@ class SqliteOutbox:
     async def _rows(self, name: str, *parts: Any) -> list[Any]:
         return await self._database.run(lambda connection: connection.execute(_SQL[name], parts).fetchall())
 
-    async def _write(self, name: str, *parts: Any, act: Act = None) -> bool:
+    async def _write(self, name: str, *parts: Any, act: Audit = None) -> bool:
         def job(connection: sqlite3.Connection) -> bool:
             changed = connection.execute(_SQL[name], parts).rowcount > 0
             write_audit(connection, [act] if changed else [])

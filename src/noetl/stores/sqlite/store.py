@@ -18,7 +18,7 @@ import msgspec
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, WorkItem
-from noetl.ports import Act, Claim, Commit, Position, Receipt, Selection
+from noetl.ports import Audit, Claim, Commit, Position, Receipt, Selection
 from noetl.stores.common.batch import lost
 from noetl.stores.common.queries import queries
 from noetl.stores.sqlite.catalog import SqliteCatalog
@@ -105,7 +105,7 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
         rows = await self.database.run(lambda connection: connection.execute(text, values).fetchall())
         return [projection_of(row) for row in rows]
 
-    async def remove(self, execution_id: str, act: Act = None) -> bool:
+    async def remove(self, execution_id: str, act: Audit = None) -> bool:
         def job(connection: sqlite3.Connection) -> bool:
             if connection.execute(_SQL["has_ended"], (execution_id,)).fetchone() is None:
                 return False

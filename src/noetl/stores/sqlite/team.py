@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from noetl.model.errors import Conflict
-from noetl.ports import Act, AuditEntry, Token, WorkerInfo
+from noetl.ports import Audit, AuditEntry, Token, WorkerInfo
 from noetl.stores.common.queries import queries
 from noetl.stores.sqlite.database import Database
 from noetl.stores.sqlite.rows import text, write_audit
@@ -28,7 +28,7 @@ class SqliteTeam:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def enlist(self, worker: WorkerInfo, act: Act = None) -> None:
+    async def enlist(self, worker: WorkerInfo, act: Audit = None) -> None:
         values = list(msgspec.structs.astuple(worker))
         values[2] = text(worker.tags)
         await self._write("put_worker", *values, act=act)
@@ -40,7 +40,7 @@ class SqliteTeam:
         row = await self._database.write(job)
         return None if row is None else str(row[0])
 
-    async def set_status(self, worker_id: str, status: str, act: Act = None) -> bool:
+    async def set_status(self, worker_id: str, status: str, act: Audit = None) -> bool:
         return await self._write("set_worker_status", status, worker_id, act=act) > 0
 
     async def leave(self, worker_id: str, registered_at: int) -> bool:
@@ -49,7 +49,7 @@ class SqliteTeam:
     async def strike_off(self, before: int) -> int:
         return await self._write("remove_silent_workers", before)
 
-    async def discharge(self, worker_id: str, act: Act = None) -> None:
+    async def discharge(self, worker_id: str, act: Audit = None) -> None:
         await self._write("remove_worker", worker_id, act=act)
 
     async def workers(self) -> list[WorkerInfo]:
@@ -61,7 +61,7 @@ class SqliteTeam:
         found = [dict(zip(names, row, strict=True)) for row in await self._rows("queue_depths")]
         return [{**row, "requires": tuple(_decode(row["requires"] or "[]"))} for row in found]
 
-    async def add_token(self, token: Token, act: Act = None) -> None:
+    async def add_token(self, token: Token, act: Audit = None) -> None:
         try:
             await self._write("put_token", *msgspec.structs.astuple(token), act=act)
         except sqlite3.IntegrityError:
@@ -74,14 +74,14 @@ class SqliteTeam:
     async def tokens(self) -> list[Token]:
         return [Token(*row) for row in await self._rows("list_tokens")]
 
-    async def revoke(self, token_id: str, now: int, act: Act = None) -> bool:
+    async def revoke(self, token_id: str, now: int, act: Audit = None) -> bool:
         return await self._write("revoke_token", now, token_id, act=act) > 0
 
     async def used(self, token_id: str, now: int) -> None:
         await self._write("note_token", now, token_id)
 
     async def put_credential(
-        self, name: str, kind: str, sealed: bytes, about: Mapping[str, Any], now: int, act: Act = None
+        self, name: str, kind: str, sealed: bytes, about: Mapping[str, Any], now: int, act: Audit = None
     ) -> int:
         def job(connection: sqlite3.Connection) -> int:
             values = (name, kind, sealed, text(about), now)
@@ -100,7 +100,7 @@ class SqliteTeam:
     async def credentials(self) -> list[Mapping[str, Any]]:
         return [_credential(row) for row in await self._rows("list_credentials")]
 
-    async def delete_credential(self, name: str, act: Act = None) -> bool:
+    async def delete_credential(self, name: str, act: Audit = None) -> bool:
         return await self._write("remove_credential", name, act=act) > 0
 
     async def keep_key(self, key: str, execution_id: str, now: int, since: int) -> str:
@@ -130,7 +130,7 @@ class SqliteTeam:
         run = self._database.read if name.startswith("find_") else self._database.run
         return await run(lambda connection: connection.execute(_SQL[name], values).fetchall())
 
-    async def _write(self, name: str, *values: Any, act: Act = None) -> int:
+    async def _write(self, name: str, *values: Any, act: Audit = None) -> int:
         def job(connection: sqlite3.Connection) -> int:
             changed = connection.execute(_SQL[name], values).rowcount
             write_audit(connection, [act] if changed else [])

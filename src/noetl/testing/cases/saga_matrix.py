@@ -20,7 +20,7 @@ from noetl.testing.cases.checks.saga_guarantees import broken_promises, undoing
 from noetl.testing.cases.files.read import Given, Saga, TestFile
 from noetl.testing.cases.files.templates import TemplateTroubleError, holds
 from noetl.testing.cases.player.mocks import Fault, Site
-from noetl.testing.cases.player.player import Seen, Stage, play
+from noetl.testing.cases.player.player import PlayResult, Stage, play
 from noetl.testing.cases.runner import Failure, failure
 
 _LOST: Final = {"kind": "connection", "message": "the response was lost", "retryable": True, "sent": True}
@@ -131,7 +131,7 @@ class _Trial:
             return str(site)
         return f"{self._trees[site.playbook].name}:{site}" if site.playbook in self._trees else str(site)
 
-    def _play(self, row: Row, faults: Mapping[Site, Fault], what: str = "", dies_at: int | None = None) -> Seen:
+    def _play(self, row: Row, faults: Mapping[Site, Fault], what: str = "", dies_at: int | None = None) -> PlayResult:
         if row not in self._result.rows:
             self._result.rows.append(row)
         seen = play(self._stage, self._given, self._recorded, faults, dies_at)
@@ -146,7 +146,7 @@ class _Trial:
             self._failed(Difference(node, what or row.what, name, found, f"route: {' '.join(names_of(seen)['route'])}"))
         return seen
 
-    def _broken(self, seen: Seen) -> Iterator[tuple[Node, str, str]]:
+    def _broken(self, seen: PlayResult) -> Iterator[tuple[Node, str, str]]:
         here = self._saga.at
         yield from ((here, "every call has a mock", problem) for problem in seen.problems)
         if seen.law is not None:
@@ -170,11 +170,11 @@ class _Trial:
         self._result.failures.append(failure(self._tests, found))
 
 
-def _sites(seen: Seen) -> Sequence[Site]:
+def _sites(seen: PlayResult) -> Sequence[Site]:
     return list(dict.fromkeys(call.site for call in seen.calls))
 
 
-def _names(seen: Seen) -> dict[str, Any]:
+def _names(seen: PlayResult) -> dict[str, Any]:
     logs = [undoing(events) for events in (seen.events, *(events for _, events in seen.children))]
 
     def steps(runs: Sequence[str]) -> list[str]:
@@ -189,7 +189,7 @@ def _names(seen: Seen) -> dict[str, Any]:
     }
 
 
-def _told(seen: Seen) -> str:
+def _told(seen: PlayResult) -> str:
     if seen.status != "failed":
         return seen.status
     undone = [run.partition("#")[0] for run in undoing(seen.events).undone]

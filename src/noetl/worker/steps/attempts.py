@@ -14,12 +14,12 @@ from noetl.model.errors import CredentialUnavailable
 from noetl.model.outcome import Outcome, failed
 from noetl.ports import Runner
 from noetl.ports.work import run_tool
-from noetl.worker.context.tool_context import TaskContext
+from noetl.worker.tool_context import TaskContext
 
 _log = logging.getLogger(__name__)
 
 
-async def attempted(runner: Runner, task: RunTask, context: TaskContext) -> Outcome:
+async def run_attempt(runner: Runner, task: RunTask, context: TaskContext) -> Outcome:
     """Run an attempt; a time-out cancels the tool, which cancels its own work."""
     try:
         if task.timeout_ms is None and task.auth is None:

@@ -28,7 +28,7 @@ _ACCESS: Final = re.compile(r"(\w://[^\s/:@]*:)[^\s/@]+(@)")
 _QUERY: Final = re.compile(r"([?&;])([\w.-]+)=([^&;\s#\"']+)")
 
 
-def last_of(pipeline: Pipeline, ended: Finished, secrets: Secrets) -> dict[str, Any] | None:
+def failure_context(pipeline: Pipeline, ended: Finished, secrets: Secrets) -> dict[str, Any] | None:
     """Return the context of a failed pipeline; None if it did not fail."""
     if ended.error is None:
         return None

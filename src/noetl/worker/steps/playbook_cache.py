@@ -20,7 +20,7 @@ from noetl.engine.tasks.run_info import RunInfo, for_step, info_for
 from noetl.engine.tasks.task_plan import Layered
 from noetl.model.errors import NoetlError, StoreUnavailable
 from noetl.model.work import WorkItem
-from noetl.worker.context.tool_context import WorkerResources
+from noetl.worker.tool_context import WorkerResources
 
 _MOST: Final = 64
 _AGAIN_S: Final = 0.5
@@ -88,7 +88,7 @@ class Playbooks:
         self._books: dict[str, _Book] = {}
         self._defaults: dict[str, Any] = {}  # the settings for executions that plans were made with
 
-    def at_hand(self, work: WorkItem) -> PlannedStep | None:
+    def cached(self, work: WorkItem) -> PlannedStep | None:
         """Return the plan of a work item's step; None if its playbook is not cached."""
         book = self._books.get(work.playbook)
         if book is None:

@@ -16,7 +16,7 @@ from noetl.model.errors import Conflict, NoetlError, StoreUnavailable
 from noetl.model.messages import Ending, ItemEnd, Record, Report, Row, Suspension
 from noetl.model.work import Lease
 from noetl.ports.work import Answer
-from noetl.worker.context.tool_context import Log, WorkerResources
+from noetl.worker.tool_context import Log, WorkerResources
 
 FLUSH_MS: Final = 200  # how long something may stay unreported
 _NOTHING: Final[Mapping[str, Any]] = {}

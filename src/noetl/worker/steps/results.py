@@ -24,8 +24,8 @@ from noetl.model.manifest import is_list
 from noetl.model.outcome import Outcome, failed
 from noetl.model.refs import MOST_BYTES, address, beside, is_manifest, is_ref, visible
 from noetl.ports import Blobs, Clock
-from noetl.worker.context.tool_context import SMALL
 from noetl.worker.secrets.redact import Secrets
+from noetl.worker.tool_context import SMALL
 
 INLINE_MAX_BYTES: Final = 64 * 1024
 PREVIEW_MAX_BYTES: Final = 1024

@@ -29,13 +29,13 @@ from noetl.model.outcome import Outcome, failed
 from noetl.model.refs import holds_ref, is_manifest
 from noetl.model.work import Chunk, Lease
 from noetl.ports import Confirm
-from noetl.worker.context.tool_context import SMALL, Results, TaskContext, WorkerResources
 from noetl.worker.secrets.keychain import KeyRing
-from noetl.worker.steps.attempts import attempted
+from noetl.worker.steps.attempts import run_attempt
 from noetl.worker.steps.cursor import Claimed, Item, claim_task, patiently
-from noetl.worker.steps.failure_context import last_of
+from noetl.worker.steps.failure_context import failure_context
 from noetl.worker.steps.playbook_cache import PlannedStep
 from noetl.worker.steps.reporter import Reporter
+from noetl.worker.tool_context import SMALL, Results, TaskContext, WorkerResources
 
 BREATH_MS: Final = 5  # tasks that never wait yield to others after this long
 
@@ -117,7 +117,7 @@ class StepWork:
         return await reporter.end(self._ending(pipeline, ended), ended.writes, self._want())
 
     def _ending(self, pipeline: Pipeline, ended: Finished) -> Ending:
-        last = last_of(pipeline, ended, self.shared.secrets) if ended.error is not None else None
+        last = failure_context(pipeline, ended, self.shared.secrets) if ended.error is not None else None
         return Ending("error" if ended.status == "error" else "ok", ended.result, ended.error, ended.scratch, last)
 
     # Items of a loop
@@ -188,7 +188,7 @@ class StepWork:
         if isinstance(ended, Suspend):
             await self._reporter.suspend(_suspension(ended, pipeline, index))
             return None
-        last = last_of(pipeline, ended, self.shared.secrets)
+        last = failure_context(pipeline, ended, self.shared.secrets)
         self._reporter.add_item(ItemEnd(index, ended.status, ended.result, ended.error, ended.writes, key, last))
         if not self._plan.is_parallel:
             self._see(ended.writes)
@@ -304,7 +304,7 @@ class StepWork:
             return failed("unknown", f"this worker does not run tasks of kind `{task.kind}`.", code="NO_TOOL")
         context = TaskContext(self, task, index, self._work.deadline, confirm)
         try:
-            outcome = await attempted(runner, task, context)
+            outcome = await run_attempt(runner, task, context)
         finally:
             if context.lines is not None:
                 self._reporter.take_lines(context, context.lines)

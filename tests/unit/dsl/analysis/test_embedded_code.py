@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.reading.parse import parse
-from noetl.wiring import language_kinds
+from noetl.wiring.embedded import language_kinds
 
 KINDS = language_kinds()
 
 
 def found(text: str) -> list[tuple[str, str, str]]:
     """Return language, field and text of every piece of code."""
-    subject = Subject(parse(dedent(text), "code.yaml"), KINDS)
+    subject = CheckContext(parse(dedent(text), "code.yaml"), KINDS)
     return [(code.language, code.field, code.node.text) for code in subject.code]
 
 

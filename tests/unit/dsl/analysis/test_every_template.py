@@ -9,11 +9,11 @@ from __future__ import annotations
 import pytest
 
 from noetl.dsl.analysis.templates import scalars, sites
-from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.grammar import LEVELS
 from noetl.dsl.reading.parse import parse
 from noetl.expr import TemplateError
-from noetl.wiring import language_kinds
+from noetl.wiring.embedded import language_kinds
 from tests.unit.expr.plain import is_plain
 from tests.unit.expr.safety.escapes import ESCAPES
 
@@ -98,8 +98,8 @@ workflow:
 """
 
 
-def subject(text: str) -> Subject:
-    return Subject(parse(text), KINDS)
+def subject(text: str) -> CheckContext:
+    return CheckContext(parse(text), KINDS)
 
 
 def marked(text: str, mark: str) -> set[int]:

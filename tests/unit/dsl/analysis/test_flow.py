@@ -20,21 +20,21 @@ from noetl.dsl.analysis.flow import (
     decided,
     writes,
 )
-from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.reading.parse import parse
 from noetl.dsl.tree.playbook import Step
 from noetl.expr import compile_template
-from noetl.wiring import language_kinds
+from noetl.wiring.embedded import language_kinds
 
 KINDS = language_kinds()
 CASES = {"success": SUCCESS, "failure": FAILURE, "continued": CONTINUED, "loop": LOOP_SUCCESS, "ok": OK, "error": ERROR}
 
 
-def subject(workflow: str, executor: str = "{}") -> Subject:
-    return Subject(parse(f"executor: {executor}\nworkflow:\n{dedent(workflow)}", "flow.yaml"), KINDS)
+def subject(workflow: str, executor: str = "{}") -> CheckContext:
+    return CheckContext(parse(f"executor: {executor}\nworkflow:\n{dedent(workflow)}", "flow.yaml"), KINDS)
 
 
-def first(found: Subject) -> Step:
+def first(found: CheckContext) -> Step:
     return found.playbook.workflow[0]
 
 

@@ -9,9 +9,9 @@ import pytest
 from noetl.dsl.analysis.references import Reference
 from noetl.dsl.analysis.scopes import BY_ROLE, IN_PIPELINE, ON_SERVER, SCOPES, WHERE, Names, visible
 from noetl.dsl.analysis.templates import Role
-from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.reading.parse import parse
-from noetl.wiring import language_kinds
+from noetl.wiring.embedded import language_kinds
 
 KINDS = language_kinds()
 PLAYBOOK = """\
@@ -41,8 +41,8 @@ workflow:
 """
 
 
-def subject(text: str = PLAYBOOK) -> Subject:
-    return Subject(parse(dedent(text), "test.yaml"), KINDS)
+def subject(text: str = PLAYBOOK) -> CheckContext:
+    return CheckContext(parse(dedent(text), "test.yaml"), KINDS)
 
 
 def names_at(template: str) -> frozenset[str]:

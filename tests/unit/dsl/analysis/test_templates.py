@@ -6,10 +6,10 @@ from textwrap import dedent
 
 import pytest
 
-from noetl.dsl.analysis.templates import Site, scalars, sites
+from noetl.dsl.analysis.templates import TemplateSite, scalars, sites
 from noetl.dsl.reading.parse import parse
 from noetl.dsl.tree.normalize import normalize
-from noetl.wiring import language_kinds
+from noetl.wiring.embedded import language_kinds
 
 KINDS = language_kinds()
 EVERYWHERE = """\
@@ -67,7 +67,7 @@ ROLES = {
 }  # fmt: skip
 
 
-def found(text: str) -> dict[str, Site]:
+def found(text: str) -> dict[str, TemplateSite]:
     """Return the sites by template."""
     listed = sites(normalize(parse(text, "test.yaml")), KINDS)
     named = {site.node.value.strip("{} "): site for site in listed}

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from noetl.dsl.diagnostic import Diagnostic
 from noetl.dsl.reading.nodes import Source
 from noetl.dsl.validate import validate
-from noetl.wiring import language_kinds
+from noetl.wiring.embedded import language_kinds
 
 KINDS = language_kinds()
 HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: { name: test, path: tests/test }\n"

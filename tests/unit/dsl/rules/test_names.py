@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.shape_findings import obscured
 from noetl.dsl.reading.parse import parse
 from tests.unit.dsl.rules.samples import HEAD, KINDS, diagnostics, message, report
@@ -43,7 +43,7 @@ def test_words_in_misshapen_places_are_gathered() -> None:
     text = (
         HEAD + "workflow:\n  - step: a\n    setz: { ctx.total: 1 }\n    nxt: [b, {step: c}]\n    tool: { kind: noop }\n"
     )
-    words = obscured(Subject(parse(text, "x.yaml"), KINDS).shape)
+    words = obscured(CheckContext(parse(text, "x.yaml"), KINDS).shape)
     assert {"ctx", "total", "b", "step", "c"} <= words
     assert "a" not in words
 

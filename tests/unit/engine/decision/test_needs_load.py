@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from noetl.engine.decision.needs_load import Needs, seen
+from noetl.engine.decision.needs_load import NeedsLoad, seen
 from noetl.engine.handlers.decide import decide
 from noetl.engine.state.evolve import fold
 from noetl.engine.state.execution import checksum
@@ -75,7 +75,7 @@ def test_needs_tells_whether_the_state_was_touched() -> None:
     before = checksum(script.state)
     report = Report("m9", item.run_id, 1, "w", ending=Ending("ok", ref()))
     needs = decide(script.plan, script.state, report, script.now)
-    assert isinstance(needs, Needs)
+    assert isinstance(needs, NeedsLoad)
     assert [one["ref"] for one in needs.loads] == [REF]
     assert needs.touched
     assert checksum(fold(script.state.execution_id, script.events)) == before

@@ -11,7 +11,7 @@ from noetl.engine.queries.recall import recalled
 from noetl.model.errors import Undecided
 from noetl.model.events import Event
 from noetl.model.letters import DeadLetter
-from noetl.model.messages import AnyMessage, Discard, Replay, Signal, TimerDue
+from noetl.model.messages import AnyMessage, Discard, Redrive, Signal, TimerDue
 from tests.unit.engine.given import book, done
 from tests.unit.engine.handlers.test_redrive import Replaying
 
@@ -29,7 +29,7 @@ class Poisoned(Replaying):
         return event
 
     def again(self, name: str = "replay") -> Any:
-        return self.when(Replay(name, tuple(recalled(self.log, self.letters().values()).values()), by="ada"))
+        return self.when(Redrive(name, tuple(recalled(self.log, self.letters().values()).values()), by="ada"))
 
 
 def lettered(message: AnyMessage) -> tuple[Poisoned, DeadLetter]:

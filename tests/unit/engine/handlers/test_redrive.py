@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from noetl.engine.decision.builder import Decision, projection
-from noetl.engine.handlers.decide import Needs, decide
+from noetl.engine.handlers.decide import NeedsLoad, decide
 from noetl.engine.queries.recall import recalled
 from noetl.engine.state.execution import checksum
 from noetl.model.letters import DeadLetter, changed
@@ -15,7 +15,7 @@ from noetl.model.messages import (
     Discard,
     ItemEnd,
     LeaseLost,
-    Replay,
+    Redrive,
     Report,
     Signal,
     Suspension,
@@ -59,7 +59,7 @@ class Replaying(Given):
 
     def replay(self, name: str = "replay", patch: dict[str, Any] | None = None) -> Replaying:
         again = recalled(self.log, self.letters().values())
-        self.when(Replay(name, tuple(again.values()), patch or {}, "ada"))
+        self.when(Redrive(name, tuple(again.values()), patch or {}, "ada"))
         return self
 
 
@@ -103,7 +103,7 @@ def test_the_last_repair_of_an_ended_execution_completes_it() -> None:
 def test_a_repair_that_leaves_others_corrects_nothing() -> None:
     found = after(LOOP, item(0, "error"), item(1, "error"), item(2))
     again = recalled(found.log, found.letters().values())
-    found.when(Replay("r", tuple(again.values())[:1], {}, "ada"))
+    found.when(Redrive("r", tuple(again.values())[:1], {}, "ada"))
     found.when(item(0, run="work#1!1", chunk="replayed"))
     assert found.state.status == "partial"
     assert found.state.result["stats"] == {"total": 3, "succeeded": 2, "failed": 1, "skipped": 0}
@@ -125,10 +125,10 @@ def test_a_replay_that_fails_waits_again_with_all_its_attempts() -> None:
 def test_a_letter_is_replayed_once_whoever_asks() -> None:
     found = partial()
     again = tuple(recalled(found.log, found.letters().values()).values())
-    found.when(Replay("one", again))
-    found.when(Replay("two", again)).then()
+    found.when(Redrive("one", again))
+    found.when(Redrive("two", again)).then()
     found.when(item(1, run="work#1!1", chunk="replayed", result="B"))
-    found.when(Replay("three", again)).then()
+    found.when(Redrive("three", again)).then()
     assert found.state.result["stats"]["succeeded"] == 3
 
 
@@ -201,7 +201,7 @@ def test_a_compensation_that_is_repaired_is_done() -> None:
     found = after(text, done("a#1", "A"), broke("b#1"), broke("undo#1"), broke("undo#2"), broke("undo#3"))
     assert (found.state.status, found.state.compensated) == ("failed", False)
     letters = [one for one in found.letters().values() if one.step_id == "undo"]
-    found.when(Replay("r", tuple(recalled(found.log, letters).values())))
+    found.when(Redrive("r", tuple(recalled(found.log, letters).values())))
     (work,) = found.decision.work
     assert (work.role, work.number, work.scopes["steps"]) == ("compensation", 1, {"a": "A"})
     found.when(done("undo#3!1"))
@@ -323,7 +323,7 @@ def test_a_repair_that_is_overtaken_by_another_loses_nothing() -> None:
 _SHELF: dict[str, Any] = {}
 
 
-def _bring(made: Decision | Needs, resolved: dict[str, Any]) -> bool:
+def _bring(made: Decision | NeedsLoad, resolved: dict[str, Any]) -> bool:
     """Load and put away what a decision needs; tells whether there was anything."""
     if isinstance(made, Decision):
         return False

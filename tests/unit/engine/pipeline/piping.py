@@ -17,7 +17,7 @@ from noetl.engine.tasks.actions import Finished, Next, RunTask, Suspend
 from noetl.engine.tasks.run_info import RunInfo, Scopes
 from noetl.model.messages import Record
 from noetl.model.outcome import Outcome, ok
-from noetl.wiring import language_kinds
+from noetl.wiring.embedded import language_kinds
 
 START = 1_700_000_000_000
 _HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: t, path: t}\n"

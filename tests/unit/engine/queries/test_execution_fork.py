@@ -8,7 +8,7 @@ from noetl.engine.plan.plan import plan
 from noetl.engine.queries.execution_fork import fork, place, shared
 from noetl.engine.state.evolve import fold
 from noetl.model.errors import InvalidInput
-from noetl.model.messages import Ending, Report, Resume, Suspension, TimerDue
+from noetl.model.messages import Ending, Report, Suspension, TimerDue, Unpause
 from noetl.testing.play import BEGIN, Hold, Said, Script, decided, read
 
 HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: p, path: p}\nworkload: {n: 1}\n"
@@ -47,7 +47,7 @@ def test_tokens_that_wait_at_the_cut_move_on_with_the_next_message() -> None:
     copied = shared(script.events, place(script.events, "b"), FORK)
     made = fork(script.plan, copied, FORK)
     assert made.work == ()
-    (work,) = decided(script.plan, fold(FORK, made.events), Resume("m"), BEGIN).work
+    (work,) = decided(script.plan, fold(FORK, made.events), Unpause("m"), BEGIN).work
     assert (work.run_id, work.execution_id) == ("b#1", FORK)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from noetl.model.messages import PatchCtx, Pause, Resume, Signal
+from noetl.model.messages import PatchCtx, Pause, Signal, Unpause
 from tests.unit.engine.given import book, done, given
 
 
@@ -164,9 +164,9 @@ def test_nothing_is_scheduled_during_a_pause_and_everything_after_it() -> None:
     scene.when(PatchCtx("x", {"go": True}))
     assert not scene.state.runs
     scene.when(Pause("again")).then()
-    scene.when(Resume("r"))
+    scene.when(Unpause("r"))
     scene.then("playbook.resumed", "policy.admit.evaluated g", "step.scheduled g")
-    scene.when(Resume("again")).then()
+    scene.when(Unpause("again")).then()
 
 
 def test_a_gate_that_cannot_be_evaluated_denies_and_says_why() -> None:

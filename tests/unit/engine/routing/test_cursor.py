@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from noetl.model.messages import Ending, ItemEnd, LeaseLost, Pause, Report, Resume, Row, Signal, Suspension
+from noetl.model.messages import Ending, ItemEnd, LeaseLost, Pause, Report, Row, Signal, Suspension, Unpause
 from noetl.model.work import WorkItem
 from tests.unit.engine.given import Given, book, given
 
@@ -207,7 +207,7 @@ def test_a_claim_that_no_worker_finishes_fails_the_step() -> None:
 def test_a_pause_holds_the_next_claim() -> None:
     scene = Scene("{mode: sequential}").claimed(11).tell(Pause("p")).ended(0)
     assert not scene.work
-    assert scene.tell(Resume("r")).drained().result["stats"]["total"] == 1
+    assert scene.tell(Unpause("r")).drained().result["stats"]["total"] == 1
 
 
 def test_the_state_of_a_cursor_does_not_keep_rows_that_ended() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from noetl.engine.routing.loops import MOST_ITEMS
 from noetl.engine.state.execution import dump
-from noetl.model.messages import ItemEnd, LeaseLost, Pause, Report, Resume
+from noetl.model.messages import ItemEnd, LeaseLost, Pause, Report, Unpause
 from noetl.model.outcome import failed
 from noetl.testing.play import Hold, Said, Script, play
 from tests.unit.engine.given import Given, book, given
@@ -265,7 +265,7 @@ def test_a_pause_issues_nothing_and_a_resume_goes_on() -> None:
     scene = given(looped("[1, 2, 3]", "{mode: parallel, max_in_flight: 1}"), Pause("p"))
     scene.when(item(0, "c1"))
     assert not scene.decision.work
-    scene.when(Resume("r"))
+    scene.when(Unpause("r"))
     assert len(scene.decision.work) == 1
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from noetl.lsp.analysis.occurrences import Thing, occurrences
 from noetl.lsp.analysis.reading import Reading
-from noetl.wiring import language_kinds
+from noetl.wiring.embedded import language_kinds
 from tests.unit.lsp.editing import HEAD, good
 
 STEP = f"{HEAD}  - step: store\n"

@@ -6,7 +6,7 @@ import pytest
 
 from noetl.dsl.reading.nodes import Scalar
 from noetl.lsp.analysis.reading import Reading, is_playbook
-from noetl.wiring import language_kinds
+from noetl.wiring.embedded import language_kinds
 from tests.unit.lsp.editing import HEAD, good, typed
 
 BROKEN = f'{HEAD}  - step: store\n    tool: {{ kind: noop, result: "{{{{ fetch.results }}}}\n'

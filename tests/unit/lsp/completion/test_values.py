@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from noetl.lsp.completion.complete import complete
-from noetl.wiring import language_kinds
+from noetl.wiring.embedded import language_kinds
 from tests.unit.lsp.editing import HEAD, offered, typed
 
 STEP = f"{HEAD}  - step: store\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from noetl.lsp.analysis.reading import Reading
 from noetl.lsp.features.fixes import fixes
 from noetl.lsp.features.rename import apply_edits
-from noetl.wiring import language_kinds
+from noetl.wiring.embedded import language_kinds
 from tests.corpus.corpus import files
 from tests.unit.lsp.editing import HEAD, typed
 

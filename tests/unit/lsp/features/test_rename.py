@@ -11,7 +11,7 @@ from noetl.dsl.tree.normalize import normalize
 from noetl.lsp.analysis.occurrences import occurrences
 from noetl.lsp.analysis.reading import Reading
 from noetl.lsp.features.rename import RefusedRename, apply_edits, rename, target
-from noetl.wiring import language_kinds
+from noetl.wiring.embedded import language_kinds
 from tests.unit.lsp.editing import HEAD, good, typed
 
 NEW = "a_new_name"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from noetl.lsp.analysis.reading import Reading
 from noetl.lsp.features.symbols import Symbol, symbols
-from noetl.wiring import language_kinds
+from noetl.wiring.embedded import language_kinds
 from tests.unit.lsp.editing import HEAD, good
 
 

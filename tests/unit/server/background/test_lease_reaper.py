@@ -7,14 +7,14 @@ import asyncio
 import pytest
 
 from noetl.model.messages import Cancel, Record, Report
-from noetl.server.control_plane import LocalControl, Store
+from noetl.server.control_plane import LocalControlPlane, Store
 from tests.unit.server.system import RealClock, begin, chain, done, ended, register, report_on
 
 pytestmark = pytest.mark.asyncio
 
 
 async def test_a_silent_worker_loses_its_work(store: Store) -> None:
-    async with LocalControl(store, RealClock(), lease_s=0.1) as control:
+    async with LocalControlPlane(store, RealClock(), lease_s=0.1) as control:
         execution_id = await begin(control, await register(store))
         [old] = await control.claim("silent", [""], 1, 0)
         [new] = await control.claim("next", [""], 1, 10)
@@ -26,7 +26,7 @@ async def test_a_silent_worker_loses_its_work(store: Store) -> None:
 
 
 async def test_a_beating_worker_keeps_its_work(store: Store) -> None:
-    async with LocalControl(store, RealClock(), lease_s=0.3) as control:
+    async with LocalControlPlane(store, RealClock(), lease_s=0.3) as control:
         await begin(control, await register(store))
         [lease] = await control.claim("alive", [""], 1, 0)
         waiting = asyncio.create_task(control.claim("other", [""], 1, 1.0))
@@ -36,7 +36,7 @@ async def test_a_beating_worker_keeps_its_work(store: Store) -> None:
         assert await waiting == []
 
 
-async def test_a_new_owner_goes_on_where_the_last_one_told(store: Store, control: LocalControl) -> None:
+async def test_a_new_owner_goes_on_where_the_last_one_told(store: Store, control: LocalControlPlane) -> None:
     execution_id = await begin(control, await register(store))
     [old] = await control.claim("w", [""], 1, 0)
     record = Record("task.done", RealClock().now(), "one_task", status="ok")
@@ -50,7 +50,7 @@ async def test_a_new_owner_goes_on_where_the_last_one_told(store: Store, control
 
 
 async def test_work_that_kills_its_workers_fails_the_step(store: Store) -> None:
-    async with LocalControl(store, RealClock(), max_attempts=3) as control:
+    async with LocalControlPlane(store, RealClock(), max_attempts=3) as control:
         execution_id = await begin(control, await register(store, chain(2)))
         for attempt in (1, 2, 3):
             [lease] = await control.claim("w", [""], 1, 10)
@@ -62,7 +62,7 @@ async def test_work_that_kills_its_workers_fails_the_step(store: Store) -> None:
     assert await store.claim("w", [""], 1, 2**60, 2**60) == []
 
 
-async def test_a_cancelled_run_is_told_with_the_next_heartbeat(store: Store, control: LocalControl) -> None:
+async def test_a_cancelled_run_is_told_with_the_next_heartbeat(store: Store, control: LocalControlPlane) -> None:
     execution_id = await begin(control, await register(store))
     [lease] = await control.claim("w", [""], 1, 0)
     held = [(lease.work.work_id, lease.epoch)]
@@ -79,7 +79,7 @@ async def test_lost_work_waits_before_it_goes_out_again(store: Store) -> None:
     text = chain(1).replace(
         "workflow:", "executor: {spec: {retries: {dispatch: {base_ms: 600, max_ms: 600}}}}\nworkflow:"
     )
-    async with LocalControl(store, RealClock()) as control:
+    async with LocalControlPlane(store, RealClock()) as control:
         execution_id = await begin(control, await register(store, text))
         await control.claim("w", [""], 1, 0)
         lost_at = RealClock().now()

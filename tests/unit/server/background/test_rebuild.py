@@ -11,15 +11,15 @@ import pytest
 
 from noetl.model.messages import AnyMessage, Report, Suspension
 from noetl.model.work import Lease
-from noetl.ports import Claim, Commit, Receipt, Upkeep
+from noetl.ports import Claim, Commit, DerivedTables, Receipt
 from noetl.server.background.rebuild import Rebuild
 from noetl.server.cache.plan_cache import PlanCache
-from noetl.server.control_plane import LocalControl, Store
+from noetl.server.control_plane import LocalControlPlane, Store
 from noetl.server.sequencer.inbox import Inbox
+from noetl.stores.memory.derived import MemoryDerived
 from noetl.stores.memory.store import MemoryStore
-from noetl.stores.memory.upkeep import MemoryUpkeep
+from noetl.stores.sqlite.derived import SqliteDerived
 from noetl.stores.sqlite.store import SqliteStore
-from noetl.stores.sqlite.upkeep import SqliteUpkeep
 from tests.unit.server.system import HEAD, RealClock, begin, done, register, report_on
 
 pytestmark = pytest.mark.asyncio
@@ -41,18 +41,18 @@ workflow:
 CHILD = HEAD + "\nworkflow:\n  - {step: one, tool: {kind: noop}, next: two}\n  - {step: two, tool: {kind: noop}}\n"
 
 
-def upkeep(store: Store) -> Upkeep:
+def derived(store: Store) -> DerivedTables:
     if isinstance(store, MemoryStore):
-        return MemoryUpkeep(store)
+        return MemoryDerived(store)
     assert isinstance(store, SqliteStore)
-    return SqliteUpkeep(store)
+    return SqliteDerived(store)
 
 
 def rebuild(store: Store) -> Rebuild:
-    return Rebuild(store, upkeep(store), PlanCache(store))
+    return Rebuild(store, derived(store), PlanCache(store))
 
 
-async def step(control: LocalControl) -> bool:
+async def step(control: LocalControlPlane) -> bool:
     """Do one piece of work; False where there is none."""
     leases = await control.claim("w", ("",), 1, 0)
     for lease in leases:
@@ -91,7 +91,7 @@ class Ending(MemoryStore):
 
 
 async def run(store: Store, execution_id: str) -> dict[str, Any]:
-    async with LocalControl(store, RealClock(), look_s=0.005) as control:
+    async with LocalControlPlane(store, RealClock(), look_s=0.005) as control:
         while True:
             row = await store.execution(execution_id)
             if row is not None and row["status"] == "completed":
@@ -107,7 +107,7 @@ def told(row: dict[str, Any]) -> tuple[Any, ...]:
 async def test_cut_anywhere_and_made_again_it_goes_on_to_the_same_end() -> None:
     whole = Ending()
     playbook = await family(whole)
-    async with LocalControl(whole, RealClock()) as control:
+    async with LocalControlPlane(whole, RealClock()) as control:
         await begin(control, playbook, "500")
     expected = told(await run(whole, "500"))
     commits = 10**6 - whole.left
@@ -115,7 +115,7 @@ async def test_cut_anywhere_and_made_again_it_goes_on_to_the_same_end() -> None:
     for cut in range(1, commits):
         store = Ending()
         store.left = cut
-        async with LocalControl(store, RealClock()) as control:
+        async with LocalControlPlane(store, RealClock()) as control:
             try:
                 await begin(control, await family(store), "500")
                 while await step(control):
@@ -124,11 +124,11 @@ async def test_cut_anywhere_and_made_again_it_goes_on_to_the_same_end() -> None:
                 pass
         assert store.left == 0
         last = store.tables.epoch
-        live = [await upkeep(store).beside(name) for _, name in await upkeep(store).logged(0, 10)]
+        live = [await derived(store).rows(name) for _, name in await derived(store).logged(0, 10)]
         assert await rebuild(store).check() == []
         assert await rebuild(store).rebuild() == len(live)
         assert await rebuild(store).check() == []
-        made = [await upkeep(store).beside(name) for _, name in await upkeep(store).logged(0, 10)]
+        made = [await derived(store).rows(name) for _, name in await derived(store).logged(0, 10)]
         assert [(row.projection, sorted(row.timers)) for row in made] == [
             (row.projection, sorted(row.timers)) for row in live
         ]
@@ -140,7 +140,7 @@ async def test_cut_anywhere_and_made_again_it_goes_on_to_the_same_end() -> None:
         assert told(await run(store, "500")) == expected
 
 
-DAMAGE: list[tuple[str, str]] = [  # what the port cannot do; the rest is in tests/conformance/test_upkeep.py
+DAMAGE: list[tuple[str, str]] = [  # what the port cannot do; the rest is in tests/conformance/test_derived_tables.py
     ("DELETE FROM execution", "the row ends at event 0"),
     ("DELETE FROM message", "message Start for execution"),
 ]
@@ -160,10 +160,10 @@ async def test_damage_is_told_and_repaired(
     timed = FAMILY.replace("workflow:", "executor: {spec: {timeout_s: 3600}}\nworkflow:")
     await register(store, CHILD, "tests/child")
     playbook = await register(store, timed)
-    async with LocalControl(store, RealClock(), look_s=60) as control:
+    async with LocalControlPlane(store, RealClock(), look_s=60) as control:
         await begin(control, playbook, "500")
         if "message" in damage:  # until a child is to be started: that message is never taken up
-            while not any(item.step == "right" for _, item in (await upkeep(store).beside("500")).work):
+            while not any(item.step == "right" for _, item in (await derived(store).rows("500")).work):
                 await step(control)
             [lease] = [found for found in await control.claim("w", ("",), 9, 0) if found.work.step == "right"]
             monkeypatch.setattr(Inbox, "add_own", lambda *_: False)

@@ -11,7 +11,7 @@ import pytest
 from noetl.model.messages import Record, Report, Suspension
 from noetl.model.work import Lease
 from noetl.ports import Commit
-from noetl.server.control_plane import LocalControl, Store
+from noetl.server.control_plane import LocalControlPlane, Store
 from tests.unit.server.system import RealClock, begin, chain, done, ended, register, report_on, workers
 
 pytestmark = pytest.mark.asyncio
@@ -24,7 +24,7 @@ def asleep(lease: Lease, until: int, **more: Any) -> Report:
     return Report(name, lease.work.run_id, lease.epoch, lease.worker, suspension=suspension, **more)
 
 
-async def test_a_sleeping_run_goes_on_in_time_as_often_as_it_sleeps(store: Store, control: LocalControl) -> None:
+async def test_a_sleeping_run_goes_on_in_time_as_often_as_it_sleeps(store: Store, control: LocalControlPlane) -> None:
     execution_id = await begin(control, await register(store))
     [lease] = await control.claim("w", [""], 1, 0)
     for _ in range(3):
@@ -43,15 +43,15 @@ async def test_a_sleeping_run_goes_on_in_time_as_often_as_it_sleeps(store: Store
 
 
 async def test_a_timer_survives_the_process(store: Store) -> None:
-    async with LocalControl(store, RealClock()) as control:
+    async with LocalControlPlane(store, RealClock()) as control:
         execution_id = await begin(control, await register(store))
         [lease] = await control.claim("w", [""], 1, 0)
         await report_on(control, execution_id, asleep(lease, RealClock().now() + 30))
-    async with LocalControl(store, RealClock()) as control, workers(control):
+    async with LocalControlPlane(store, RealClock()) as control, workers(control):
         assert (await ended(control, store, execution_id))["status"] == "completed"
 
 
-async def test_a_timer_that_nobody_waits_for_is_cleared(store: Store, control: LocalControl) -> None:
+async def test_a_timer_that_nobody_waits_for_is_cleared(store: Store, control: LocalControlPlane) -> None:
     execution_id = await begin(control, await register(store, chain(2)))
     last = len(await store.read(execution_id))
     await store.commit([Commit(execution_id, last, (), timers=(("stray", 1),))])
@@ -61,7 +61,7 @@ async def test_a_timer_that_nobody_waits_for_is_cleared(store: Store, control: L
     assert len(await store.read(execution_id)) == last
 
 
-async def test_a_time_out_ends_the_step(store: Store, control: LocalControl) -> None:
+async def test_a_time_out_ends_the_step(store: Store, control: LocalControlPlane) -> None:
     text = chain(1).replace("tool:", "spec: {timeout_s: 0.05}\n    tool:")
     execution_id = await begin(control, await register(store, text))
     [lease] = await control.claim("w", [""], 1, 0)
@@ -73,7 +73,7 @@ async def test_a_time_out_ends_the_step(store: Store, control: LocalControl) -> 
     assert await control.heartbeat("w", [(lease.work.work_id, lease.epoch)]) == [lease.work.work_id]
 
 
-async def test_many_timers_at_once(store: Store, control: LocalControl) -> None:
+async def test_many_timers_at_once(store: Store, control: LocalControlPlane) -> None:
     playbook = await register(store)
     ids = [await begin(control, playbook) for _ in range(50)]
     leases = await control.claim("w", [""], 50, 0)

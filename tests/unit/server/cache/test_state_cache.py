@@ -6,14 +6,14 @@ import pytest
 
 from noetl.engine.state.execution import STATE_VERSION, checksum
 from noetl.server.cache.state_cache import StateCache
-from noetl.server.control_plane import LocalControl, Store
+from noetl.server.control_plane import LocalControlPlane, Store
 from tests.unit.server.system import RealClock, begin, chain, ended, register, workers
 
 pytestmark = pytest.mark.asyncio
 
 
 async def ran(store: Store, every: int) -> str:
-    async with LocalControl(store, RealClock(), snapshot_every=every) as control, workers(control):
+    async with LocalControlPlane(store, RealClock(), snapshot_every=every) as control, workers(control):
         execution_id = await begin(control, await register(store, chain(12)))
         await ended(control, store, execution_id)
     return execution_id
@@ -80,8 +80,8 @@ async def test_states_of_executions_that_have_ended_are_pushed_out_before_any_th
     states = StateCache(store, most=4, few=2)
     live = {name: await states.get(name) for name in ("1", "2", "3")}
     live["2"].phase = "ended"
-    states.over("2")
-    states.over("unknown")
+    states.mark_ended("2")
+    states.mark_ended("unknown")
     live["4"] = await states.get("4")  # there is no place for 2 any more, and for all others
     assert [await states.get(name) is live[name] for name in ("1", "3", "4")] == [True] * 3
     assert await states.get("2") is not live["2"]

@@ -46,7 +46,7 @@ async def test_a_follower_waits_for_what_is_to_come(store: Store) -> None:
     await asyncio.sleep(0.01)
     assert not task.done()
     await store.commit([finished(1)])
-    followers.tell_all()
+    followers.wake_all()
     assert await asyncio.wait_for(task, 10) == [1, 2]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from noetl.engine.handlers.decide import Decision, Needs, decide
+from noetl.engine.handlers.decide import Decision, NeedsLoad, decide
 from noetl.engine.plan.plan import Plan
 from noetl.engine.state.evolve import fold
 from noetl.engine.state.execution import Execution, checksum
@@ -31,7 +31,7 @@ from noetl.model.messages import AnyMessage, Cancel, ChildEnded, Pause, Report, 
 from noetl.model.work import Lease
 from noetl.ports import Claim, Commit, Receipt, Selection
 from noetl.server.cache.state_cache import StateCache
-from noetl.server.control_plane import LocalControl, Store
+from noetl.server.control_plane import LocalControlPlane, Store
 from noetl.server.sequencer.batch import refuse_taken_id
 from noetl.server.sequencer.inbox import Entry
 from noetl.stores.memory.store import MemoryStore
@@ -69,7 +69,7 @@ async def types(store: Store, execution_id: str) -> list[str]:
     return [event.event_type for event in await store.read(execution_id)]
 
 
-async def test_an_execution_runs_to_its_end(store: Store, control: LocalControl) -> None:
+async def test_an_execution_runs_to_its_end(store: Store, control: LocalControlPlane) -> None:
     async with workers(control, 3):
         execution_id = await begin(control, await register(store, FAN))
         row = await ended(control, store, execution_id)
@@ -83,7 +83,9 @@ async def test_an_execution_runs_to_its_end(store: Store, control: LocalControl)
     assert await store.due(2**60, 10) == []
 
 
-async def test_an_execution_is_not_started_under_the_id_refuse_taken_id(store: Store, control: LocalControl) -> None:
+async def test_an_execution_is_not_started_under_the_id_refuse_taken_id(
+    store: Store, control: LocalControlPlane
+) -> None:
     playbook = await register(store, WAITING)
     first = Start("first", "a", playbook, {"n": 1})
     row = await control.submit("77", first)
@@ -97,7 +99,7 @@ async def test_an_execution_is_not_started_under_the_id_refuse_taken_id(store: S
     assert sorted(isinstance(answer, Conflict) for answer in told) == [False, True]
 
 
-async def test_the_parent_of_a_child_whose_id_is_taken_is_told(store: Store, control: LocalControl) -> None:
+async def test_the_parent_of_a_child_whose_id_is_taken_is_told(store: Store, control: LocalControlPlane) -> None:
     playbook = await register(store, WAITING)
     await control.submit("77", Start("first", "a", playbook))
     state = await control.sequencer.state("77")
@@ -115,7 +117,7 @@ async def test_the_parent_of_a_child_whose_id_is_taken_is_told(store: Store, con
 
 
 async def test_the_state_in_memory_is_the_fold_of_the_log(store: Store) -> None:
-    async with LocalControl(store, RealClock(), snapshot_every=7) as control, workers(control, 2):
+    async with LocalControlPlane(store, RealClock(), snapshot_every=7) as control, workers(control, 2):
         execution_id = await begin(control, await register(store, FAN))
         await ended(control, store, execution_id)
         live = await control.sequencer._states.get(execution_id)
@@ -135,7 +137,7 @@ async def test_many_executions_share_commits(tmp_path: Path) -> None:
     store = Counting(tmp_path / "noetl.db")
     store.batches = []
     playbook = await register(store)
-    async with LocalControl(store, RealClock()) as control:
+    async with LocalControlPlane(store, RealClock()) as control:
         await asyncio.gather(*(begin(control, playbook) for _ in range(200)))
     assert sum(store.batches) == 200
     assert len(store.batches) < 20
@@ -144,12 +146,12 @@ async def test_many_executions_share_commits(tmp_path: Path) -> None:
 
 async def test_a_batch_is_answered_in_full_when_room_is_short(store: Store) -> None:
     playbook = await register(store)
-    async with LocalControl(store, RealClock(), most_unanswered=2) as control:
+    async with LocalControlPlane(store, RealClock(), most_unanswered=2) as control:
         ids = await asyncio.gather(*(begin(control, playbook) for _ in range(30)))
     assert len({row["execution_id"] for row in await store.executions(Selection(limit=100))} & set(ids)) == 30
 
 
-async def test_reporting_a_step_gives_the_next_one(store: Store, control: LocalControl) -> None:
+async def test_reporting_a_step_gives_the_next_one(store: Store, control: LocalControlPlane) -> None:
     playbook = await register(store, chain(3))
     assert await control.claim("w", [""], 1, 0) == []
     execution_id = await begin(control, playbook)
@@ -163,7 +165,9 @@ async def test_reporting_a_step_gives_the_next_one(store: Store, control: LocalC
     assert row["status"] == "completed"
 
 
-async def test_a_report_sent_again_changes_nothing_and_gives_the_same_work(store: Store, control: LocalControl) -> None:
+async def test_a_report_sent_again_changes_nothing_and_gives_the_same_work(
+    store: Store, control: LocalControlPlane
+) -> None:
     execution_id = await begin(control, await register(store, chain(3)))
     [lease] = await control.claim("w", [""], 1, 0)
     first = await report_on(control, execution_id, done(lease), want=1)
@@ -172,7 +176,7 @@ async def test_a_report_sent_again_changes_nothing_and_gives_the_same_work(store
     assert await store.read(execution_id) == before
 
 
-async def test_two_copies_of_a_report_at_once_are_applied_once(store: Store, control: LocalControl) -> None:
+async def test_two_copies_of_a_report_at_once_are_applied_once(store: Store, control: LocalControlPlane) -> None:
     execution_id = await begin(control, await register(store, chain(2)))
     [lease] = await control.claim("w", [""], 1, 0)
     await asyncio.gather(*(report_on(control, execution_id, done(lease)) for _ in range(3)))
@@ -180,7 +184,7 @@ async def test_two_copies_of_a_report_at_once_are_applied_once(store: Store, con
     assert (found["step.done"], found["report.late"]) == (1, 0)
 
 
-async def test_a_report_on_a_lost_lease_is_late(store: Store, control: LocalControl) -> None:
+async def test_a_report_on_a_lost_lease_is_late(store: Store, control: LocalControlPlane) -> None:
     execution_id = await begin(control, await register(store, chain(2)))
     [old] = await control.claim("slow", [""], 1, 0)
     assert await control.take_over(execution_id) == 1
@@ -194,7 +198,7 @@ async def test_a_report_on_a_lost_lease_is_late(store: Store, control: LocalCont
     assert event.payload["result"] == "new"
 
 
-async def test_a_waiting_worker_gets_new_work(store: Store, control: LocalControl) -> None:
+async def test_a_waiting_worker_gets_new_work(store: Store, control: LocalControlPlane) -> None:
     playbook = await register(store)
     waiting = asyncio.create_task(control.claim("w", [""], 1, 10))
     other = asyncio.create_task(control.claim("w", ["elsewhere"], 1, 0.05))
@@ -205,7 +209,7 @@ async def test_a_waiting_worker_gets_new_work(store: Store, control: LocalContro
 
 
 async def test_new_work_reaches_those_who_wait_when_a_reporter_takes_older_work(
-    store: Store, control: LocalControl
+    store: Store, control: LocalControlPlane
 ) -> None:
     here = await register(store, chain(2))
     there = await register(store, chain(1).replace("tool:", "spec: {pool: there}\n    tool:"), "tests/there")
@@ -219,7 +223,7 @@ async def test_new_work_reaches_those_who_wait_when_a_reporter_takes_older_work(
     assert [lease.work.step for lease in await waiting] == ["s1"]
 
 
-async def test_a_worker_that_goes_away_keeps_no_work(store: Store, control: LocalControl) -> None:
+async def test_a_worker_that_goes_away_keeps_no_work(store: Store, control: LocalControlPlane) -> None:
     playbook, leases = await register(store), list[Lease]()
     for _ in range(20):
         gone = asyncio.create_task(control.claim("gone", [""], 1, 10))
@@ -235,7 +239,7 @@ async def test_a_worker_that_goes_away_keeps_no_work(store: Store, control: Loca
     assert {lease.attempt for lease in leases} == {1}
 
 
-async def test_what_cannot_be_started_is_refused_and_leaves_nothing(store: Store, control: LocalControl) -> None:
+async def test_what_cannot_be_started_is_refused_and_leaves_nothing(store: Store, control: LocalControlPlane) -> None:
     schema = "executor: {spec: {workload_schema: {required: [n]}}}\n"
     playbook = await register(store, ONE_STEP + schema)
     with pytest.raises(InvalidPayload, match="n"):
@@ -251,7 +255,7 @@ async def test_what_cannot_be_started_is_refused_and_leaves_nothing(store: Store
     assert await types(store, "1")
 
 
-async def test_a_start_sent_again_starts_nothing(store: Store, control: LocalControl) -> None:
+async def test_a_start_sent_again_starts_nothing(store: Store, control: LocalControlPlane) -> None:
     playbook = await register(store)
     await begin(control, playbook, "5")
     before = await types(store, "5")
@@ -259,7 +263,7 @@ async def test_a_start_sent_again_starts_nothing(store: Store, control: LocalCon
     assert await types(store, "5") == before
 
 
-async def test_a_message_that_cannot_be_written_hurts_nobody_else(store: Store, control: LocalControl) -> None:
+async def test_a_message_that_cannot_be_written_hurts_nobody_else(store: Store, control: LocalControlPlane) -> None:
     one, two = [await begin(control, await register(store, WAITING)) for _ in range(2)]
     messages = [
         (one, Signal("a", "a")),
@@ -293,7 +297,7 @@ class Flaky(SqliteStore):
 @pytest.mark.parametrize("seed", range(3))
 async def test_after_errors_of_unknown_outcome_every_message_is_applied_once(tmp_path: Path, seed: int) -> None:
     store = Flaky(tmp_path / "noetl.db", seed)
-    async with LocalControl(store, RealClock(), lease_s=0.3) as control:
+    async with LocalControlPlane(store, RealClock(), lease_s=0.3) as control:
         execution_id = await begin(control, await register(store, WAITING))
         sent = [Signal(f"m{number}", f"n{number}") for number in range(40)]
         for group in range(0, 40, 4):
@@ -320,7 +324,7 @@ async def test_a_store_that_stays_away_is_told_to_whoever_asked() -> None:
             await asyncio.sleep(seconds / 100)
 
     store = Away()
-    async with LocalControl(store, Quick()) as control:
+    async with LocalControlPlane(store, Quick()) as control:
         with pytest.raises(StoreUnavailable, match="the disk is away"):
             await begin(control, await register(store))
 
@@ -339,8 +343,8 @@ async def test_a_lease_that_nobody_was_told_of_comes_back(tmp_path: Path) -> Non
             return receipt
 
     store = Silent(tmp_path / "noetl.db")
-    async with LocalControl(store, RealClock(), lease_s=600.0) as control:
-        control.leases._every_s = 0.01
+    async with LocalControlPlane(store, RealClock(), lease_s=600.0) as control:
+        control.lease_reaper._every_s = 0.01
         await begin(control, await register(store))
         [lease] = await control.claim("w", [""], 1, 30.0)
         assert (store.lost, lease.attempt) == (1, 1)
@@ -358,8 +362,8 @@ async def test_what_could_not_be_given_back_is_given_back_later(tmp_path: Path) 
             await super().release(held, now)
 
     store = Away(tmp_path / "noetl.db")
-    async with LocalControl(store, RealClock(), lease_s=600.0) as control:
-        control.leases._every_s = 0.01
+    async with LocalControlPlane(store, RealClock(), lease_s=600.0) as control:
+        control.lease_reaper._every_s = 0.01
         await begin(control, await register(store))
         control.sequencer.outstanding.give_back(await control.claim("w", [""], 1, 30.0))
         [lease] = await control.claim("w", [""], 1, 30.0)
@@ -372,9 +376,9 @@ async def test_several_sequencers_share_a_file(tmp_path: Path) -> None:
     playbook = await register(stores[0], WAITING)
     fan = await register(stores[0], FAN, "tests/fan")
     async with (
-        LocalControl(stores[0], RealClock()) as one,
-        LocalControl(stores[1], RealClock()) as two,
-        LocalControl(stores[2], RealClock()) as three,
+        LocalControlPlane(stores[0], RealClock()) as one,
+        LocalControlPlane(stores[1], RealClock()) as two,
+        LocalControlPlane(stores[2], RealClock()) as three,
         workers(two, 2),
         workers(three, 1),
     ):
@@ -395,11 +399,11 @@ async def test_several_sequencers_share_a_file(tmp_path: Path) -> None:
 
 
 async def test_messages_left_behind_are_taken_up_at_the_next_start(store: Store) -> None:
-    async with LocalControl(store, RealClock()) as control:
+    async with LocalControlPlane(store, RealClock()) as control:
         execution_id = await begin(control, await register(store, WAITING))
     last = len(await store.read(execution_id))
     await store.commit([Commit(execution_id, last, (), inbox=((execution_id, Cancel("left", "because")),))])
-    async with LocalControl(store, RealClock()) as control:
+    async with LocalControlPlane(store, RealClock()) as control:
         row = await ended(control, store, execution_id)
     assert row["status"] == "cancelled"
     assert await store.inbox(10) == []
@@ -408,12 +412,12 @@ async def test_messages_left_behind_are_taken_up_at_the_next_start(store: Store)
 async def test_messages_for_nobody_are_cleared_however_many_there_are(store: Store) -> None:
     left = tuple((f"never-{number}", Pause(f"p{number}")) for number in range(2_500))
     await store.commit([Commit("never", 0, (), inbox=left)])
-    async with LocalControl(store, RealClock()), asyncio.timeout(10):
+    async with LocalControlPlane(store, RealClock()), asyncio.timeout(10):
         while await store.inbox(10):
             await asyncio.sleep(0.01)
 
 
-async def test_an_execution_of_a_newer_version_is_left_alone(store: Store, control: LocalControl) -> None:
+async def test_an_execution_of_a_newer_version_is_left_alone(store: Store, control: LocalControlPlane) -> None:
     newer = Event("id", "8", 1, "playbook.execution.requested", 1, version=99)
     await store.commit([Commit("8", 0, (newer,))])
     with pytest.raises(Foreign, match="99"):
@@ -422,7 +426,7 @@ async def test_an_execution_of_a_newer_version_is_left_alone(store: Store, contr
 
 
 async def test_what_is_sent_to_a_foreign_execution_stays_for_a_server_that_knows_it(
-    store: Store, control: LocalControl
+    store: Store, control: LocalControlPlane
 ) -> None:
     newer = Event("id", "8", 1, "playbook.execution.requested", 1, version=99)
     sent = (("8", Signal("own", "go")),)
@@ -437,9 +441,9 @@ async def test_what_is_sent_to_a_foreign_execution_stays_for_a_server_that_knows
 
 
 async def test_a_message_that_cannot_be_decided_wedges_nobody(
-    store: Store, control: LocalControl, monkeypatch: pytest.MonkeyPatch
+    store: Store, control: LocalControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def poisoned(plan: Plan, state: Execution, message: AnyMessage, *rest: Any) -> Decision | Needs:
+    def poisoned(plan: Plan, state: Execution, message: AnyMessage, *rest: Any) -> Decision | NeedsLoad:
         if isinstance(message, Signal) and message.name == "poison":
             state.ctx["half"] = "done"
             raise ZeroDivisionError("a mistake in a rule")
@@ -484,7 +488,7 @@ async def test_a_store_that_is_away_at_the_start_is_waited_for() -> None:
     store = Late()
     playbook = await register(store)
     await store.commit([Commit("7", 0, (), inbox=(("7", Start("left", "tests/test", playbook)),))])
-    async with LocalControl(store, RealClock(), look_s=0.01) as control, workers(control):
+    async with LocalControlPlane(store, RealClock(), look_s=0.01) as control, workers(control):
         assert (await ended(control, store, "7"))["status"] == "completed"
     assert store.failures == 0
 
@@ -503,7 +507,7 @@ async def test_messages_of_a_commit_of_unknown_outcome_are_taken_up_while_others
     store = Torn()
     await register(store, chain(1), "tests/child")
     calls = HEAD + "\nworkflow:\n  - {step: call, tool: {kind: playbook, path: tests/child}}\n"
-    async with LocalControl(store, RealClock(), look_s=60.0) as control:
+    async with LocalControlPlane(store, RealClock(), look_s=60.0) as control:
         busy = await begin(control, await register(store, WAITING))
 
         async def keep_busy(name: str) -> None:
@@ -532,7 +536,7 @@ async def test_too_many_at_once_are_told_to_come_again() -> None:
 
     store = Stuck()
     playbook = await register(store)
-    async with LocalControl(store, RealClock(), most_unanswered=2, patience_s=0.01) as control:
+    async with LocalControlPlane(store, RealClock(), most_unanswered=2, patience_s=0.01) as control:
         first = [asyncio.create_task(begin(control, playbook)) for _ in range(2)]
         await asyncio.sleep(0)
         with pytest.raises(Overloaded) as refused:
@@ -544,7 +548,7 @@ async def test_too_many_at_once_are_told_to_come_again() -> None:
 
 
 async def test_a_cold_execution_is_read_from_its_snapshot_on(store: Store) -> None:
-    async with LocalControl(store, RealClock(), snapshot_every=20) as control, workers(control):
+    async with LocalControlPlane(store, RealClock(), snapshot_every=20) as control, workers(control):
         execution_id = await begin(control, await register(store, chain(20)))
         await ended(control, store, execution_id)
     seen: list[int] = []
@@ -572,7 +576,7 @@ async def test_whoever_waits_when_the_control_plane_stops_is_told() -> None:
 
     store = Stuck()
     playbook = await register(store)
-    async with LocalControl(store, RealClock()) as control:
+    async with LocalControlPlane(store, RealClock()) as control:
         claiming = asyncio.create_task(control.claim("w", ["nothing here"], 1, 60))
         starting = asyncio.create_task(begin(control, playbook))
         await asyncio.sleep(0.02)
@@ -594,12 +598,12 @@ async def test_a_store_that_cannot_be_read_for_a_while_loses_no_message(tmp_path
             return await super().snapshot(execution_id, version)
 
     store = Unreadable(tmp_path / "noetl.db")
-    async with LocalControl(store, RealClock()) as control:
+    async with LocalControlPlane(store, RealClock()) as control:
         execution_id = await begin(control, await register(store, WAITING))
     last = len(await store.read(execution_id))
     await store.commit([Commit(execution_id, last, (), inbox=((execution_id, Cancel("left", "because")),))])
     store.failures = 3
-    async with LocalControl(store, RealClock()) as control:
+    async with LocalControlPlane(store, RealClock()) as control:
         await control.submit(execution_id, Signal("s", "go"))
         assert (await ended(control, store, execution_id))["status"] == "cancelled"
     assert store.failures == 0
@@ -620,7 +624,7 @@ async def test_what_a_commit_of_unknown_outcome_sends_is_not_forgotten() -> None
     store = Torn()
     await register(store, chain(1), "tests/child")
     calls = HEAD + "\nworkflow:\n  - {step: call, tool: {kind: playbook, path: tests/child}}\n"
-    async with LocalControl(store, RealClock(), look_s=60.0, lease_s=0.3) as control:
+    async with LocalControlPlane(store, RealClock(), look_s=60.0, lease_s=0.3) as control:
         execution_id = await begin(control, await register(store, calls, "tests/parent"))
         leases = await control.claim("w", ("",), 1, 1.0)
         pause = Suspension("playbook", {}, child={"path": "tests/child", "payload": {}})

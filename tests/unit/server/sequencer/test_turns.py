@@ -14,7 +14,7 @@ from noetl.model.messages import Signal
 from noetl.model.work import Lease
 from noetl.ports import Claim, Commit, Receipt
 from noetl.ports.work import Answer
-from noetl.server.control_plane import LocalControl
+from noetl.server.control_plane import LocalControlPlane
 from noetl.stores.memory.store import MemoryStore
 from tests.unit.server.system import HEAD, RealClock, begin, chain, done, ended, register, report_on, workers
 
@@ -55,7 +55,7 @@ class Noting(MemoryStore):
         return receipt
 
 
-async def idle(control: LocalControl) -> None:
+async def idle(control: LocalControlPlane) -> None:
     async with asyncio.timeout(15):
         while not control.sequencer.is_idle:
             await asyncio.sleep(0)
@@ -73,7 +73,7 @@ def keep_in(answers: list[Answer | Exception]) -> Callable[[Answer | Exception],
 
 async def test_a_report_is_answered_in_the_call_that_offers_it() -> None:
     store, answers = Noting(), list[Answer | Exception]()
-    async with LocalControl(store, RealClock(), look_s=60) as control:
+    async with LocalControlPlane(store, RealClock(), look_s=60) as control:
         execution_id = await begin(control, await register(store, chain(2)))
         [lease] = await control.claim("w", [""], 1, 0)
         await idle(control)
@@ -86,7 +86,7 @@ async def test_a_report_is_answered_in_the_call_that_offers_it() -> None:
 @pytest.mark.parametrize("waits", [False, True])
 async def test_messages_that_come_during_a_turn_share_the_next(waits: bool) -> None:
     store = Noting(waits=waits)
-    async with LocalControl(store, RealClock(), look_s=60) as control:
+    async with LocalControlPlane(store, RealClock(), look_s=60) as control:
         execution_id = await begin(control, await register(store, PAIR))
         await idle(control)
         store.batches.clear()
@@ -105,7 +105,7 @@ async def test_turns_in_a_row_let_others_run_and_leave_what_the_log_says(waits: 
             passes += 1
             await asyncio.sleep(0)
 
-    async with LocalControl(store, RealClock(), snapshot_every=1_000) as control:
+    async with LocalControlPlane(store, RealClock(), snapshot_every=1_000) as control:
         execution_id = await begin(control, await register(store, chain(40)))
         [lease] = await control.claim("w", [""], 1, 0)
         beside = asyncio.create_task(others())
@@ -122,7 +122,9 @@ async def test_turns_in_a_row_let_others_run_and_leave_what_the_log_says(waits: 
 @pytest.mark.parametrize("trouble", ["before", "after"])
 async def test_a_report_of_unknown_outcome_is_applied_once(trouble: str, waits: bool) -> None:
     store = Noting(waits=waits)
-    async with LocalControl(store, RealClock()) as control:  # no lease runs out here: what was not delivered goes back
+    async with LocalControlPlane(
+        store, RealClock()
+    ) as control:  # no lease runs out here: what was not delivered goes back
         execution_id = await begin(control, await register(store, chain(4)))
         [lease] = await control.claim("w", [""], 1, 0)
         store.trouble = trouble
@@ -136,7 +138,7 @@ async def test_a_report_of_unknown_outcome_is_applied_once(trouble: str, waits: 
 
 async def test_a_waiting_subscription_is_served_with_a_report_that_wants_nothing() -> None:
     store, delivered = Noting(), list[Lease]()
-    async with LocalControl(store, RealClock()) as control:
+    async with LocalControlPlane(store, RealClock()) as control:
         execution_id = await begin(control, await register(store, chain(2)))
         [lease] = await control.claim("w", [""], 1, 0)
         control.subscribe("other", ("",), 1, delivered.extend, lambda _: None)
@@ -149,7 +151,7 @@ async def test_a_waiting_subscription_is_served_with_a_report_that_wants_nothing
 
 async def test_new_work_is_delivered_in_the_commit_that_creates_it_and_in_turn() -> None:
     store, delivered = Noting(), list[str]()
-    async with LocalControl(store, RealClock()) as control:
+    async with LocalControlPlane(store, RealClock()) as control:
         playbook = await register(store)
         control.subscribe("a", ("",), 9, lambda found: delivered.extend("a" for _ in found), lambda _: None)
         control.subscribe("b", ("",), 9, lambda found: delivered.extend("b" for _ in found), lambda _: None)
@@ -162,7 +164,7 @@ async def test_new_work_is_delivered_in_the_commit_that_creates_it_and_in_turn()
 
 async def test_work_for_a_reply_that_is_not_taken_goes_back() -> None:
     store = Noting()
-    async with LocalControl(store, RealClock()) as control:
+    async with LocalControlPlane(store, RealClock()) as control:
         execution_id = await begin(control, await register(store, chain(2)))
         [lease] = await control.claim("w", [""], 1, 0)
         control.report(execution_id, done(lease), 1, lambda _: False)
@@ -172,7 +174,7 @@ async def test_work_for_a_reply_that_is_not_taken_goes_back() -> None:
 
 async def test_a_reply_that_raises_keeps_nothing_back(caplog: pytest.LogCaptureFixture) -> None:
     store = Noting()
-    async with LocalControl(store, RealClock()) as control:
+    async with LocalControlPlane(store, RealClock()) as control:
         execution_id = await begin(control, await register(store, PAIR))
         [first] = await control.claim("w", [""], 1, 0)
         await report_on(control, execution_id, done(first))
@@ -185,7 +187,7 @@ async def test_a_reply_that_raises_keeps_nothing_back(caplog: pytest.LogCaptureF
 
 async def test_reports_that_wait_when_the_control_plane_stops_are_answered() -> None:
     store, answers = Noting(waits=True), list[Answer | Exception]()
-    async with LocalControl(store, RealClock()) as control:
+    async with LocalControlPlane(store, RealClock()) as control:
         execution_id = await begin(control, await register(store, PAIR))
         [first] = await control.claim("w", [""], 1, 0)
         await report_on(control, execution_id, done(first))
@@ -207,7 +209,7 @@ async def test_a_queue_that_is_known_to_be_empty_is_not_asked_with_a_report(monk
 
     monkeypatch.setattr(store, "commit", noting)
     delivered = list[Lease]()
-    async with LocalControl(store, RealClock(), look_s=60) as control:
+    async with LocalControlPlane(store, RealClock(), look_s=60) as control:
         control.subscribe("w", ("",), 5, delivered.extend, lambda _: None)
         execution_id = await begin(control, await register(store, chain(1)))
         [lease] = delivered
@@ -220,7 +222,7 @@ async def test_a_crash_of_a_turn_ends_the_control_plane_and_not_the_caller(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = Noting()
-    async with LocalControl(store, RealClock()) as control:
+    async with LocalControlPlane(store, RealClock()) as control:
         execution_id = await begin(control, await register(store, PAIR))
         whole = [control.is_whole]
 

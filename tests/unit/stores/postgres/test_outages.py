@@ -17,7 +17,7 @@ from noetl.model.messages import Start
 from noetl.settings import Settings
 from noetl.stores.postgres.database import connect, shown, trouble
 from noetl.stores.postgres.store import PostgresStore
-from noetl.wiring import Embedded, embedded
+from noetl.wiring.embedded import Embedded, embedded
 from tests.conformance.commits import commit, event
 from tests.services import PostgresServer, postgres_server
 from tests.unit.server.system import RealClock, chain, register
@@ -157,7 +157,7 @@ async def test_a_server_that_restarts_under_work_loses_nothing(
     loop = asyncio.get_running_loop()
     async with embedded(settings) as app:
         playbook = await register(app.store, chain(STEPS))
-        async with app.working("p"):
+        async with app.run_worker("p"):
             starting = asyncio.create_task(_started(app, playbook))
             for _ in range(2):
                 await asyncio.sleep(0.3)

@@ -9,7 +9,7 @@ import pytest
 
 from noetl.ports import Claim
 from noetl.ports.outbox import OutboxMessage
-from noetl.server.control_plane import LocalControl
+from noetl.server.control_plane import LocalControlPlane
 from noetl.stores.common.queries import queries
 from noetl.stores.postgres.database import connect
 from noetl.stores.postgres.outbox import PostgresOutbox
@@ -34,7 +34,7 @@ async def test_a_sequential_step_is_one_transaction() -> None:
     address = fresh_database()
     store = PostgresStore(address)
     try:
-        async with LocalControl(store, RealClock(), snapshot_every=1_000_000) as control, workers(control):
+        async with LocalControlPlane(store, RealClock(), snapshot_every=1_000_000) as control, workers(control):
             playbook = await register(store, chain(STEPS))
             await ended(control, store, await begin(control, playbook))  # everything is prepared, a worker waits
             before = transactions(address)

@@ -150,7 +150,7 @@ async def credential(name: str) -> Mapping[str, Any]:
     return {"api": {"token": SECRET}, "short": {"password": "abc"}}[name]
 
 
-def equipped(run: System) -> None:
+def worker_resources(run: System) -> None:
     run.running.pop().cancel()
     run.shared = replace(run.shared, credentials=credential)
     run.worker()
@@ -159,7 +159,7 @@ def equipped(run: System) -> None:
 @pytest.mark.asyncio
 async def test_nothing_in_the_log_has_the_secret_and_tasks_of_the_pipeline_do() -> None:
     async with system() as run:
-        equipped(run)
+        worker_resources(run)
         execution = await run.start(LEAK)
         row = await run.ended(execution)
         events = await run.store.read(execution)
@@ -177,7 +177,7 @@ async def test_nothing_in_the_log_has_the_secret_and_tasks_of_the_pipeline_do() 
 )
 async def test_writing_a_secret_to_the_state_is_refused(write: str) -> None:
     async with system() as run:
-        equipped(run)
+        worker_resources(run)
         execution = await run.start(
             f"""
             - step: leak
@@ -193,7 +193,7 @@ async def test_writing_a_secret_to_the_state_is_refused(write: str) -> None:
 @pytest.mark.asyncio
 async def test_a_secret_is_not_given_to_a_child() -> None:
     async with system() as run:
-        equipped(run)
+        worker_resources(run)
         row = await run.run(
             """
             - step: leak
@@ -209,7 +209,7 @@ async def test_a_secret_is_not_given_to_a_child() -> None:
 @pytest.mark.asyncio
 async def test_a_stored_result_is_masked_too() -> None:
     async with system() as run:
-        equipped(run)
+        worker_resources(run)
         execution = await run.start(
             """
             - step: leak

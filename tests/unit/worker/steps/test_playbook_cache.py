@@ -13,8 +13,8 @@ from noetl.model.errors import NoetlError, StoreUnavailable
 from noetl.model.work import WorkItem
 from noetl.ports import Blobs, Children, ControlPlane
 from noetl.tools import kinds
-from noetl.worker.context.tool_context import WorkerResources
 from noetl.worker.steps.playbook_cache import Playbooks
+from noetl.worker.tool_context import WorkerResources
 from tests.unit.worker.system import HEAD
 
 pytestmark = pytest.mark.asyncio
@@ -69,13 +69,13 @@ def known(server: Server, defaults: dict[str, Any]) -> Playbooks:
 async def test_a_playbook_is_fetched_once_and_a_step_planned_once() -> None:
     server = Server()
     books = known(server, {"retries": {"plugin": {"base_ms": 5}}})
-    assert books.at_hand(work()) is None
+    assert books.cached(work()) is None
     first = await books.fetched(work())
     assert first.info.settings == {"retries": {"plugin": {"max_attempts": 2, "base_ms": 5}}, "durability": "task"}
-    assert books.at_hand(work()) is first
+    assert books.cached(work()) is first
     assert server.asked == 2
     with pytest.raises(NoetlError, match="no step `two`"):
-        books.at_hand(work("two"))
+        books.cached(work("two"))
 
 
 async def test_other_settings_for_executions_are_seen_at_once() -> None:
@@ -85,16 +85,16 @@ async def test_other_settings_for_executions_are_seen_at_once() -> None:
     assert first.info.plans[0].timeout == 10
     defaults.clear()  # another server, another layer
     defaults.update({"timeouts": {"tool_default_ms": 20}})
-    again = books.at_hand(work())
+    again = books.cached(work())
     assert again is not None
     assert again.info.plans[0].timeout == 20
-    assert books.at_hand(work()) is again
+    assert books.cached(work()) is again
 
 
 async def test_a_replay_has_a_plan_of_its_own() -> None:
     books = known(Server(), {})
     first = await books.fetched(work())
-    other = books.at_hand(work(patch={"task": "one_task", "values": {"spec.message": "other"}}))
+    other = books.cached(work(patch={"task": "one_task", "values": {"spec.message": "other"}}))
     assert other is not None
     assert (first.info.plans[0].fields, other.info.plans[0].fields) == ({"message": "plain"}, {"message": "other"})
-    assert books.at_hand(work()) is first
+    assert books.cached(work()) is first

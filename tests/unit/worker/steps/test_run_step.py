@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from noetl.model.messages import Signal
-from noetl.worker.context.tool_context import TaskContext
 from noetl.worker.steps import run_step
+from noetl.worker.tool_context import TaskContext
 from tests.unit.worker.system import system
 
 pytestmark = pytest.mark.asyncio

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Check, Found, at
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Check, Finding, at
 from noetl.dsl.grammar.titles import where
 
 _ORDINALS = {"v1": "first", "v2": "second"}
@@ -15,7 +15,7 @@ _ORDINALS = {"v1": "first", "v2": "second"}
 def dialect_check(dialect: Literal["v1", "v2"]) -> Check:
     """Return a check that reports every form of a dialect."""
 
-    def check(subject: Subject) -> Iterator[Found]:
+    def check(subject: CheckContext) -> Iterator[Finding]:
         for form, finding in ((finding.form, finding) for finding in subject.shape):
             if form and form.dialect == dialect:
                 place = f"'{form.key}' {where(finding.level)}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetl.dsl.analysis.flow import Flow, Write, writes
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.tree.playbook import Arc, Step
 
 GOOD = example("""\
@@ -27,7 +27,7 @@ workflow:
 BAD = GOOD.replace("ctx.north_price", "ctx.price").replace("ctx.south_price", "ctx.price")
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     if not subject.net_is_whole:
         return
     forks = [
@@ -47,7 +47,7 @@ def check(subject: Subject) -> Iterator[Found]:
 
 
 def _clashes(
-    subject: Subject, fork: Step, arcs: tuple[Arc, ...], by_step: dict[str, tuple[Write, ...]]
+    subject: CheckContext, fork: Step, arcs: tuple[Arc, ...], by_step: dict[str, tuple[Write, ...]]
 ) -> Iterator[tuple[Write, Write]]:
     """Yield two writes of different branches, for every key that may differ."""
     first: dict[str, tuple[int, Write]] = {}
@@ -62,7 +62,7 @@ def _clashes(
                 yield before, write
 
 
-def _regions(subject: Subject, arcs: tuple[Arc, ...]) -> list[int]:
+def _regions(subject: CheckContext, arcs: tuple[Arc, ...]) -> list[int]:
     """Return, for each arc, the steps that only its branch can reach, as bit sets."""
     net = subject.net
     reached = [1 << n | net.reach[n] if (n := net.index.get(arc.step)) is not None else 0 for arc in arcs]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetl.dsl.analysis.flow import Flow, events_compared
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.checking.shape_findings import hides_routing
 from noetl.dsl.tree.playbook import Arc, Step
 
@@ -31,7 +31,7 @@ BAD = GOOD.replace(
 )
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     if not subject.is_read_whole or any(map(hides_routing, subject.shape)):
         return
     for step in subject.playbook.workflow:

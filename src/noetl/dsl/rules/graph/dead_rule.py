@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from noetl.dsl.analysis.flow import ERROR, OK, Case, Flow
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.reading.nodes import MapNode, Node
 from noetl.dsl.rules.graph.policies import policies
 from noetl.dsl.tree.playbook import AdmitRule, TaskRule
@@ -32,7 +32,7 @@ BAD = f"{_HEAD}\n{_BROAD}\n{_NARROW}\n"
 _OUTCOMES = (OK, ERROR)
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for step in subject.playbook.workflow:
         if step.admit and len(step.admit) > 1:
             yield from _dead(subject.flow, step.admit, (OK,))
@@ -41,7 +41,7 @@ def check(subject: Subject) -> Iterator[Found]:
             yield from _dead(subject.flow, rules, _OUTCOMES)
 
 
-def _dead(flow: Flow, rules: Sequence[AdmitRule | TaskRule], cases: tuple[Case, ...]) -> Iterator[Found]:
+def _dead(flow: Flow, rules: Sequence[AdmitRule | TaskRule], cases: tuple[Case, ...]) -> Iterator[Finding]:
     if any(rule.when is not None and rule.when.at is None for rule in rules):
         return  # NOE117 reports a rule without `when` and `else`
     above: list[tuple[AdmitRule | TaskRule, list[Case]]] = []  # with the cases that the rule certainly matches

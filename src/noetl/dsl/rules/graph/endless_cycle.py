@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetl.dsl.analysis.net import Edge
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.tree.playbook import Step
 
 GOOD = example("""\
@@ -29,7 +29,7 @@ BAD = GOOD.replace("        - step: report\n          when: \"{{ ask.data.state 
 )
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     if not subject.net_is_whole or subject.playbook.executor.setting("timeout_s") is not None:
         return
     net = subject.net
@@ -42,11 +42,11 @@ def check(subject: Subject) -> Iterator[Found]:
             yield at(back.arc.step_at, *_texts([net.steps[number] for number in group]))
 
 
-def _final(subject: Subject) -> str | None:
+def _final(subject: CheckContext) -> str | None:
     return subject.net.steps[subject.net.final].name if subject.net.final is not None else None
 
 
-def _may_leave(subject: Subject, step: Step, members: frozenset[str]) -> bool:
+def _may_leave(subject: CheckContext, step: Step, members: frozenset[str]) -> bool:
     """Return whether a token at this step may end, wait or leave the cycle."""
     if step.name not in members or isinstance(step.join, int) or subject.flow.admission(step).may_deny:
         return True

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetl.dsl.analysis.flow import ERROR, OK, Flow
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.reading.nodes import MapNode
 from noetl.dsl.rules.graph.policies import holds_any, misread
 from noetl.dsl.tree.playbook import Action, Step, Task
@@ -43,7 +43,7 @@ BAD = GOOD.replace(
 )
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     steps = [step for step in subject.playbook.workflow if any(_jumps(task) for task in step.tasks)]
     broken = misread(subject) if steps else []
     for step in steps:
@@ -55,7 +55,7 @@ def _jumps(task: Task) -> bool:
     return any(rule.then.do == "jump" for rule in task.rules or ())
 
 
-def _endless(flow: Flow, step: Step) -> Iterator[Found]:
+def _endless(flow: Flow, step: Step) -> Iterator[Finding]:
     end = len(step.tasks)
     labels = {task.label: number for number, task in enumerate(step.tasks)}
     follows = [_follows(flow, task, number, labels, end) for number, task in enumerate(step.tasks)]

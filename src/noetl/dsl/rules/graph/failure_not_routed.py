@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.reading.nodes import key_at
 
 GOOD = example("""\
@@ -30,7 +30,7 @@ BAD = GOOD.replace("        - step: use_yesterday\n          when: \"{{ outcome.
 )
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     if not subject.net_is_whole:
         return
     flow = subject.flow

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from noetl.dsl.analysis.flow import Missing, writes
 from noetl.dsl.analysis.references import ASKED, meanings
-from noetl.dsl.analysis.templates import Site
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, example, inside
+from noetl.dsl.analysis.templates import TemplateSite
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, example, inside
 from noetl.dsl.tree.playbook import Step
 
 GOOD = example("""\
@@ -35,7 +35,7 @@ BAD = GOOD.replace("    set: { ctx.ready: true }\n    next: load\n", "    next: 
 )
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     gates = [site for site in subject.sites if site.role == "admit" and site.template is not None]
     if not gates or not subject.net_is_whole:
         return
@@ -55,7 +55,7 @@ def check(subject: Subject) -> Iterator[Found]:
                 yield inside(subject, site, offset, length, *texts)
 
 
-def _allows(step: Step, site: Site) -> bool:
+def _allows(step: Step, site: TemplateSite) -> bool:
     return any(rule.allow and rule.when is not None and rule.when.at is site.node for rule in step.admit or ())
 
 
@@ -77,7 +77,7 @@ def _texts(step: Step, missing: Missing, behind: list[str]) -> tuple[str, str]:
     )
 
 
-def _writers(subject: Subject) -> dict[str, list[int]]:
+def _writers(subject: CheckContext) -> dict[str, list[int]]:
     """Map keys of `ctx` to the steps that write a truthy value to them."""
     writers: dict[str, list[int]] = {}
     for number, step in enumerate(subject.net.steps):
@@ -87,7 +87,7 @@ def _writers(subject: Subject) -> dict[str, list[int]]:
     return writers
 
 
-def _only_behind(subject: Subject, gate: int, writers: list[int]) -> bool:
+def _only_behind(subject: CheckContext, gate: int, writers: list[int]) -> bool:
     """Return whether no token can reach these steps without passing the gate."""
     net = subject.net
     if any(number != gate and not net.reaches(gate, number) for number in writers):
@@ -105,7 +105,7 @@ def _only_behind(subject: Subject, gate: int, writers: list[int]) -> bool:
     return True
 
 
-def _keys(site: Site) -> Iterator[tuple[Missing, int, int]]:
+def _keys(site: TemplateSite) -> Iterator[tuple[Missing, int, int]]:
     """Yield the keys of `ctx` that a condition reads, with offset and length."""
     for read in site.template.reads if site.template else ():
         if read.path[0] in ("ctx", "vars") and len(read.path) > 1 and read.path[1] != "signals":
@@ -113,7 +113,7 @@ def _keys(site: Site) -> Iterator[tuple[Missing, int, int]]:
             yield Missing(key=key), read.offset, read.offsets[1] + len(key) - read.offset
 
 
-def _steps(site: Site, subject: Subject) -> Iterator[tuple[Missing, int, int]]:
+def _steps(site: TemplateSite, subject: CheckContext) -> Iterator[tuple[Missing, int, int]]:
     """Yield the steps that a condition names in a function or reads."""
     if site.template is None:
         return

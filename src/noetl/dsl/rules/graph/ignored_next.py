@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.reading.nodes import MapNode, key_at
 from noetl.dsl.tree.playbook import Step
 
@@ -20,7 +20,7 @@ workflow:
 """)
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     if not subject.net_is_whole:
         return
     net = subject.net
@@ -39,7 +39,7 @@ def check(subject: Subject) -> Iterator[Found]:
             )
 
 
-def _final_step(subject: Subject, final: Step) -> Iterator[Found]:
+def _final_step(subject: CheckContext, final: Step) -> Iterator[Finding]:
     net = subject.net
     place = key_at(final.at, "next")
     if final.arcs and place is not None:
@@ -62,7 +62,7 @@ def _final_step(subject: Subject, final: Step) -> Iterator[Found]:
             )
 
 
-def _is_routed_to(subject: Subject, number: int) -> bool:
+def _is_routed_to(subject: CheckContext, number: int) -> bool:
     return number == subject.net.entry or bool(subject.net.into[number])
 
 

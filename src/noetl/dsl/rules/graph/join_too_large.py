@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.tree.playbook import Step
 
 GOOD = example("""\
@@ -24,7 +24,7 @@ workflow:
 """)
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     net = subject.net
     if not subject.net_is_whole or net.live() != (1 << len(net.steps)) - 1:
         return  # NOE401 reports unreachable steps, and the join may wait for them
@@ -38,7 +38,7 @@ def check(subject: Subject) -> Iterator[Found]:
             yield at(place, *_texts(step, wanted, most))
 
 
-def _most_tokens(subject: Subject, target: int) -> int | None:
+def _most_tokens(subject: CheckContext, target: int) -> int | None:
     """Return how many tokens of a fork can meet at a step; None: unbounded."""
     net = subject.net
     most = 1
@@ -51,7 +51,7 @@ def _most_tokens(subject: Subject, target: int) -> int | None:
     return most
 
 
-def _branches(subject: Subject, step: Step, target: int, which: int) -> int:
+def _branches(subject: CheckContext, step: Step, target: int, which: int) -> int:
     """Count the arcs that one ending may take together towards the target."""
     endings = subject.flow.endings(step)
     if which >= len(endings):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.reading.nodes import key_at
 from noetl.dsl.tree.playbook import Step
 
@@ -27,7 +27,7 @@ BAD = GOOD.replace("            - else:\n                then: { allow: true }\n
 _GATE_LEVELS = frozenset({"admit_policy", "admit_rule", "admit_then", "admit_else"})
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     gated = [step for step in subject.playbook.workflow if step.admit]
     if not gated:
         return

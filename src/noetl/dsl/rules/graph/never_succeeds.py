@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetl.dsl.analysis.flow import OK, Flow
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.reading.nodes import MapNode
 from noetl.dsl.rules.graph.policies import policies
 from noetl.dsl.tree.playbook import TaskRule
@@ -32,7 +32,7 @@ BAD = GOOD.replace(
 )
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for task, rules in policies(subject):
         rule = _failing_rule(subject.flow, rules)
         # A single rule, or a noop task, raises a failure on purpose.

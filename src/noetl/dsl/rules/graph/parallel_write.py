@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetl.dsl.analysis.flow import Flow, Write, writes
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.tree.playbook import Loop, Step, Value
 
 GOOD = example("""\
@@ -30,13 +30,13 @@ BAD = GOOD.replace("        reduce: { ctx.hottest: max }\n", "")
 _SHARED = frozenset({("iter", "total"), ("iter", "_total"), ("outcome", "status"), ("output", "status")})
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for step in subject.playbook.workflow:
         if step.loop and step.loop.mode == "parallel" and not subject.loop_means(step.loop, "reduce"):
             yield from _conflicts(subject.flow, step, step.loop)
 
 
-def _conflicts(flow: Flow, step: Step, loop: Loop) -> Iterator[Found]:
+def _conflicts(flow: Flow, step: Step, loop: Loop) -> Iterator[Finding]:
     by_key: dict[str, list[Write]] = {}
     for write in writes(step):
         if write.in_task and not is_reduced(loop, write.assign.key):

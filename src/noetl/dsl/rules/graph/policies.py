@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.reading.nodes import Node
 from noetl.dsl.tree.playbook import Task, TaskRule
 
 _LEVELS = frozenset({"task_policy", "task_rule", "task_then", "task_else"})
 
 
-def policies(subject: Subject) -> Iterator[tuple[Task, tuple[TaskRule, ...]]]:
+def policies(subject: CheckContext) -> Iterator[tuple[Task, tuple[TaskRule, ...]]]:
     """Yield every task with an analysable policy, and its rules."""
     broken = misread(subject)
     for task in subject.playbook.all_tasks:
@@ -22,7 +22,7 @@ def policies(subject: Subject) -> Iterator[tuple[Task, tuple[TaskRule, ...]]]:
             yield task, task.rules
 
 
-def misread(subject: Subject) -> list[int]:
+def misread(subject: CheckContext) -> list[int]:
     """Return the offsets of shape findings in policies and of read problems."""
     offsets = [
         finding.node.start

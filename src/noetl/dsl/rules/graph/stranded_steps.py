@@ -6,13 +6,13 @@ Tested in tests/unit/dsl/rules/test_graph.py.
 
 from __future__ import annotations
 
-from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.tree.playbook import Step
 
 _ROOTS = frozenset({"entry_step", "final_step", "compensate"})
 
 
-def stranded(subject: Subject) -> dict[int, int | None]:
+def stranded(subject: CheckContext) -> dict[int, int | None]:
     """Return the first steps of the parts that never run, in file order.
 
     Each is mapped to the router that probably should lead there: the last one above it with arcs, but none for success.
@@ -37,6 +37,6 @@ def stranded(subject: Subject) -> dict[int, int | None]:
     return {head: max((router for router in routers if router < head), default=None) for head in sorted(firsts)}
 
 
-def only_on_failure(subject: Subject, step: Step) -> bool:
+def only_on_failure(subject: CheckContext, step: Step) -> bool:
     """Return whether a step has arcs, but none that can be taken after a success."""
     return bool(step.arcs) and not subject.flow.ways(step, subject.flow.success(step)).possible

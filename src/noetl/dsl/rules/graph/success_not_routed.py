@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.reading.nodes import key_at
 from noetl.dsl.rules.graph.stranded_steps import only_on_failure, stranded
 from noetl.dsl.tree.playbook import Step
@@ -26,7 +26,7 @@ workflow:
 """)
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     if not subject.net_is_whole:
         return
     left_out: dict[int, list[str]] = {}
@@ -42,7 +42,7 @@ def check(subject: Subject) -> Iterator[Found]:
             yield at(place, *_texts(step, left_out.get(number, []), strict), "error" if strict else None)
 
 
-def _is_reported_elsewhere(subject: Subject, step: Step) -> bool:
+def _is_reported_elsewhere(subject: CheckContext, step: Step) -> bool:
     """Return whether another rule reports the arcs: dead or constant ones."""
     flow = subject.flow
     if not any(flow.ways(step, ending).possible for ending in flow.endings(step)[1:]):

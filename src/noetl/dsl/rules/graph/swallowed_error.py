@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetl.dsl.analysis.flow import ERROR, Flow
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.reading.nodes import key_at
 from noetl.dsl.rules.graph.policies import policies
 from noetl.dsl.tree.playbook import TaskRule
@@ -33,7 +33,7 @@ _HARMLESS = frozenset({"noop", "sleep"})
 _EITHER_WAY = (ERROR._replace(retryable=True), ERROR._replace(retryable=False))
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for task, rules in policies(subject):
         if task.on_unmatched != "continue" or task.kind in _HARMLESS or task.kind not in subject.kinds:
             continue

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.reading.nodes import MapNode
 from noetl.dsl.tree.playbook import Task
 
@@ -31,13 +31,13 @@ workflow:
 _PAUSE = "      - pause: { kind: sleep, seconds: 5 }\n"
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     firsts = [step.tasks[0] for step in subject.playbook.workflow if step.tasks]
     for task in (*firsts, *subject.playbook.workbook):
         yield from _jumps(task)
 
 
-def _jumps(task: Task) -> Iterator[Found]:
+def _jumps(task: Task) -> Iterator[Finding]:
     for rule in task.rules or ():
         node = rule.then.at.get("to") if isinstance(rule.then.at, MapNode) else None
         if rule.then.do == "jump" and rule.then.to == "previous" and node is not None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetl.dsl.analysis.scopes import task_writes
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.reading.nodes import MapNode
 
@@ -26,7 +26,7 @@ workflow:
 """)
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for step in subject.playbook.workflow:
         reduce = step.loop.spec.get("reduce") if step.loop else None
         if reduce is None or not isinstance(reduce.at, MapNode):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetl.dsl.analysis.scopes import SCOPES
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.reading.nodes import Scalar
 
 GOOD = example("""\
@@ -19,7 +19,7 @@ workflow:
 """)
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for step in subject.playbook.workflow:
         if step.name in SCOPES:
             yield from _report("step", step.name, step.name_at)
@@ -28,7 +28,7 @@ def check(subject: Subject) -> Iterator[Found]:
                 yield from _report("task", task.label, task.label_at)
 
 
-def _report(what: str, name: str, node: Scalar | None) -> Iterator[Found]:
+def _report(what: str, name: str, node: Scalar | None) -> Iterator[Finding]:
     if node is not None:
         message = f"The {what} '{name}' has the name of a scope, so `{{{{ {name} }}}}` never reads its result."
         yield at(node, message, f"Choose another name, such as `{name.strip('_')}_{what}`.")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetl.dsl.analysis.scopes import ITER_FIELDS, LOOP_NAMES, SCOPES
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.tree.playbook import Step
 
 GOOD = example("""\
@@ -20,7 +20,7 @@ workflow:
 """)
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for step in subject.playbook.workflow:
         hidden = _hidden(step, subject)
         if hidden and step.loop and step.loop.iterator_at is not None:
@@ -28,7 +28,7 @@ def check(subject: Subject) -> Iterator[Found]:
             yield at(step.loop.iterator_at, message, "Rename the iterator, for example to the singular of the list.")
 
 
-def _hidden(step: Step, subject: Subject) -> str:
+def _hidden(step: Step, subject: CheckContext) -> str:
     if step.loop is None:
         return ""
     name = step.loop.iterator

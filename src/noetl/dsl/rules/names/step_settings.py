@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Check, Found, at
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Check, Finding, at
 from noetl.dsl.diagnostic import did_you_mean
 
 
 def step_setting_check(setting: str, fix: str) -> Check:
     """Return a check of a setting of `executor.spec` that names a step."""
 
-    def check(subject: Subject) -> Iterator[Found]:
+    def check(subject: CheckContext) -> Iterator[Finding]:
         named, steps = subject.playbook.executor.spec.get(setting), subject.names.steps
         if named is None or named.at is None or not isinstance(named.data, str) or not steps:
             return

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.tree.playbook import Value
 
@@ -18,7 +18,7 @@ workflow:
 """)
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     declared = {entry.name for entry in subject.playbook.keychain}
     if not declared:
         return
@@ -33,7 +33,7 @@ def check(subject: Subject) -> Iterator[Found]:
             yield at(auth.at, message, f"Correct the name, or declare it: `- {{ name: {name}, kind: … }}`.")
 
 
-def _credentials(subject: Subject) -> Iterator[Value]:
+def _credentials(subject: CheckContext) -> Iterator[Value]:
     playbook = subject.playbook
     for step in playbook.workflow:
         if step.loop and step.loop.cursor and "auth" in step.loop.cursor:

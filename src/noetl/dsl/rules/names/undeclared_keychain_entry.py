@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, example, inside
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, example, inside
 from noetl.dsl.diagnostic import did_you_mean
 
 GOOD = example("""\
@@ -22,7 +22,7 @@ workflow:
 """)
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     declared = {entry.name for entry in subject.playbook.keychain}
     if not declared:
         return

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.diagnostic import did_you_mean
 
 GOOD = example("""\
@@ -18,7 +18,7 @@ workflow:
 """)
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     names = subject.names.steps
     for step in subject.playbook.workflow:
         for arc in step.arcs:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at
 from noetl.dsl.checking.typos import slip_of
 from noetl.dsl.tree.playbook import Value
 
@@ -31,7 +31,7 @@ workflow:
 _FILES = (".yaml", ".yml", ".json")
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for step in subject.playbook.workflow:
         for task in step.tasks:
             path = task.fields.get("path")
@@ -39,7 +39,7 @@ def check(subject: Subject) -> Iterator[Found]:
                 yield from _check_path(path, subject)
 
 
-def _check_path(path: Value, subject: Subject) -> Iterator[Found]:
+def _check_path(path: Value, subject: CheckContext) -> Iterator[Finding]:
     own = subject.playbook.path
     name = path.data
     if path.at is None or not isinstance(name, str) or "{{" in name or name == own:

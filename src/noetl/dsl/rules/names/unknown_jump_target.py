@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Set
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.reading.nodes import MapNode
 from noetl.dsl.tree.playbook import Task
@@ -31,7 +31,7 @@ workflow:
 """)
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for task in subject.playbook.workbook:
         yield from _jumps(task, {task.label}, "in the workbook, where each task is separate")
     for step in subject.playbook.workflow:
@@ -40,7 +40,7 @@ def check(subject: Subject) -> Iterator[Found]:
             yield from _jumps(task, labels | subject.obscured, f"in the pipeline of step '{step.name}'")
 
 
-def _jumps(task: Task, labels: Set[str], where: str) -> Iterator[Found]:
+def _jumps(task: Task, labels: Set[str], where: str) -> Iterator[Finding]:
     for rule in task.rules or ():
         target = rule.then.to
         if rule.then.do == "jump" and target is not None and target != "previous" and target not in labels:

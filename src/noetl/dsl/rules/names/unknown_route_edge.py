@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.tree.playbook import Value
 
@@ -29,7 +29,7 @@ workflow:
 _PREFIX = "route_edge:"
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     workflow = subject.playbook.workflow
     everywhere = {arc.label for step in workflow for arc in step.arcs if arc.label}
     whole = subject.playbook.executor.spec.get("on_step_fail")
@@ -40,7 +40,7 @@ def check(subject: Subject) -> Iterator[Found]:
         yield from _check_label(step.spec.get("on_step_fail"), known, f"no arc of step '{step.name}' has this label")
 
 
-def _check_label(setting: Value | None, labels: Iterable[str], reason: str) -> Iterator[Found]:
+def _check_label(setting: Value | None, labels: Iterable[str], reason: str) -> Iterator[Finding]:
     if setting is None or setting.at is None or not isinstance(setting.data, str):
         return
     label = setting.data.removeprefix(_PREFIX)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.reading.nodes import Node
 from noetl.dsl.tree.playbook import Task
@@ -26,14 +26,14 @@ workflow:
 """)
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for step in subject.playbook.workflow:
         for task in step.tasks:
             if task.kind == "workbook":
                 yield from _check_call(task, subject)
 
 
-def _check_call(task: Task, subject: Subject) -> Iterator[Found]:
+def _check_call(task: Task, subject: CheckContext) -> Iterator[Finding]:
     if any(finding.owner is task.at for finding in subject.shape):
         return  # a misspelled key may hold the name
     named = task.fields.get("task")

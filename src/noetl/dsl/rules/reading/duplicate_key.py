@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, example
 from noetl.dsl.reading.nodes import ListNode, MapNode, Node
 
 GOOD = example("""\
@@ -19,7 +19,7 @@ workflow:
 """)
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     step_twice = -1  # the map with two `step` keys: the rest of it is the next step, whose dash is missing
     for problem in subject.document.problems:
         if problem.kind != "duplicate-key":
@@ -31,7 +31,7 @@ def check(subject: Subject) -> Iterator[Found]:
         if subject.source.text[problem.start : problem.end] == "step":
             step_twice = holder
             fix = "Begin the second step with a dash, `- step: …`, or keep one of the two names."
-        yield Found(problem.start, problem.end, problem.message, fix)
+        yield Finding(problem.start, problem.end, problem.message, fix)
 
 
 def _holder(node: Node | None, offset: int) -> int:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, example
 
 GOOD = example("""\
 workload:
@@ -20,7 +20,7 @@ _TRUE = frozenset({"yes", "on"})
 _WORDS = _TRUE | {"no", "off"}
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     problems = [problem for problem in subject.document.problems if problem.kind == "legacy-boolean"]
     if not problems:
         return
@@ -32,7 +32,7 @@ def check(subject: Subject) -> Iterator[Found]:
             continue
         boolean = "true" if word.lower() in _TRUE else "false"
         fix = f'Write {boolean} if you mean the boolean, or "{word}" in quotes if you mean the word.'
-        yield Found(problem.start, problem.end, problem.message, fix)
+        yield Finding(problem.start, problem.end, problem.message, fix)
 
 
 RULE = Rule(

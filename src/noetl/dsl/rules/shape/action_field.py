@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.grammar.wording import listed
 from noetl.dsl.reading.nodes import MapNode, Scalar
 from noetl.dsl.tree.playbook import Action
@@ -29,7 +29,7 @@ _ACTIONS = frozenset({"continue", "retry", "jump", "break", "fail", "skip"})
 _OF_RETRY = ("attempts", "delay", "backoff", "max_delay", "jitter")
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for task in subject.playbook.all_tasks:
         for rule in task.rules or ():
             node = rule.then.at
@@ -38,7 +38,7 @@ def check(subject: Subject) -> Iterator[Found]:
                 yield from _jump(rule.then, node)
 
 
-def _retry(action: Action, node: MapNode) -> Iterator[Found]:
+def _retry(action: Action, node: MapNode) -> Iterator[Finding]:
     written = [entry for name in _OF_RETRY if (entry := node.entry(name))]
     if action.do != "retry" and written:
         names = listed([entry.key.text for entry in written])
@@ -50,7 +50,7 @@ def _retry(action: Action, node: MapNode) -> Iterator[Found]:
         yield at(attempts, message, "Write 2 for one retry, or `do: fail`.", "warning")
 
 
-def _jump(action: Action, node: MapNode) -> Iterator[Found]:
+def _jump(action: Action, node: MapNode) -> Iterator[Finding]:
     target = node.entry("to")
     if action.do == "jump" and action.to is None:
         message = "`do: jump` has no target."

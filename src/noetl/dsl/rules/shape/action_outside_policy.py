@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.grammar.titles import title
 
 GOOD = example("""\
@@ -29,7 +29,7 @@ _GATE = "A gate only admits or parks a token: write `then: { allow: true }` or `
 _TASK = "Move it to the task: `spec: { policy: { rules: [{ when: …, then: { do: … } }] } }`."
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for finding in subject.shape:
         if finding.kind == "control":
             level = finding.level.name

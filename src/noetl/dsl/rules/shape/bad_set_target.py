@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.reading.nodes import MapNode, Node, Scalar
 from noetl.dsl.rules.shape.traversal import writes
 from noetl.dsl.tree.playbook import Assign
@@ -37,7 +37,7 @@ _READ_ONLY = {
 }
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for _, _, assigns in writes(subject):
         for assign in assigns:
             if assign.at is not None:
@@ -47,7 +47,7 @@ def check(subject: Subject) -> Iterator[Found]:
         yield from _reduced(reduced.at if reduced else None)
 
 
-def _judge(assign: Assign, node: Scalar) -> Iterator[Found]:
+def _judge(assign: Assign, node: Scalar) -> Iterator[Finding]:
     head, dot, rest = assign.key.partition(".")
     if "{" in assign.key:
         message = "The target of a write must be a fixed name; a template in it is not rendered."
@@ -65,7 +65,7 @@ def _judge(assign: Assign, node: Scalar) -> Iterator[Found]:
         yield at(node, message, f"Add a name, such as `{head}.total`.")
 
 
-def _reduced(node: Node | None) -> Iterator[Found]:
+def _reduced(node: Node | None) -> Iterator[Finding]:
     """Check the keys of `loop.spec.reduce`, which are targets too."""
     if not isinstance(node, MapNode):
         return

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.checking.shape import ShapeFinding
 from noetl.dsl.diagnostic import nearest
 from noetl.dsl.grammar.types import Choice, Type
@@ -27,7 +27,7 @@ _LIKE = 0.7
 _IDENTITY = ("apiVersion", "kind")
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for finding in subject.shape:
         if finding.kind != "bad-value" or not isinstance(finding.node, Scalar):
             continue

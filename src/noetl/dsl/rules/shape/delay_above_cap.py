@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.reading.nodes import MapNode
 from noetl.dsl.tree.playbook import Value
 
@@ -21,7 +21,7 @@ workflow:
 """)
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for spec in _specs(subject):
         retries = spec["retries"].at if "retries" in spec else None
         for entry in retries if isinstance(retries, MapNode) else ():
@@ -29,7 +29,7 @@ def check(subject: Subject) -> Iterator[Found]:
                 yield from _above(entry.key.text, entry.value)
 
 
-def _specs(subject: Subject) -> Iterator[Mapping[str, Value]]:
+def _specs(subject: CheckContext) -> Iterator[Mapping[str, Value]]:
     yield subject.playbook.executor.spec
     for step in subject.playbook.workflow:
         yield step.spec
@@ -39,7 +39,7 @@ def _specs(subject: Subject) -> Iterator[Mapping[str, Value]]:
         yield task.spec
 
 
-def _above(name: str, limits: MapNode) -> Iterator[Found]:
+def _above(name: str, limits: MapNode) -> Iterator[Finding]:
     base, most = limits.get("base_ms"), limits.get("max_ms")
     first, longest = getattr(base, "value", None), getattr(most, "value", None)
     if base is not None and isinstance(first, int) and isinstance(longest, int) and first > longest:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.reading.nodes import MapNode, Node
 
 GOOD = example("""\
@@ -25,7 +25,7 @@ workflow:
 BAD = GOOD.replace("- name: part", "- name: greet").replace("task: part", "task: greet")
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     playbook = subject.playbook
     named = ((task.label, task.label_at) for task in playbook.workbook if task.label_at)
     yield from _twice(subject, "The workbook has a task", named)
@@ -36,7 +36,7 @@ def check(subject: Subject) -> Iterator[Found]:
         yield from _twice(subject, f"Step '{step.name}' has an arc", labels)
 
 
-def _twice(subject: Subject, what: str, named: Iterable[tuple[str, Node | None]]) -> Iterator[Found]:
+def _twice(subject: CheckContext, what: str, named: Iterable[tuple[str, Node | None]]) -> Iterator[Finding]:
     first: dict[str, Node | None] = {}
     for name, node in named:
         if name not in first:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.tree.playbook import Task
 
 GOOD = example("""\
@@ -17,7 +17,7 @@ workflow:
 """)
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for step in subject.playbook.workflow:
         first: dict[str, Task] = {}
         for task in step.tasks:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.rules.shape.traversal import Writes, writes
 
 GOOD = example("""\
@@ -17,7 +17,7 @@ workflow:
 """)
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     instead = subject.stand_ins
     for written in writes(subject):
         why = "" if written.step and (id(written.step.at), "loop") in instead else _why(written)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.reading.nodes import Entry, MapNode, Node
 
 GOOD = example("""\
@@ -18,7 +18,7 @@ workflow:
 """)
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for finding in subject.shape:
         if finding.kind == "twice" and finding.tool is None and finding.field:
             message = f"'{finding.name}' is an alias of '{finding.field.name}', which is in the same map."
@@ -32,7 +32,7 @@ def check(subject: Subject) -> Iterator[Found]:
             yield from _in_both(step.loop.at, step.loop.at.get("spec"), ("mode", "max_in_flight"))
 
 
-def _timeouts(task: MapNode) -> Iterator[Found]:
+def _timeouts(task: MapNode) -> Iterator[Finding]:
     written: list[Entry] = [e for name in ("timeout_ms", "timeout", "timeout_seconds") if (e := task.entry(name))]
     spec = task.get("spec")
     under = spec.entry("timeout") if isinstance(spec, MapNode) else None
@@ -44,7 +44,7 @@ def _timeouts(task: MapNode) -> Iterator[Found]:
         yield at(entry.key, message, "Keep one of them.")
 
 
-def _in_both(node: MapNode, spec: Node | None, names: tuple[str, ...]) -> Iterator[Found]:
+def _in_both(node: MapNode, spec: Node | None, names: tuple[str, ...]) -> Iterator[Finding]:
     for name in names:
         entry = node.entry(name)
         if entry and isinstance(spec, MapNode) and name in spec:

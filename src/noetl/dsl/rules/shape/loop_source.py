@@ -6,8 +6,8 @@ import json
 import re
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.checking.shape import is_template
 from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Scalar
 
@@ -21,7 +21,7 @@ workflow:
 _PATH = re.compile(r"[A-Za-z_]\w*(?:\.\w+|\[[^\]\s]+\])*")
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     instead = subject.stand_ins
     for step in subject.playbook.workflow:
         node = step.loop.at if step.loop else None

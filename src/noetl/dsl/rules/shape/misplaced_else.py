@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.reading.nodes import MapNode
 from noetl.dsl.rules.shape.traversal import rule_lists
 
@@ -36,12 +36,12 @@ BAD = GOOD.replace(
 )
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for items, _ in rule_lists(subject):
         yield from _check_rules(items)
 
 
-def _check_rules(rules: tuple[MapNode, ...]) -> Iterator[Found]:
+def _check_rules(rules: tuple[MapNode, ...]) -> Iterator[Finding]:
     seen = False
     for index, rule in enumerate(rules):
         entry = rule.entry("else")

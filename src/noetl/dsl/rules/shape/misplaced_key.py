@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.checking.shape import ShapeFinding
 from noetl.dsl.grammar.misplaced_keys import Place
 from noetl.dsl.grammar.titles import where
@@ -31,7 +31,7 @@ _WHEN_ON_A_TASK = (
 _ROUTE_IN_A_POLICY = "Let the task fail, break or set a value, and choose the next step under the step's `next.arcs`."
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for finding in subject.shape:
         if finding.kind == "misplaced" and finding.place:
             names = [finding.name, *finding.others]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.checking.shape import ShapeFinding
 from noetl.dsl.grammar.titles import title
 from noetl.dsl.grammar.wording import listed
@@ -18,7 +18,7 @@ workflow:
 """)
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     by_map: dict[int, list[ShapeFinding]] = {}
     for finding in subject.shape:
         if finding.kind == "missing" and finding.tool is None and not _is_identity(finding):
@@ -32,7 +32,7 @@ def _is_identity(finding: ShapeFinding) -> bool:
     return finding.level.name == "playbook" and finding.name in ("apiVersion", "kind")
 
 
-def _report(missing: list[ShapeFinding]) -> Found:
+def _report(missing: list[ShapeFinding]) -> Finding:
     first = missing[0]
     about = " ".join(_advice(finding) for finding in missing)
     if isinstance(first.node, Scalar):

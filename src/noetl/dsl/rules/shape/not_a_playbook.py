@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.grammar.document import API_VERSIONS
 from noetl.dsl.grammar.wording import shown
 from noetl.dsl.reading.nodes import Scalar
@@ -18,7 +18,7 @@ workflow:
 _KNOWN = {"apiVersion": API_VERSIONS, "kind": ("Playbook",)}
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for finding in subject.shape:
         known = _KNOWN.get(finding.name) if finding.level.name == "playbook" else None
         if known is None or finding.kind not in ("missing", "bad-value"):

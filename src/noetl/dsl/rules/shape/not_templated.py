@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.checking.shape import ShapeFinding
 from noetl.dsl.grammar.types import Text
 from noetl.dsl.grammar.wording import takes
@@ -27,7 +27,7 @@ workflow:
 _TARGETS = frozenset({"next", "step", "entry_step", "final_step", "compensate"})
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for finding in subject.shape:
         # NOE501 reports the kind of a task.
         if finding.kind == "not-templated" and not (finding.name == "kind" and finding.level.name == "task"):

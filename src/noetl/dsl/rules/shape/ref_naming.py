@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.rules.shape.traversal import writes
 from noetl.dsl.tree.playbook import Assign
 from noetl.expr import TemplateError, compile_template
@@ -23,7 +23,7 @@ _ENVELOPES = ("outcome", "output")
 _WHOLE = (("data",), ("result",))
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     results = (
         subject.names.steps | {task.label for step in subject.playbook.workflow for task in step.tasks} | {"_prev"}
     )
@@ -34,7 +34,7 @@ def check(subject: Subject) -> Iterator[Found]:
                 yield finding
 
 
-def _check_name(assign: Assign, results: frozenset[str]) -> Found | None:
+def _check_name(assign: Assign, results: frozenset[str]) -> Finding | None:
     node = assign.at
     name = assign.key.rsplit(".", 1)[-1]
     if node is None or name.startswith("_"):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.reading.nodes import Scalar
 from noetl.dsl.rules.shape.traversal import writes
 
@@ -22,7 +22,7 @@ workflow:
 """)
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for _, _, assigns in writes(subject):
         first: dict[str, Scalar | None] = {}
         for assign in sorted(assigns, key=lambda assign: assign.at.start if assign.at else 0):

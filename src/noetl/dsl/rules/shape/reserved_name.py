@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Scalar
 from noetl.dsl.rules.shape.traversal import writes
 
@@ -19,7 +19,7 @@ workflow:
 _RESERVED = frozenset({"_ref", "_store"})
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for name, node in _author_names(subject):
         if name in _RESERVED and node is not None:
             message = f"'{name}' is reserved: a stored result keeps its {_MEANING[name]} under this name."
@@ -29,7 +29,7 @@ def check(subject: Subject) -> Iterator[Found]:
 _MEANING = {"_ref": "reference", "_store": "store"}
 
 
-def _author_names(subject: Subject) -> Iterator[tuple[str, Node | None]]:
+def _author_names(subject: CheckContext) -> Iterator[tuple[str, Node | None]]:
     """Yield every name that the author of the playbook chose, with its node."""
     playbook = subject.playbook
     yield from _keys(subject.root.get("workload") if subject.root else None)

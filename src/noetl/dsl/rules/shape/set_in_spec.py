@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 
 GOOD = example("""\
 workflow:
@@ -26,7 +26,7 @@ _BESIDE = {
 }
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for finding in subject.shape:
         if finding.kind == "set-in-spec":
             level = finding.level.name.partition(":")[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from noetl.dsl.checking.context import Subject
+from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.reading.nodes import ListNode, MapNode
 from noetl.dsl.tree.playbook import Assign, Step, Task
 
@@ -27,13 +27,13 @@ class Rules(NamedTuple):
     is_gate: bool
 
 
-def _tasks(subject: Subject) -> Iterator[tuple[Step | None, Task]]:
+def _tasks(subject: CheckContext) -> Iterator[tuple[Step | None, Task]]:
     """Yield every task with its step, those of the workbook first."""
     yield from ((None, task) for task in subject.playbook.workbook)
     yield from ((step, task) for step in subject.playbook.workflow for task in step.tasks)
 
 
-def writes(subject: Subject) -> Iterator[Writes]:
+def writes(subject: CheckContext) -> Iterator[Writes]:
     """Yield every `set` of the playbook that writes something."""
     for step, task in _tasks(subject):
         if task.sets:
@@ -49,7 +49,7 @@ def writes(subject: Subject) -> Iterator[Writes]:
                 yield Writes("arc", step, arc.sets)
 
 
-def rule_lists(subject: Subject) -> Iterator[Rules]:
+def rule_lists(subject: CheckContext) -> Iterator[Rules]:
     """Yield the rules of every task policy and every gate."""
     for task in subject.playbook.all_tasks:
         if isinstance(task.rules_at, ListNode):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.reading.nodes import Node
 
 GOOD = example("""\
@@ -23,7 +23,7 @@ _WORDS = frozenset(
 )
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for step in subject.playbook.workflow:
         yield from _check_name("step", step.name, step.name_at)
         if step.loop:
@@ -32,7 +32,7 @@ def check(subject: Subject) -> Iterator[Found]:
         yield from _check_name("label", task.label, task.label_at)
 
 
-def _check_name(what: str, name: str, node: Node | None) -> Iterator[Found]:
+def _check_name(what: str, name: str, node: Node | None) -> Iterator[Finding]:
     if node is None or "{" in name or not name.strip():
         return
     if name in _WORDS:

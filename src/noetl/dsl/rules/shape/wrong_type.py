@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.checking.shape import ShapeFinding, fits
 from noetl.dsl.grammar.types import Flag, ListOf, Number, Type
 from noetl.dsl.grammar.wording import shown, stands, takes
@@ -23,7 +23,7 @@ workflow:
 _TRUE = frozenset({"yes", "on", "y", "true"})
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for finding in subject.shape:
         if finding.kind == "wrong-type":
             wanted = _wanted(finding)

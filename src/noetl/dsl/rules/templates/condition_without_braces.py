@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.reading.nodes import Scalar
 from noetl.dsl.tree.playbook import Value
 from noetl.expr import has_template
@@ -27,7 +27,7 @@ workflow:
 _TRUTHS = frozenset({"true", "false", "1", "0", "yes", "no", "on", "off"})
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for value in _conditions(subject):
         node = value.at
         if not isinstance(node, Scalar) or not isinstance(node.value, str) or has_template(node.value):
@@ -42,7 +42,7 @@ def check(subject: Subject) -> Iterator[Found]:
         yield at(node, message, f'Put it in braces: `when: "{{{{ {text.splitlines()[0]} }}}}"`.')
 
 
-def _conditions(subject: Subject) -> Iterator[Value]:
+def _conditions(subject: CheckContext) -> Iterator[Value]:
     playbook = subject.playbook
     for task in playbook.all_tasks:
         yield from (rule.when for rule in task.rules or () if rule.when)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from noetl.dsl.analysis.scopes import SCOPES
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, example, inside
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, example, inside
 from noetl.expr import Template
 
 GOOD = example("""\
@@ -31,7 +31,7 @@ _QUOTED_NAME = re.compile(rf"['\"](?:{'|'.join(SCOPES)})\.\w")
 _JOINT = re.compile(r"\b(?:and|or|if|else)\b")
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for site in subject.sites:
         template = site.template
         if template is None or not site.is_condition or template.kind != "expression" or template.problems:

@@ -8,9 +8,9 @@ from typing import Any
 
 from noetl.dsl.analysis.outcomes import ERROR_KINDS, GATE_EVENTS, ROUTING_EVENTS, STATUSES
 from noetl.dsl.analysis.references import Reference
-from noetl.dsl.analysis.templates import Site
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, example, inside
+from noetl.dsl.analysis.templates import TemplateSite
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, example, inside
 from noetl.dsl.checking.typos import slip_of
 from noetl.dsl.diagnostic import did_you_mean
 from noetl.expr import dotted
@@ -30,10 +30,10 @@ workflow:
   - step: alarm
     tool: { kind: noop }
 """)
-Judge = Callable[[Any, Site], tuple[str, str] | None]
+Judge = Callable[[Any, TemplateSite], tuple[str, str] | None]
 
 
-def _status(value: Any, site: Site) -> tuple[str, str] | None:
+def _status(value: Any, site: TemplateSite) -> tuple[str, str] | None:
     if value in STATUSES:
         return None
     if isinstance(value, int) and site.task is not None and site.task.kind == "http":
@@ -45,14 +45,14 @@ def _status(value: Any, site: Site) -> tuple[str, str] | None:
     return message, "Compare with 'ok' or 'error'."
 
 
-def _error_kind(value: Any, _: Site) -> tuple[str, str] | None:
+def _error_kind(value: Any, _: TemplateSite) -> tuple[str, str] | None:
     if value in ERROR_KINDS:
         return None
     message = f"No error has the kind '{value}'.{did_you_mean(str(value), ERROR_KINDS)}"
     return message, f"Use one of: {', '.join(ERROR_KINDS)}."
 
 
-def _event(value: Any, site: Site) -> tuple[str, str] | None:
+def _event(value: Any, site: TemplateSite) -> tuple[str, str] | None:
     if site.role == "admit":
         # A gate is evaluated after many events; only a typing mistake is certain.
         if value in GATE_EVENTS or slip_of(str(value), GATE_EVENTS) is None:
@@ -64,7 +64,7 @@ def _event(value: Any, site: Site) -> tuple[str, str] | None:
     return message, "Use one of: step.done, step.failed, loop.done."
 
 
-def _number(value: Any, _: Site) -> tuple[str, str] | None:
+def _number(value: Any, _: TemplateSite) -> tuple[str, str] | None:
     if not isinstance(value, str):
         return None
     return (
@@ -73,13 +73,13 @@ def _number(value: Any, _: Site) -> tuple[str, str] | None:
     )
 
 
-def _text(value: Any, _: Site) -> tuple[str, str] | None:
+def _text(value: Any, _: TemplateSite) -> tuple[str, str] | None:
     if isinstance(value, str) or value is True or value is False:
         return None
     return f"A database error code is text, so it never equals the number {value}.", f"Write it in quotes: '{value}'."
 
 
-def _flag(value: Any, _: Site) -> tuple[str, str] | None:
+def _flag(value: Any, _: TemplateSite) -> tuple[str, str] | None:
     if not isinstance(value, str):
         return None
     return (
@@ -98,7 +98,7 @@ _OF_OUTCOME: dict[tuple[str | int, ...], Judge] = {
 }
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     reported: set[tuple[int, str]] = set()
     compared: dict[tuple[str, str], list[Any]] = {}
     for reference in subject.references:

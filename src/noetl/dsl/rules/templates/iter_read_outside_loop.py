@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, example
 from noetl.dsl.rules.templates.reporting import at_element
 
 GOOD = example("""\
@@ -17,7 +17,7 @@ workflow:
 """)
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for reference in subject.references:
         step = reference.site.step
         if reference.name != "iter" or reference.means != ("scope",) or step is None or step.loop is not None:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from noetl.dsl.analysis.references import Reference
 from noetl.dsl.analysis.scopes import AFTER_STEP, IN_PIPELINE, WHERE
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, example
 from noetl.dsl.rules.templates.reporting import at_element
 
 GOOD = example("""\
@@ -24,7 +24,7 @@ workflow:
 _OUTCOMES = ("outcome", "output")
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for reference in subject.references:
         if reference.means == ("misplaced",) and reference.name != "keychain" and not reference.read.guarded:
             name = reference.name

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, example
 from noetl.dsl.rules.templates.pipeline_order import jumps
 from noetl.dsl.rules.templates.reporting import at_element
 
@@ -21,7 +21,7 @@ workflow:
 """)
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for reference in subject.references:
         site = reference.site
         if reference.name != "_prev" or reference.means != ("scope",) or reference.read.guarded:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetl.dsl.analysis.references import Reference
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Check, Found, inside
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Check, Finding, inside
 from noetl.dsl.diagnostic import Severity
 from noetl.expr import Template
 
 
 def at_element(
-    subject: Subject, reference: Reference, depth: int, message: str, fix: str, severity: Severity | None = None
-) -> Found:
+    subject: CheckContext, reference: Reference, depth: int, message: str, fix: str, severity: Severity | None = None
+) -> Finding:
     """Point a finding at one element of a path; 0 is the root name."""
     offset, word = reference.read.offsets[depth], str(reference.read.path[depth])
     length = _length(reference.site.template, offset, word)
@@ -29,7 +29,7 @@ def _length(template: Template | None, offset: int, word: str) -> int:
 def problem_check(kind: str, fix: str) -> Check:
     """Return a check that reports every compile problem of one kind in a template."""
 
-    def check(subject: Subject) -> Iterator[Found]:
+    def check(subject: CheckContext) -> Iterator[Finding]:
         for site in subject.sites:
             for problem in site.template.problems if site.template else ():
                 if problem.kind == kind:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from noetl.dsl.analysis.references import ASKED, Reference
 from noetl.dsl.analysis.scopes import AFTER_STEP
 from noetl.dsl.analysis.step_order import ended_before
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, example
 from noetl.dsl.rules.templates.reporting import at_element
 
 GOOD = example("""\
@@ -25,7 +25,7 @@ workflow:
 """)
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     if not subject.net_is_whole:
         return
     net = subject.net
@@ -49,7 +49,7 @@ def check(subject: Subject) -> Iterator[Found]:
         yield _report(subject, reference, here, there)
 
 
-def _misshapen(subject: Subject) -> frozenset[str]:
+def _misshapen(subject: CheckContext) -> frozenset[str]:
     """Return the steps with a part that does not fit the grammar."""
     places = [finding.node.start for finding in subject.shape]
     return frozenset(
@@ -59,7 +59,7 @@ def _misshapen(subject: Subject) -> frozenset[str]:
     )
 
 
-def _gates(subject: Subject) -> dict[str, set[str]]:
+def _gates(subject: CheckContext) -> dict[str, set[str]]:
     """Return the steps and keys of `ctx` that each gate reads, by step."""
     words: dict[str, set[str]] = {}
     for reference in subject.references:
@@ -74,7 +74,7 @@ def _gates(subject: Subject) -> dict[str, set[str]]:
     return words
 
 
-def _report(subject: Subject, reference: Reference, here: int, there: int) -> Found:
+def _report(subject: CheckContext, reference: Reference, here: int, there: int) -> Finding:
     own, other = subject.net.steps[here].name, reference.name
     if here == there:
         message = f"The result of step '{own}' exists only after the step has ended, but this reads it inside the step."

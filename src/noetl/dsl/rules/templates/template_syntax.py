@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, example, inside
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, example, inside
 
 GOOD = example("""\
 workload: { who: world }
@@ -15,7 +15,7 @@ workflow:
 """)
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for site in subject.sites:
         if site.error is not None:
             message = f"Syntax error in this template: {site.error.message.rstrip('.')}."

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, example, inside
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, example, inside
 
 GOOD = example("""\
 workload: { mode: full, force: false }
@@ -26,7 +26,7 @@ _BRACES = re.compile(r"\{\{.*?\}\}|\{#.*?#\}", re.DOTALL)
 _TEXT = re.compile(r"\S(?:.*\S)?")
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for site in subject.sites:
         template = site.template
         if template is None or not site.is_condition or template.kind != "text" or "{%" in template.source:

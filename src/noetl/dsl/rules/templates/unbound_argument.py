@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from noetl.dsl.analysis.references import Reference
 from noetl.dsl.analysis.scopes import input_names
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, example
 from noetl.dsl.diagnostic import nearest
 from noetl.dsl.rules.templates.reporting import at_element
 
@@ -25,7 +25,7 @@ workflow:
 """)
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     live = subject.net.live() if subject.net_is_whole else 0
     for reference in subject.references:
         if reference.name not in ("args", "input") or reference.means != ("scope",) or reference.read.guarded:
@@ -39,7 +39,7 @@ def check(subject: Subject) -> Iterator[Found]:
             yield _report(subject, reference, key, bound)
 
 
-def _is_known(reference: Reference, subject: Subject, live: int) -> bool:
+def _is_known(reference: Reference, subject: CheckContext, live: int) -> bool:
     """Return whether this playbook contains everything that binds arguments here."""
     site = reference.site
     if site.in_workbook:
@@ -49,7 +49,7 @@ def _is_known(reference: Reference, subject: Subject, live: int) -> bool:
     return bool(live >> subject.net.index[site.step.name] & 1) if subject.net_is_whole else False
 
 
-def _report(subject: Subject, reference: Reference, key: str, bound: frozenset[str]) -> Found:
+def _report(subject: CheckContext, reference: Reference, key: str, bound: frozenset[str]) -> Finding:
     name, step = reference.name, reference.site.step
     meant = nearest(key, bound)
     message = f"Nothing binds `{name}.{key}` here."

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from noetl.dsl.analysis.references import Reference
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, example
 from noetl.dsl.checking.typos import slip_of
 from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.rules.templates.reporting import at_element
@@ -20,7 +20,7 @@ workflow:
 """)
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     declared = subject.names.workload
     for reference in subject.references:
         if reference.read.guarded:
@@ -37,7 +37,7 @@ def check(subject: Subject) -> Iterator[Found]:
             yield from _below(subject, reference, 0)
 
 
-def _below(subject: Subject, reference: Reference, depth: int) -> Iterator[Found]:
+def _below(subject: CheckContext, reference: Reference, depth: int) -> Iterator[Finding]:
     """Report typing mistakes further down the path."""
     path = reference.read.path
     value = subject.playbook.workload.get(str(path[depth]))

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from noetl.dsl.analysis.references import Reference
 from noetl.dsl.analysis.scopes import FINAL_ARGS, ITER_FIELDS, LOOP_NAMES, visible
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, example
 from noetl.dsl.diagnostic import nearest
 from noetl.dsl.rules.templates.reporting import at_element
 from noetl.expr import FUNCTIONS
@@ -55,7 +55,7 @@ _IN_WORKLOAD = (
 )
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     reported: set[tuple[int, str]] = set()
     for reference in subject.references:
         name = reference.name
@@ -67,7 +67,7 @@ def check(subject: Subject) -> Iterator[Found]:
             yield _report(reference, subject)
 
 
-def _is_hidden(reference: Reference, subject: Subject) -> bool:
+def _is_hidden(reference: Reference, subject: CheckContext) -> bool:
     """Return whether another rule reports the part that the name belongs to."""
     if reference.name in subject.missing_steps:
         return True
@@ -77,7 +77,7 @@ def _is_hidden(reference: Reference, subject: Subject) -> bool:
     return reference.name in FINAL_ARGS and step is not None and step.name in subject.obscured
 
 
-def _report(reference: Reference, subject: Subject) -> Found:
+def _report(reference: Reference, subject: CheckContext) -> Finding:
     name = reference.name
     known = visible(reference.site, subject.names)
     advice = _advice(reference, subject)
@@ -96,7 +96,7 @@ def _report(reference: Reference, subject: Subject) -> Found:
     return at_element(subject, reference, 0, message, fix, "warning" if subject.names.open_workload else None)
 
 
-def _advice(reference: Reference, subject: Subject) -> str | None:
+def _advice(reference: Reference, subject: CheckContext) -> str | None:
     name, site = reference.name, reference.site
     if name in FUNCTIONS:
         return f"`{name}` is a function: write `{name}()`"

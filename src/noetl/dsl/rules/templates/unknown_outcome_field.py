@@ -16,9 +16,9 @@ from noetl.dsl.analysis.outcomes import (
     task_fields,
 )
 from noetl.dsl.analysis.references import Reference
-from noetl.dsl.analysis.templates import Site
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, example
+from noetl.dsl.analysis.templates import TemplateSite
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, example
 from noetl.dsl.checking.typos import slip_of
 from noetl.dsl.diagnostic import Severity, did_you_mean
 from noetl.dsl.rules.templates.reporting import at_element
@@ -64,7 +64,7 @@ class _Wrong(NamedTuple):
     severity: Severity | None = None
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     shapes: dict[int, _Shape] = {}
     by_position: dict[tuple[int, int], list[tuple[Reference, _Wrong | None]]] = {}
     for reference in subject.references:
@@ -85,7 +85,7 @@ def check(subject: Subject) -> Iterator[Found]:
             yield at_element(subject, reference, *wrong)
 
 
-def _shape(site: Site, subject: Subject) -> _Shape:
+def _shape(site: TemplateSite, subject: CheckContext) -> _Shape:
     tasks: tuple[Task, ...] = (site.task,) if site.task else site.step.tasks if site.step else ()
     if site.task is not None:
         fields = task_fields(site.task, subject.kinds, subject.workbook)

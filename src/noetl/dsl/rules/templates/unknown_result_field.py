@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from noetl.dsl.analysis.outcomes import LOOP_RESULT, STATS, has_field, step_fields, task_fields
 from noetl.dsl.analysis.references import Reference
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, example
 from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.rules.templates.reporting import at_element
 from noetl.dsl.tree.playbook import Step, Task
@@ -25,7 +25,7 @@ workflow:
 class _Results:
     """The fields of results, each computed once."""
 
-    def __init__(self, subject: Subject) -> None:
+    def __init__(self, subject: CheckContext) -> None:
         self._subject = subject
         self._steps = {step.name: step for step in subject.playbook.workflow}
         self._known: dict[str, frozenset[str] | None] = {}
@@ -52,7 +52,7 @@ class _Results:
         return frozenset(every) or None
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     results = _Results(subject)
     for reference in subject.references:
         if len(reference.read.path) < 2 or reference.read.guarded:
@@ -73,7 +73,7 @@ def _fields(reference: Reference, results: _Results) -> tuple[frozenset[str] | N
     return None, ""
 
 
-def _unknown(subject: Subject, reference: Reference, fields: frozenset[str], owner: str) -> Iterator[Found]:
+def _unknown(subject: CheckContext, reference: Reference, fields: frozenset[str], owner: str) -> Iterator[Finding]:
     path = reference.read.path
     depth = 1
     while depth < len(path) and path[depth] == "data":

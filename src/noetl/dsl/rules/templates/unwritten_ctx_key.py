@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetl.dsl.analysis.scopes import CTX_FIELDS
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, example
 from noetl.dsl.checking.typos import slip_of
 from noetl.dsl.rules.templates.reporting import at_element
 
@@ -21,7 +21,7 @@ workflow:
 """)
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     written = subject.names.ctx
     for reference in subject.references:
         key = reference.key

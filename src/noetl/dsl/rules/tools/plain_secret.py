@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Scalar
 from noetl.dsl.rules.tools.secret_patterns import is_placeholder, known_secrets
 from noetl.dsl.secret_names import is_secret_name
@@ -26,7 +26,7 @@ _FIX = (
 )
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     declared = {entry.name for entry in subject.playbook.keychain}
     reported: list[tuple[int, int]] = []
     for section in _SECTIONS:
@@ -38,7 +38,7 @@ def check(subject: Subject) -> Iterator[Found]:
     for name, start, end in known_secrets(subject.source.text):
         if not any(first <= start < last for first, last in reported):
             reported.append((start, end))
-            yield Found(start, end, f"This looks like {name} in plain text.", _FIX)
+            yield Finding(start, end, f"This looks like {name} in plain text.", _FIX)
 
 
 def _literals(root: Node | None) -> Iterator[tuple[Scalar, Scalar]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, example
 from noetl.dsl.reading.source_map import locate
 from noetl.dsl.rules.tools.python_snippets import Refusal, read
 
@@ -24,14 +24,16 @@ workflow:
 """)
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for code in subject.code:
         if code.language != "python" or subject.is_misread(code.node):
             continue
         refusal = read(code.node.text)
         if isinstance(refusal, Refusal):
             start = locate(subject.source, code.node, refusal.offset)
-            yield Found(start, start + 1, f"The Python code does not compile: {refusal.message}.", _fix(code.node.text))
+            yield Finding(
+                start, start + 1, f"The Python code does not compile: {refusal.message}.", _fix(code.node.text)
+            )
 
 
 def _fix(text: str) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, example
 
 GOOD = example("""\
 workload: { table: orders, state: open }
@@ -20,7 +20,7 @@ workflow:
 _RAW = re.compile(r"\|\s*(raw)\b")
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     statements = {id(code.node) for code in subject.code if code.language == "sql"}
     if not statements:
         return
@@ -29,7 +29,7 @@ def check(subject: Subject) -> Iterator[Found]:
             continue
         for match in _RAW.finditer(site.template.source):
             start = subject.locate(site, match.start(1))
-            yield Found(
+            yield Finding(
                 start,
                 start + len("raw"),
                 "`| raw` inserts the value into the SQL unescaped, so the value can change the statement (SQL injection).",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from noetl.dsl.analysis.templates import Site
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, example
+from noetl.dsl.analysis.templates import TemplateSite
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, example
 from noetl.expr import Read, dotted
 
 GOOD = example("""\
@@ -32,7 +32,7 @@ _NOT_A_NAME = re.compile(r"\W")
 _COUNTERS = frozenset({"index", "total", "first", "last", "_index", "_total", "_first", "_last"})
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     commands = {id(code.node) for code in subject.code if code.language == "shell"}
     if not commands:
         return
@@ -54,12 +54,12 @@ def _variable(word: str) -> str:
     return f"INPUT_{name}" if name in _RESERVED or name[:1].isdigit() else name
 
 
-def _report(subject: Subject, site: Site, read: Read) -> Found:
+def _report(subject: CheckContext, site: TemplateSite, read: Read) -> Finding:
     name = dotted(read.path)
     start = subject.locate(site, read.offset)
     word = next(part for part in reversed(read.path) if isinstance(part, str))
     variable = _variable(word)
-    return Found(
+    return Finding(
         start,
         subject.locate(site, read.offsets[-1] + len(str(read.path[-1]))),
         f"`{name}` is inserted into a shell command unquoted, and the shell interprets it as code.",

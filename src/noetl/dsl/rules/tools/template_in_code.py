@@ -6,8 +6,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, example
 from noetl.dsl.reading.source_map import locate
 from noetl.dsl.rules.tools.python_snippets import place, read
 
@@ -26,7 +26,7 @@ _TEMPLATE = re.compile(
 )
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for code in subject.code:
         text = code.node.text
         if code.language != "python" or "{{" not in text:
@@ -36,7 +36,7 @@ def check(subject: Subject) -> Iterator[Found]:
             continue
         for offset in sorted({*_doubled_sets(tree, text), *_strings(tree, text)}):
             start = locate(subject.source, code.node, offset)
-            yield Found(
+            yield Finding(
                 start,
                 start + len("{{"),
                 "Python code is not a template: these braces are not rendered.",

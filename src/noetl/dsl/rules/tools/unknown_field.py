@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.diagnostic import nearest
 
 GOOD = example("""\
@@ -18,7 +18,7 @@ workflow:
 """)
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for finding in subject.shape:
         if finding.kind != "unknown-key" or finding.tool is None or subject.is_misread(finding.owner or finding.node):
             continue

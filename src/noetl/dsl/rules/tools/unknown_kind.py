@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.checking.context import Subject
-from noetl.dsl.checking.rule import Found, Rule, at, example
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.checking.shape import is_template
 from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.reading.nodes import MapNode, Node, Scalar
@@ -19,7 +19,7 @@ workflow:
 """)
 
 
-def check(subject: Subject) -> Iterator[Found]:
+def check(subject: CheckContext) -> Iterator[Finding]:
     for node in _kinds(subject):
         name = node.text
         if name in subject.kinds or subject.is_misread(node):
@@ -37,7 +37,7 @@ def check(subject: Subject) -> Iterator[Found]:
         )
 
 
-def _kinds(subject: Subject) -> Iterator[Scalar]:
+def _kinds(subject: CheckContext) -> Iterator[Scalar]:
     playbook = subject.playbook
     places: list[Node | None] = [task.at for task in playbook.workbook]
     for step in playbook.workflow:

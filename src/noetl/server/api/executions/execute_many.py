@@ -66,7 +66,7 @@ async def execute_many(call: Call, body: ExecuteMany) -> StartedMany:
     places = await _places(call, key, path, body.payloads)
     if not body.wait_ms:
         return _counted(await _begun(call, like, body.payloads, places))
-    with call.services.control.endings.of(*places.ids) as waiting:
+    with call.services.control.completion.of(*places.ids) as waiting:
         begun = await _begun(call, like, body.payloads, places)
         ends = await waiting.within(body.wait_ms / 1000, may_be_over=bool(places.older))
         return _counted([await with_outcome(call, one, ends) for one in begun])

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from noetl.engine.queries.view import ENDED
 from noetl.engine.routing.saga import refused
-from noetl.model.messages import AnyMessage, Cancel, Complete, PatchCtx, Pause, Resume, Signal
+from noetl.model.messages import AnyMessage, Cancel, Complete, PatchCtx, Pause, Signal, Unpause
 from noetl.server.cache.ids import new_execution
 from noetl.server.feeds.reader import known_id
 from noetl.server.http.endpoint import Call, Noun
@@ -80,7 +80,7 @@ async def pause(call: Call, execution_id: str) -> Told:
 @noun.route("POST", _PLACE + "/resume", "operator", act="execution.resume", problems=(404, 409, 503))
 async def resume(call: Call, execution_id: str) -> Told:
     """Resume a paused execution."""
-    return await _tell(call, execution_id, Resume(uuid4().hex))
+    return await _tell(call, execution_id, Unpause(uuid4().hex))
 
 
 @noun.route(

@@ -10,7 +10,7 @@ from msgspec import Struct
 from noetl.dsl.reading.nodes import Node, Source
 from noetl.dsl.tree.playbook import Playbook
 from noetl.model.events import Event
-from noetl.testing.cases.player.player import Seen
+from noetl.testing.cases.player.player import PlayResult
 
 Part = Literal["arc", "rule", "gate"]
 
@@ -82,7 +82,7 @@ class Coverage:
         """Whether loop items do not log all of their rules."""
         return self.playbooks[path].is_quiet
 
-    def add(self, path: str, seen: Seen) -> None:
+    def add(self, path: str, seen: PlayResult) -> None:
         """Count the branches of a play, including its child executions."""
         for name, events in [(path, seen.events), *seen.children]:
             if name in self.playbooks:

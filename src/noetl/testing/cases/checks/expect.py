@@ -13,12 +13,12 @@ from noetl.model.events import CANONICAL, Event
 from noetl.testing.cases.checks.match import NOTHING, Difference, matched, same, shown
 from noetl.testing.cases.files.read import Case
 from noetl.testing.cases.player.mocks import Call
-from noetl.testing.cases.player.player import Seen
+from noetl.testing.cases.player.player import PlayResult
 
 Names = Mapping[str, Any]
 
 
-def differences(case: Case, seen: Seen) -> Iterator[Difference]:
+def differences(case: Case, seen: PlayResult) -> Iterator[Difference]:
     """Yield every difference from the case's expectations."""
     expect = case.expect
     for problem in seen.problems:
@@ -33,7 +33,7 @@ def differences(case: Case, seen: Seen) -> Iterator[Difference]:
         yield from _CHECKS[entry.key.text](entry.value, seen, names)
 
 
-def names_of(seen: Seen) -> dict[str, Any]:
+def names_of(seen: PlayResult) -> dict[str, Any]:
     """Return the names that conditions may read."""
     state = seen.state
     return {
@@ -64,14 +64,14 @@ def step_of(event: Event) -> str:
     return str(event.step_run_id).partition("#")[0]
 
 
-def _status(node: Node, seen: Seen, _: Names) -> Iterator[Difference]:
+def _status(node: Node, seen: PlayResult, _: Names) -> Iterator[Difference]:
     if plain(node) != seen.status:
         error = seen.state.error
         note = f"error: {shown(error)}" if error else f"route: {' '.join(route(seen.events))}"
         yield Difference(node, "status", str(plain(node)), seen.status, note)
 
 
-def _ctx(node: Node, seen: Seen, names: Names) -> Iterator[Difference]:
+def _ctx(node: Node, seen: PlayResult, names: Names) -> Iterator[Difference]:
     for one in matched(node, dict(seen.state.ctx), "ctx", names):
         key = one.path.partition(".")[2].partition(".")[0].partition("[")[0]
         meant = nearest(key, seen.state.ctx) if one.found == "nothing" else None
@@ -79,7 +79,7 @@ def _ctx(node: Node, seen: Seen, names: Names) -> Iterator[Difference]:
         yield Difference(one.node, one.path, one.expected, one.found, note)
 
 
-def _error(node: Node, seen: Seen, names: Names) -> Iterator[Difference]:
+def _error(node: Node, seen: PlayResult, names: Names) -> Iterator[Difference]:
     error = dict(seen.state.error or {})
     if isinstance(node, Scalar):
         yield from matched(node, error.get("kind", NOTHING), "error.kind", names)
@@ -105,7 +105,7 @@ def _in_order(node: Node, path: str, found: list[str]) -> Iterator[Difference]:
     yield Difference(place, path, " ".join(wanted), " ".join(found), note)
 
 
-def _visits(node: Node, seen: Seen, _: Names) -> Iterator[Difference]:
+def _visits(node: Node, seen: PlayResult, _: Names) -> Iterator[Difference]:
     found = route(seen.events)
     rest = iter(found)
     for item in node.items if isinstance(node, ListNode) else ():
@@ -115,20 +115,20 @@ def _visits(node: Node, seen: Seen, _: Names) -> Iterator[Difference]:
             return
 
 
-def _avoids(node: Node, seen: Seen, _: Names) -> Iterator[Difference]:
+def _avoids(node: Node, seen: PlayResult, _: Names) -> Iterator[Difference]:
     ran = {name.partition("#")[0] for name in route(seen.events)}
     for item in node.items if isinstance(node, ListNode) else ():
         if plain(item) in ran:
             yield Difference(item, "avoids", f"{plain(item)} never runs", f"route: {' '.join(route(seen.events))}")
 
 
-def _failed(node: Node, seen: Seen, _: Names) -> Iterator[Difference]:
+def _failed(node: Node, seen: PlayResult, _: Names) -> Iterator[Difference]:
     found = sorted({step_of(event) for event in seen.events if event.event_type == "step.failed"})
     if sorted(map(str, plain(node) or [])) != found:
         yield Difference(node, "failed", shown(plain(node)), shown(found))
 
 
-def _events(node: Node, seen: Seen, names: Names) -> Iterator[Difference]:
+def _events(node: Node, seen: PlayResult, names: Names) -> Iterator[Difference]:
     if isinstance(node, MapNode):
         counts = Counter(event.event_type for event in seen.events)
         for entry in node.entries:
@@ -151,7 +151,7 @@ def _is_event(node: Node, event: Event, names: Names) -> bool:
     return not any(matched(node, told, "event", names))
 
 
-def _calls(node: Node, seen: Seen, names: Names) -> Iterator[Difference]:
+def _calls(node: Node, seen: PlayResult, names: Names) -> Iterator[Difference]:
     for entry in node.entries if isinstance(node, MapNode) else ():
         made = [call for call in seen.calls if is_of(entry.key.text, call)]
         path = f"calls.{entry.key.text}"
@@ -170,22 +170,22 @@ def is_of(key: str, call: Call) -> bool:
     return here and site.step == step and (not task or site.task == task)
 
 
-def _compensated(node: Node, seen: Seen, _: Names) -> Iterator[Difference]:
+def _compensated(node: Node, seen: PlayResult, _: Names) -> Iterator[Difference]:
     if not same(plain(node), bool(seen.state.compensated)):
         yield Difference(node, "compensated", shown(plain(node)), shown(seen.state.compensated))
 
 
-def _took(node: Node, seen: Seen, names: Names) -> Iterator[Difference]:
+def _took(node: Node, seen: PlayResult, names: Names) -> Iterator[Difference]:
     took = (seen.events[-1].timestamp - seen.events[0].timestamp) / 1000 if seen.events else 0.0
     yield from matched(node, took, "took", names)
 
 
-def _refused(node: Node, seen: Seen, _: Names) -> Iterator[Difference]:
+def _refused(node: Node, seen: PlayResult, _: Names) -> Iterator[Difference]:
     if seen.refused is None or str(plain(node)) not in seen.refused:
         yield Difference(node, "refused", str(plain(node)), seen.refused or "it was not refused")
 
 
-_CHECKS: Mapping[str, Callable[[Node, Seen, Names], Iterator[Difference]]] = {
+_CHECKS: Mapping[str, Callable[[Node, PlayResult, Names], Iterator[Difference]]] = {
     "result": lambda node, seen, names: matched(node, seen.state.result, "result", names),
     "world": lambda node, seen, names: matched(node, seen.world, "world", names),
     "route": lambda node, seen, _: _in_order(node, "route", route(seen.events)),

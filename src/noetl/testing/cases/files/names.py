@@ -11,7 +11,7 @@ from noetl.dsl.grammar.kinds import Kinds
 from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Scalar, plain
 from noetl.dsl.tree.playbook import Playbook
 from noetl.model.events import CANONICAL, EVENT_TYPES
-from noetl.testing.cases.files.problems import Trouble, at, unknown
+from noetl.testing.cases.files.problems import FileProblem, at, unknown
 from noetl.testing.cases.files.read import TestFile, texts
 
 _ROUTES: Final = ("route", "visits", "avoids", "failed", "compensations")
@@ -49,7 +49,7 @@ class Names(Struct, frozen=True):
         return label in own or any(label.endswith(task.label) for task in playbook.workbook)
 
 
-def name_troubles(tests: TestFile, names: Names) -> Iterator[Trouble]:
+def name_troubles(tests: TestFile, names: Names) -> Iterator[FileProblem]:
     """Yield every unknown name."""
     source, root = tests.source, tests.root
     maps = [root, *(one for one in _items(root.get("tests")) if isinstance(one, MapNode))]
@@ -70,7 +70,7 @@ def name_troubles(tests: TestFile, names: Names) -> Iterator[Trouble]:
                 yield unknown(source, step, "step", step.text, known)
 
 
-def _expected(tests: TestFile, names: Names, expect: MapNode) -> Iterator[Trouble]:
+def _expected(tests: TestFile, names: Names, expect: MapNode) -> Iterator[FileProblem]:
     steps = [step.name for step in names.main.workflow]
     for part in _ROUTES:
         for step in texts(expect.get(part)):
@@ -89,7 +89,7 @@ def _expected(tests: TestFile, names: Names, expect: MapNode) -> Iterator[Troubl
             yield unknown(tests.source, node, "event type", name, EVENT_TYPES)
 
 
-def _tasks(tests: TestFile, names: Names, node: Node | None) -> Iterator[Trouble]:
+def _tasks(tests: TestFile, names: Names, node: Node | None) -> Iterator[FileProblem]:
     for entry in node.entries if isinstance(node, MapNode) else ():
         if not names.has_task(entry.key.text):
             yield unknown(tests.source, entry.key, "step or task", entry.key.text, names.tasks())
@@ -98,7 +98,7 @@ def _tasks(tests: TestFile, names: Names, node: Node | None) -> Iterator[Trouble
             yield from _items_of(tests, names, entry.key.text, items)
 
 
-def _items_of(tests: TestFile, names: Names, key: str, items: MapNode) -> Iterator[Trouble]:
+def _items_of(tests: TestFile, names: Names, key: str, items: MapNode) -> Iterator[FileProblem]:
     """Check that a mock's step is a loop; only claimed rows have keys, not indexes."""
     place = key.rpartition(":")[2].partition(".")[0]
     loops = [step.loop for one in names.playbooks for step in one.workflow if step.name == place]

@@ -14,7 +14,7 @@ from noetl.dsl.reading.nodes import Node, Position, Scalar, Source
 from noetl.testing.cases.files.levels import TITLES
 
 
-class Trouble(Struct, frozen=True):
+class FileProblem(Struct, frozen=True):
     """One problem with its position."""
 
     file: str
@@ -28,12 +28,12 @@ class Trouble(Struct, frozen=True):
         return f"{said} {self.fix}".rstrip()
 
 
-def at(source: Source, node: Node, message: str, fix: str = "") -> Trouble:
+def at(source: Source, node: Node, message: str, fix: str = "") -> FileProblem:
     """Make a problem at a node."""
-    return Trouble(source.file, *span(source, node.start, node.end), message, fix)
+    return FileProblem(source.file, *span(source, node.start, node.end), message, fix)
 
 
-def unknown(source: Source, node: Node, what: str, name: str, known: Iterable[str]) -> Trouble:
+def unknown(source: Source, node: Node, what: str, name: str, known: Iterable[str]) -> FileProblem:
     """Make a problem for an unknown name, with the nearest known one."""
     names = list(dict.fromkeys(known))
     meant = nearest(name, names)
@@ -43,7 +43,7 @@ def unknown(source: Source, node: Node, what: str, name: str, known: Iterable[st
     return at(source, node, message, f"Known: {', '.join(names[:12])}." if names else "")
 
 
-def shape_troubles(source: Source, root: Node | None, level: Level) -> Iterator[Trouble]:
+def shape_troubles(source: Source, root: Node | None, level: Level) -> Iterator[FileProblem]:
     """Check a document against its level."""
     for finding in compared(root, level):
         yield at(source, finding.node, *_told(finding))

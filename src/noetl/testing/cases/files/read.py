@@ -16,7 +16,7 @@ from noetl.dsl.reading.parse import parse
 from noetl.engine.state.writes import merge
 from noetl.model.outcome import ErrorKind
 from noetl.testing.cases.files.levels import FILE
-from noetl.testing.cases.files.problems import Trouble, at, shape_troubles, unknown
+from noetl.testing.cases.files.problems import FileProblem, at, shape_troubles, unknown
 
 SUFFIXES: Final = (".test.yaml", ".test.yml")
 _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
@@ -96,7 +96,7 @@ class TestFile(Struct, frozen=True):
     given: Given = Given()
     cases: tuple[Case, ...] = ()
     saga: Saga | None = None
-    troubles: list[Trouble] = field(default_factory=list)
+    troubles: list[FileProblem] = field(default_factory=list)
 
 
 def read_tests(text: bytes | str, file: str, name: str) -> TestFile:
@@ -121,7 +121,7 @@ def read_tests(text: bytes | str, file: str, name: str) -> TestFile:
 
 class _Reading(Struct, frozen=True):
     source: Source
-    troubles: list[Trouble]
+    troubles: list[FileProblem]
 
     def wrong(self, node: Node, message: str, fix: str = "") -> None:
         self.troubles.append(at(self.source, node, message, fix))

@@ -11,7 +11,7 @@ from noetl.stores.memory.store import MemoryStore
 from noetl.stores.memory.tables import Tables
 
 
-class MortalStore(MemoryStore):
+class CrashingStore(MemoryStore):
     """Counts commits, and fails from commit `dies_at` on."""
 
     def __init__(self, tables: Tables | None = None, dies_at: int | None = None) -> None:

@@ -16,7 +16,7 @@ from noetl.testing.virtual_time import BEGIN, VirtualClock, VirtualLoop
 _PATIENCE: Final = 30  # housekeeping wake-ups, about two seconds of them, before skipping ahead
 
 
-class Leaping:
+class FastForward:
     """Tracks which sleeps are housekeeping, and when the store has something due."""
 
     def __init__(self, store: MemoryStore) -> None:
@@ -64,7 +64,7 @@ class Leaping:
 
 
 class _SoftClock(VirtualClock):
-    def __init__(self, leaping: Leaping, soft: frozenset[float] | None) -> None:
+    def __init__(self, leaping: FastForward, soft: frozenset[float] | None) -> None:
         super().__init__()
         self._leaping = leaping
         self._softly = soft

@@ -23,13 +23,13 @@ from noetl.model.events import Event
 from noetl.model.messages import Start
 from noetl.ports import Children, Selection, Tools
 from noetl.testing.cases.files.read import Given
-from noetl.testing.cases.player.crashing_store import MortalStore
-from noetl.testing.cases.player.fast_forward import Leaping
+from noetl.testing.cases.player.crashing_store import CrashingStore
+from noetl.testing.cases.player.fast_forward import FastForward
 from noetl.testing.cases.player.mocks import Call, Fault, MockedTools, Site, entry_of
 from noetl.testing.scenario import EXECUTION, Player, Scenario
 from noetl.testing.virtual_time import StuckError, run, threads
-from noetl.worker.context.tool_context import WorkerResources
 from noetl.worker.steps.reporter import FLUSH_MS
+from noetl.worker.tool_context import WorkerResources
 
 _LONGEST_MS: Final = 20 * 365 * 86_400_000
 _CAPACITY: Final = 4
@@ -64,7 +64,7 @@ class Stage:
 
 
 @dataclass
-class Seen:
+class PlayResult:
     """Result of a play."""
 
     refused: str | None
@@ -90,11 +90,11 @@ def play(
     recorded: Mapping[str, Any] | None = None,
     faults: Mapping[Site, Fault] | None = None,
     dies_at: int | None = None,
-) -> Seen:
+) -> PlayResult:
     """Play once until nothing is left; the process dies once before commit `dies_at`."""
 
-    async def main() -> Seen:
-        player = _CasePlayer(stage, given, recorded, faults, MortalStore(dies_at=dies_at))
+    async def main() -> PlayResult:
+        player = _CasePlayer(stage, given, recorded, faults, CrashingStore(dies_at=dies_at))
         if stage.equipment is None:
             return await player.lived()
         equipment = stage.equipment()
@@ -110,7 +110,7 @@ def play(
     try:
         return run(main)
     except StuckError as problem:
-        return Seen(None, Execution(EXECUTION), [], [], [], [f"the play does not go on: {problem}"], {})
+        return PlayResult(None, Execution(EXECUTION), [], [], [], [f"the play does not go on: {problem}"], {})
 
 
 class _CasePlayer(Player):
@@ -120,7 +120,7 @@ class _CasePlayer(Player):
         given: Given,
         recorded: Mapping[str, Any] | None,
         faults: Mapping[Site, Fault] | None,
-        store: MortalStore,
+        store: CrashingStore,
         tools: MockedTools | None = None,
     ) -> None:
         self._stage = stage
@@ -147,11 +147,11 @@ class _CasePlayer(Player):
             "capacity": _CAPACITY,
             "lease_s": _LONGEST_MS / 1000,
         }
-        self._leaping = Leaping(self._memory)
+        self._leaping = FastForward(self._memory)
         scenario = Scenario("case", "", {}, script, {})
         super().__init__(scenario, self._memory, stage.kinds, self.mocked, self._leaping.clock())
 
-    async def lived(self) -> Seen:
+    async def lived(self) -> PlayResult:
         """Play to the end; if the process dies, another one continues."""
         if not self._memory.is_mortal:
             return await self.seen()
@@ -161,7 +161,7 @@ class _CasePlayer(Player):
         for task in (playing, dying):
             task.cancel()
         await asyncio.wait({playing, dying})
-        store = MortalStore(self._memory.tables)
+        store = CrashingStore(self._memory.tables)
         heir = _CasePlayer(self._stage, self._given, None, None, store, self.mocked)
         heir.folder, heir.children, heir.http = self.folder, self.children, self.http
         return await heir.seen()
@@ -173,13 +173,13 @@ class _CasePlayer(Player):
         for row in rows:
             await self.control.take_over(str(row["execution_id"]))
 
-    async def seen(self) -> Seen:
+    async def seen(self) -> PlayResult:
         played = await self.play()
         state = played.live or Execution(EXECUTION)
         law = None
         if played.live is not None and checksum(fold(EXECUTION, played.events)) != checksum(played.live):
             law = "the log does not fold to the state of the execution"
-        return Seen(
+        return PlayResult(
             played.refused,
             state,
             played.events,

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from noetl.ports import Children, Tools
 from noetl.settings import Settings
-from noetl.wiring import child_processes, egress_rules, language_kinds
+from noetl.wiring.embedded import child_processes, egress_rules, language_kinds
 
 
 def real_tools() -> Tools:

@@ -21,12 +21,12 @@ from noetl.ports import (
     Catalog,
     ControlPlane,
     Credentials,
+    DerivedTables,
     Doorbell,
     EventLog,
-    Keys,
+    IdempotencyKeys,
     Runtime,
     Tokens,
-    Upkeep,
     WorkQueue,
 )
 from noetl.ports.letters import DeadLetters
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
     from noetl.server.background.outbox_relay import OutboxRelay
     from noetl.server.background.rebuild import Rebuild
     from noetl.server.background.result_gc import ResultGC
-    from noetl.server.control_plane import LocalControl
+    from noetl.server.control_plane import LocalControlPlane
     from noetl.server.services import Services
     from noetl.stores.postgres.admin import PostgresAdmin
-    from noetl.worker.context.tool_context import WorkerResources
     from noetl.worker.http.egress import Egress
     from noetl.worker.processes.children import ChildPool
+    from noetl.worker.tool_context import WorkerResources
 
 _GRACE_MS = 86_400_000  # minimum age of unreferenced results before they are removed
 
@@ -68,7 +68,7 @@ class Store(EventLog, WorkQueue, Catalog, DeadLetters, Protocol):
     """Store with all these ports."""
 
 
-class Team(Runtime, Tokens, Credentials, Keys, AuditTrail, Protocol):
+class Team(Runtime, Tokens, Credentials, IdempotencyKeys, AuditTrail, Protocol):
     """Workers, tokens, credentials, keys and audit trail of a store."""
 
 
@@ -130,20 +130,29 @@ def open_rebuild(store: Store) -> Rebuild:
     from noetl.server.background.rebuild import Rebuild
     from noetl.server.cache.plan_cache import PlanCache
 
-    return Rebuild(store, open_upkeep(store), PlanCache(store))
+    return Rebuild(store, open_derived(store), PlanCache(store))
 
 
-def open_upkeep(store: Store) -> Upkeep:
+def open_derived(store: Store) -> DerivedTables:
     """Return the check of a store's projections against its log."""
-    from noetl.stores.upkeep import upkeep_of
+    from noetl.stores.sqlite.store import SqliteStore
 
-    return upkeep_of(store)
+    if isinstance(store, SqliteStore):
+        from noetl.stores.sqlite.derived import SqliteDerived
+
+        return SqliteDerived(store)
+    from noetl.stores.postgres.derived import PostgresDerived
+    from noetl.stores.postgres.store import PostgresStore
+
+    if isinstance(store, PostgresStore):
+        return PostgresDerived(store)
+    raise InvalidInput("this store has no tables to rebuild")
 
 
 def open_blobs(settings: Settings, store: Store) -> BlobStore:
     """Return the storage of large results: `db`, the store, and `file`, a folder."""
     from noetl.blobs.files import FileBlobs
-    from noetl.blobs.shelves import ShelvedBlobs
+    from noetl.blobs.shelves import BlobRouter
 
     files: dict[str, BlobStore] = {"file": FileBlobs(settings.blobs)}
     if settings.database:
@@ -151,13 +160,13 @@ def open_blobs(settings: Settings, store: Store) -> BlobStore:
         from noetl.stores.postgres.store import PostgresStore
 
         if isinstance(store, PostgresStore):
-            return ShelvedBlobs({"db": PostgresBlobs(store.database), **files})
+            return BlobRouter({"db": PostgresBlobs(store.database), **files})
     from noetl.blobs.database import DatabaseBlobs
     from noetl.stores.sqlite.store import SqliteStore
 
     if isinstance(store, SqliteStore):
-        return ShelvedBlobs({"db": DatabaseBlobs(store.database), **files})
-    return ShelvedBlobs(files)
+        return BlobRouter({"db": DatabaseBlobs(store.database), **files})
+    return BlobRouter(files)
 
 
 def open_collector(settings: Settings, store: Store) -> ResultGC:
@@ -198,31 +207,31 @@ class Embedded:
 
     settings: Settings
     store: Store
-    control: LocalControl
+    control: LocalControlPlane
     credential: Callable[[str], Awaitable[Mapping[str, Any]]]
     on_outbox: list[Callable[[], None]] = field(default_factory=list)  # callbacks on the first use by a task
 
     def outbox(self) -> Outbox:
         """Return the outbox of the store, for a task."""
-        from noetl.wiring_outbox import open_outbox
+        from noetl.wiring.outbox import open_outbox
 
         for callback in self.on_outbox:
             callback()
         return open_outbox(self.store)
 
-    def relaying(self) -> AbstractAsyncContextManager[OutboxRelay]:
+    def open_relay(self) -> AbstractAsyncContextManager[OutboxRelay]:
         """Open the relay that delivers outbox messages."""
-        from noetl.wiring_outbox import relaying
+        from noetl.wiring.outbox import open_relay
         from noetl.worker.http.clients import HttpClient
 
         client = HttpClient(egress_rules(self.settings))
-        return relaying(self.settings, self.store, SystemClock(), kinds(), client, self.credential)
+        return open_relay(self.settings, self.store, SystemClock(), kinds(), client, self.credential)
 
     @asynccontextmanager
-    async def working(self, pool: str, children: ChildPool | None = None) -> AsyncIterator[None]:
+    async def run_worker(self, pool: str, children: ChildPool | None = None) -> AsyncIterator[None]:
         """Run a worker for a pool; on exit cancel it, but keep given children."""
         if children is None:
-            async with child_processes(self.settings) as own, self.working(pool, own):
+            async with child_processes(self.settings) as own, self.run_worker(pool, own):
                 yield
             return
         from asyncio import create_task, gather, sleep
@@ -231,7 +240,7 @@ class Embedded:
 
         name = f"{os.uname().nodename}:{os.getpid()}"
         blobs = open_blobs(self.settings, self.store)
-        async with equipped(
+        async with worker_resources(
             self.settings, self.control, blobs, self.credential, children, self.control.defaults, self.outbox
         ) as shared:
             worker = Worker(name, shared, pools=(pool,), capacity=self.settings.capacity)
@@ -245,7 +254,7 @@ class Embedded:
 
 
 @asynccontextmanager
-async def equipped(
+async def worker_resources(
     settings: Settings,
     control: ControlPlane,
     blobs: Blobs,
@@ -255,9 +264,9 @@ async def equipped(
     outbox: Callable[[], OutboxIn],
 ) -> AsyncIterator[WorkerResources]:
     """Open what a worker's tasks share; `layer` is read again for each task."""
-    from noetl.worker.context.tool_context import WorkerResources
     from noetl.worker.http.clients import HttpClient
     from noetl.worker.steps.results import StoredResults
+    from noetl.worker.tool_context import WorkerResources
 
     client, clock = HttpClient(egress_rules(settings)), SystemClock()
     shared = WorkerResources(
@@ -297,11 +306,11 @@ async def child_processes(settings: Settings) -> AsyncIterator[ChildPool]:
 async def embedded(settings: Settings) -> AsyncIterator[Embedded]:
     """Run the control plane on the store of the settings."""
     from noetl.server.background.maintenance import run_maintenance
-    from noetl.server.control_plane import LocalControl
+    from noetl.server.control_plane import LocalControlPlane
 
     store = open_store(settings)
     try:
-        control = LocalControl(
+        control = LocalControlPlane(
             store,
             SystemClock(),
             defaults=settings.defaults,
@@ -311,7 +320,7 @@ async def embedded(settings: Settings) -> AsyncIterator[Embedded]:
             doorbell=open_doorbell(settings),
             look_s=1.0 if settings.database else 0.05,
             cannot_run=cannot_run,
-            upkeep=open_upkeep(store),
+            derived=open_derived(store),
             liveness_s=settings.liveness_s,
         )
         async with control, run_maintenance(getattr(store, "tend", None), SystemClock()):
@@ -354,12 +363,12 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
             registry=WorkerRegistry(app.control, store, team, clock, lease_ms=settings.lease_ms),
             reader=Reader(store),
             lookups=CatalogLookup(store),
-            metrics=Metrics(app.control.plan_at_hand),
+            metrics=Metrics(app.control.cached_plan),
             vault=vault,
             bounds=Bounds((*names, *server.hosts), server.origins),
         )
         served = replace(app, credential=stored_credentials(_credential, team, vault))
-        async with served.relaying() as relay, running(services, open_collector(settings, store), relay):
+        async with served.open_relay() as relay, running(services, open_collector(settings, store), relay):
             yield services, served
 
 

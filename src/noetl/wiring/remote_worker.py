@@ -16,7 +16,7 @@ from noetl.client.remote import RemoteBlobs, RemoteControl, RemoteCredentials, R
 from noetl.client.session import Session
 from noetl.settings import Settings, WorkerSettings, credential
 from noetl.wire.session import Hello
-from noetl.wiring import child_processes, equipped
+from noetl.wiring.embedded import child_processes, worker_resources
 from noetl.worker.loop import Worker, current_lease
 
 _RETRY_S = 60.0  # for stored results and credentials while a server is down
@@ -55,7 +55,7 @@ async def remote_worker(settings: Settings, worker_settings: WorkerSettings) -> 
         outbox = RemoteOutbox(http, worker_settings.name, current_lease)
         async with (
             child_processes(settings) as children,
-            equipped(settings, control, blobs, resolve, children, session.layer, lambda: outbox) as shared,
+            worker_resources(settings, control, blobs, resolve, children, session.layer, lambda: outbox) as shared,
         ):
             worker = Worker(
                 worker_settings.name, shared, pools=worker_settings.pools, capacity=worker_settings.capacity

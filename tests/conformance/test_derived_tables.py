@@ -8,10 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from noetl.model.messages import Signal
-from noetl.ports import Beside, Upkeep
+from noetl.ports import DerivedRows, DerivedTables
 from noetl.server.background.rebuild import Rebuild
 from noetl.server.cache.plan_cache import PlanCache
-from noetl.server.control_plane import LocalControl
+from noetl.server.control_plane import LocalControlPlane
 from tests.conformance.conftest import Place, Store
 from tests.unit.server.system import HEAD, RealClock, begin, done, ended, register, report_on, workers
 
@@ -31,50 +31,50 @@ workflow:
 
 async def halfway(store: Store, execution_id: str = "500") -> None:
     """Run an execution until two pieces of work are there, one of them leased."""
-    async with LocalControl(store, RealClock(), snapshot_every=1) as control:
+    async with LocalControlPlane(store, RealClock(), snapshot_every=1) as control:
         await begin(control, await register(store, PLAYBOOK), execution_id)
         [lease] = await control.claim("w", ("",), 1, 0)
         await report_on(control, execution_id, done(lease), want=1)
 
 
-def rebuilding(store: Store, upkeep: Upkeep) -> Rebuild:
-    return Rebuild(store, upkeep, PlanCache(store))
+def rebuilding(store: Store, derived: DerivedTables) -> Rebuild:
+    return Rebuild(store, derived, PlanCache(store))
 
 
-async def test_executions_with_a_log_are_given_page_by_page(store: Store, upkeep: Upkeep) -> None:
+async def test_executions_with_a_log_are_given_page_by_page(store: Store, derived: DerivedTables) -> None:
     for name in ("500", "501", "502"):
         await halfway(store, name)
-    first = await upkeep.logged(0, 2)
+    first = await derived.logged(0, 2)
     assert [name for _, name in first] == ["500", "501"]
-    assert [name for _, name in await upkeep.logged(first[-1][0], 2)] == ["502"]
-    assert await upkeep.logged((await upkeep.logged(0, 9))[-1][0], 2) == []
+    assert [name for _, name in await derived.logged(first[-1][0], 2)] == ["502"]
+    assert await derived.logged((await derived.logged(0, 9))[-1][0], 2) == []
 
 
-async def test_what_is_taken_out_and_put_in_is_the_same(store: Store, upkeep: Upkeep) -> None:
+async def test_what_is_taken_out_and_put_in_is_the_same(store: Store, derived: DerivedTables) -> None:
     await halfway(store)
-    before = await upkeep.beside("500")
+    before = await derived.rows("500")
     assert (len(before.work), len(before.timers), before.projection["status"]) == (2, 1, "running")
     sent = replace(before, inbox=(("500", Signal("m1", "go")),))
-    await upkeep.empty(1_000)
-    assert await upkeep.beside("500") == Beside("500", 0)
+    await derived.empty(1_000)
+    assert await derived.rows("500") == DerivedRows("500", 0)
     assert await store.snapshot("500", 1) is None
-    await upkeep.put_beside([sent])
-    assert await upkeep.beside("500") == sent
+    await derived.put_rows([sent])
+    assert await derived.rows("500") == sent
     assert await store.inbox(9) == [("500", Signal("m1", "go"))]
 
 
-async def test_leases_begin_anew_above_every_recorded_epoch(store: Store, upkeep: Upkeep) -> None:
+async def test_leases_begin_anew_above_every_recorded_epoch(store: Store, derived: DerivedTables) -> None:
     await halfway(store)
-    row = await upkeep.beside("500")
+    row = await derived.rows("500")
     for epoch in (1_000, 5):  # never down again
-        await upkeep.empty(epoch)
-        await upkeep.put_beside([row])
+        await derived.empty(epoch)
+        await derived.put_rows([row])
         leases = await store.claim("w", [""], 9, 10**13, 10**13 + 1)
         assert [lease.attempt for lease in leases] == [1, 1]
         assert min(lease.epoch for lease in leases) > 1_000
 
 
-DAMAGE: dict[str, tuple[Callable[[Beside], Beside], str]] = {
+DAMAGE: dict[str, tuple[Callable[[DerivedRows], DerivedRows], str]] = {
     "work": (lambda row: replace(row, work=()), "work: missing"),
     "changed work": (
         lambda row: replace(row, work=tuple((at, replace(item, priority=7)) for at, item in row.work)),
@@ -96,17 +96,17 @@ async def test_damage_is_told_and_repaired_and_it_goes_on_to_its_end(place: Plac
         pytest.skip("here the number of events is that of the log itself")
     damage, text = DAMAGE[what]
     store = place.open()
-    upkeep = place.upkeep(store)
+    derived = place.derived(store)
     await halfway(store)
-    rebuild = rebuilding(store, upkeep)
+    rebuild = rebuilding(store, derived)
     assert await rebuild.check() == []
-    row = await upkeep.beside("500")
-    await upkeep.empty(0)
-    await upkeep.put_beside([damage(row)])
+    row = await derived.rows("500")
+    await derived.empty(0)
+    await derived.put_rows([damage(row)])
     found = await rebuild.check()
     assert any(text in line for line in found), found
     assert await rebuild.rebuild() == 1
     assert await rebuild.check() == []
     again = place.open()
-    async with LocalControl(again, RealClock()) as control, workers(control):
+    async with LocalControlPlane(again, RealClock()) as control, workers(control):
         assert (await ended(control, again, "500"))["status"] == "completed"

@@ -1,6 +1,6 @@
 """Maintenance of a PostgreSQL store: reads, deletes and inserts derived rows.
 
-`engine.derive` computes them. Executions are in the order of their ids, which begin with the start time. Tested in tests/conformance/test_upkeep.py.
+`engine.derive` computes them. Executions are in the order of their ids, which begin with the start time. Tested in tests/conformance/test_derived_tables.py.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import msgspec
 from noetl.model.letters import DeadLetter
 from noetl.model.messages import AnyMessage
 from noetl.model.work import WorkItem
-from noetl.ports import Beside
+from noetl.ports import DerivedRows
+from noetl.ports.derived import Open
 from noetl.ports.letters import LetterSelection
-from noetl.ports.upkeep import Open
 from noetl.stores.common.batch import ALL, by_id, changes_of
 from noetl.stores.common.queries import queries
 from noetl.stores.postgres.commit import put_changes
@@ -27,7 +27,7 @@ _EMPTIED = ("empty_executions", "empty_queue", "empty_timers", "empty_messages",
 _work = msgspec.json.Decoder(WorkItem)
 
 
-class PostgresUpkeep:
+class PostgresDerived:
     """Maintenance of a store in a database."""
 
     def __init__(self, store: PostgresStore) -> None:
@@ -36,7 +36,7 @@ class PostgresUpkeep:
     async def logged(self, after: int, most: int) -> list[tuple[int, str]]:
         return [(row[0], row[1]) for row in await self._store.database.rows("list_logs", after, most)]
 
-    async def beside(self, execution_id: str) -> Beside:
+    async def rows(self, execution_id: str) -> DerivedRows:
         last_seq, row = 0, dict[str, Any]()
         work: list[tuple[int, WorkItem]] = []
         timers: list[tuple[str, int]] = []
@@ -52,7 +52,7 @@ class PostgresUpkeep:
                 inbox.append(message_of((name, body)))
             else:
                 last_seq, row = at, msgspec.json.decode(body)
-        return Beside(execution_id, last_seq, row, tuple(work), tuple(timers), tuple(inbox), tuple(dead))
+        return DerivedRows(execution_id, last_seq, row, tuple(work), tuple(timers), tuple(inbox), tuple(dead))
 
     async def letters_of(self, execution_id: str) -> list[DeadLetter]:
         return by_id(await self._store.letters(LetterSelection(execution_id=execution_id, limit=ALL)))
@@ -69,5 +69,5 @@ class PostgresUpkeep:
                 await connection.execute(_SQL[name])
             await connection.execute(_SQL["raise_epoch"], epoch)
 
-    async def put_beside(self, rows: Sequence[Beside]) -> None:
+    async def put_rows(self, rows: Sequence[DerivedRows]) -> None:
         await put_changes(self._store.database, await self._store.writer(), changes_of(rows))

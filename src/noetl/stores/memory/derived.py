@@ -1,6 +1,6 @@
 """Maintenance of a store in memory: reads, deletes and inserts derived rows.
 
-Tested in tests/conformance/test_upkeep.py and tests/unit/server/background/test_rebuild.py.
+Tested in tests/conformance/test_derived_tables.py and tests/unit/server/background/test_rebuild.py.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import msgspec
 
 from noetl.model.letters import DeadLetter
 from noetl.model.messages import AnyMessage
-from noetl.ports import Beside
+from noetl.ports import DerivedRows
+from noetl.ports.derived import Open
 from noetl.ports.letters import LetterSelection
-from noetl.ports.upkeep import Open
 from noetl.stores.common.batch import ALL, by_id, changes_of
 from noetl.stores.memory.store import MemoryStore, apply
 
@@ -21,7 +21,7 @@ _OPEN = ("pending", "running", "waiting", "paused")
 _message = msgspec.json.Decoder(AnyMessage)
 
 
-class MemoryUpkeep:
+class MemoryDerived:
     """Maintenance of a store in memory."""
 
     def __init__(self, store: MemoryStore) -> None:
@@ -32,7 +32,7 @@ class MemoryUpkeep:
         first = [(seq, name) for seq, (name, index) in self._tables.feed.items() if index == 0 and seq > after]
         return sorted(first)[:most]
 
-    async def beside(self, execution_id: str) -> Beside:
+    async def rows(self, execution_id: str) -> DerivedRows:
         row = dict(await self._store.execution(execution_id) or {"last_seq": 0})
         last_seq = row.pop("last_seq")
         row.pop("execution_id", None)
@@ -41,7 +41,7 @@ class MemoryUpkeep:
             (found for found in tables.queue.values() if found.execution_id == execution_id),
             key=lambda found: found.number,
         )
-        return Beside(
+        return DerivedRows(
             execution_id,
             last_seq,
             row,
@@ -87,5 +87,5 @@ class MemoryUpkeep:
             table.clear()
         tables.epoch = max(tables.epoch, epoch)
 
-    async def put_beside(self, rows: Sequence[Beside]) -> None:
+    async def put_rows(self, rows: Sequence[DerivedRows]) -> None:
         apply(self._tables, changes_of(rows))

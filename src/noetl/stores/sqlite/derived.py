@@ -1,6 +1,6 @@
 """Maintenance of a SQLite store: reads, deletes and inserts derived rows.
 
-`engine.derive` computes them. Tested in tests/conformance/test_upkeep.py and
+`engine.derive` computes them. Tested in tests/conformance/test_derived_tables.py and
 tests/unit/server/background/test_rebuild.py.
 """
 
@@ -15,9 +15,9 @@ import msgspec
 from noetl.model.letters import DeadLetter
 from noetl.model.messages import AnyMessage
 from noetl.model.work import WorkItem
-from noetl.ports import Beside
+from noetl.ports import DerivedRows
+from noetl.ports.derived import Open
 from noetl.ports.letters import LetterSelection
-from noetl.ports.upkeep import Open
 from noetl.stores.common.batch import ALL, by_id, changes_of
 from noetl.stores.common.queries import queries
 from noetl.stores.sqlite.commit import write_changes
@@ -32,7 +32,7 @@ _message = msgspec.json.Decoder(AnyMessage)
 _work = msgspec.json.Decoder(WorkItem)
 
 
-class SqliteUpkeep:
+class SqliteDerived:
     """Maintenance of a store in a file."""
 
     def __init__(self, store: SqliteStore) -> None:
@@ -41,7 +41,7 @@ class SqliteUpkeep:
     async def logged(self, after: int, most: int) -> list[tuple[int, str]]:
         return [(row[0], row[1]) for row in await self._rows("list_logs", after, most)]
 
-    async def beside(self, execution_id: str) -> Beside:
+    async def rows(self, execution_id: str) -> DerivedRows:
         def job(connection: sqlite3.Connection) -> list[list[Any]]:
             connection.execute("BEGIN")  # one snapshot for all tables
             try:
@@ -54,7 +54,7 @@ class SqliteUpkeep:
         last_seq = row.pop("last_seq")
         row.pop("execution_id", None)
         found = [(since, _work.decode(text), status) for since, text, status in work]
-        return Beside(
+        return DerivedRows(
             execution_id,
             last_seq,
             row,
@@ -86,7 +86,7 @@ class SqliteUpkeep:
 
         await self._store.database.write(job)
 
-    async def put_beside(self, rows: Sequence[Beside]) -> None:
+    async def put_rows(self, rows: Sequence[DerivedRows]) -> None:
         def job(connection: sqlite3.Connection) -> None:
             changes = changes_of(rows)
             write_changes(connection, changes)

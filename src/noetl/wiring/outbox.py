@@ -27,8 +27,8 @@ from noetl.ports.work import run_tool
 from noetl.server.background.dead_letter_topic import DeadLetterTopic
 from noetl.server.background.outbox_relay import OutboxRelay
 from noetl.settings import OutboxSettings, Settings
-from noetl.worker.context.tool_context import Alone, TaskContext, WorkerResources
 from noetl.worker.http.clients import HttpClient
+from noetl.worker.tool_context import DetachedRun, TaskContext, WorkerResources
 
 GROUP = "noetl.outbox"
 Target = Callable[[OutboxMessage, ToolContext], Awaitable[Outcome]]
@@ -49,7 +49,7 @@ def open_outbox(store: object) -> Outbox:
 
 
 @asynccontextmanager
-async def relaying(
+async def open_relay(
     settings: Settings,
     store: object,
     clock: Clock,
@@ -98,7 +98,7 @@ async def _deliver(message: OutboxMessage, shared: WorkerResources, settings: Ou
             del fields["json"]
     attempt, key = message.attempts, message.key
     task = RunTask("outbox", message.target, fields, {}, {}, attempt, key, message.auth or None)
-    context = TaskContext(Alone(shared, RunInfo(message.execution_id, "outbox")), task)
+    context = TaskContext(DetachedRun(shared, RunInfo(message.execution_id, "outbox")), task)
     context.know(task.auth)
     if message.target == "http":
         run = shared.tools.runner("http")

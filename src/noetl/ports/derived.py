@@ -1,4 +1,4 @@
-"""Maintenance port. Every adapter passes tests/conformance/test_upkeep.py."""
+"""Maintenance port. Every adapter passes tests/conformance/test_derived_tables.py."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from noetl.model.messages import AnyMessage
 from noetl.model.work import WorkItem
 
 
-class Beside(msgspec.Struct, frozen=True):
+class DerivedRows(msgspec.Struct, frozen=True):
     """Derived rows of an execution: everything that follows from its log."""
 
     execution_id: str
@@ -33,13 +33,13 @@ class Open(msgspec.Struct, frozen=True):
     bare: bool  # it has no work, timer or message, and it is neither waiting nor paused
 
 
-class Upkeep(Protocol):
+class DerivedTables(Protocol):
     """Access to the derived tables of a store."""
 
     async def logged(self, after: int, most: int) -> list[tuple[int, str]]:
         """List executions with a log after a position, each with its position, in order."""
 
-    async def beside(self, execution_id: str) -> Beside:
+    async def rows(self, execution_id: str) -> DerivedRows:
         """Read an execution's derived rows, and messages to it, in one snapshot."""
 
     async def open(self, after: int, before: int, most: int) -> list[Open]:
@@ -54,5 +54,5 @@ class Upkeep(Protocol):
     async def empty(self, epoch: int) -> None:
         """Delete all derived rows; every later lease gets an epoch above this one."""
 
-    async def put_beside(self, rows: Sequence[Beside]) -> None:
+    async def put_rows(self, rows: Sequence[DerivedRows]) -> None:
         """Insert derived rows where there are none. All work is queued."""

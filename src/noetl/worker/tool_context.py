@@ -166,7 +166,7 @@ class Run(Protocol):
 
 
 @dataclass(frozen=True)
-class Alone:
+class DetachedRun:
     """A run outside of any lease: the caller collects what it logs."""
 
     shared: WorkerResources

@@ -1,0 +1,1 @@
+"""Composition root: settings to concrete stores, tools, servers and workers."""

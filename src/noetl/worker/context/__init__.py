@@ -1,1 +1,0 @@
-"""Context of a tool for one attempt of a task."""
