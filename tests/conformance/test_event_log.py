@@ -162,6 +162,15 @@ async def test_the_row_of_an_execution_is_the_last_projection(store: Store) -> N
     assert await store.execution("2") is None
 
 
+async def test_a_row_that_is_the_same_stays_and_its_execution_goes_on(store: Store) -> None:
+    row = {"status": "running", "path": "a/b", "needs_signal": False}
+    await store.commit([commit(projection=row)])
+    unread = {"status": "not written"}
+    same = [commit(at=at, projection=unread, has_same_row=True) for at in (1, 2)]
+    assert await statuses(store, *same) == ["applied"] * 2
+    assert await store.execution("1") == {**row, "execution_id": "1", "last_seq": 3}
+
+
 async def test_executions_are_listed_newest_first(store: Store) -> None:
     for number in range(5):
         state = "failed" if number % 2 else "completed"

@@ -41,9 +41,8 @@ class Commit(msgspec.Struct, frozen=True, gc=False):
     cleared: tuple[str, ...] = ()  # timers to remove
     inbox: tuple[tuple[str, AnyMessage], ...] = ()  # (execution_id, message) to send within the system
     consumed: tuple[str, ...] = ()  # ids of inbox messages that this commit applies
-    projection: Mapping[
-        str, Any
-    ] = {}  # the row of the execution: status, result, times, counts; path, parent, tags and
-    # started_at never change after the first one
+    # The row of the execution: status, result, times, counts. Its path, parent, tags and started_at never change.
+    projection: Mapping[str, Any] = {}
     audit: tuple[AuditEntry, ...] = ()  # audit entries
     letters: tuple[LetterChange, ...] = ()  # new and changed dead letters
+    has_same_row: bool = False  # the store holds this projection already, and does not write it again

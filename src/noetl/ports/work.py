@@ -216,7 +216,7 @@ Runner = Callable[[Mapping[str, Any], ToolContext], Outcome | Awaitable[Outcome]
 async def run_tool(runner: Runner, fields: Mapping[str, Any], context: ToolContext) -> Outcome:
     """Call a runner and await its result if it is awaitable."""
     outcome = runner(fields, context)
-    return await outcome if isinstance(outcome, Awaitable) else outcome
+    return outcome if isinstance(outcome, Outcome) else await outcome
 
 
 class Tools(Protocol):

@@ -30,7 +30,7 @@ from noetl.model.work import WorkItem
 # Event type → its entity, and whether it puts work in the queue.
 _KINDS = {name: (kind.entity, name in WORK_EVENTS) for name, kind in EVENT_TYPES.items()}
 _NO_TIMERS: frozenset[str] = frozenset()
-
+_NO_ROW = ("", False)
 
 Decision = Commit  # the server adds the sender of the message
 
@@ -45,6 +45,7 @@ class DecisionBuilder(msgspec.Struct, eq=False):
     resolved: Resolved  # stored results that were loaded or written for this decision, by address
     _stem: str  # prefix of its event ids
     _timers_before: frozenset[str]
+    _standing_before: tuple[str, bool]  # what changes in the row of an execution that goes on
     events: list[Event] = []
     work: dict[str, WorkItem] = {}
     finished: list[tuple[str, int]] = []
@@ -237,6 +238,8 @@ class DecisionBuilder(msgspec.Struct, eq=False):
         state, events = self.state, self.events
         finished = {name for name, _ in self.finished} if self.held or self.dropped else ()
         timers = state.timers
+        row = projection(state) if events else {}
+        has_same_row = self._standing_before == (row.get("status"), row.get("needs_signal")) and state.phase != "ended"
         return Decision(
             state.execution_id,
             state.seq - len(events),
@@ -249,16 +252,20 @@ class DecisionBuilder(msgspec.Struct, eq=False):
             tuple(sorted(self._timers_before - timers.keys())) if self._timers_before else (),
             tuple(self.inbox) if self.inbox else (),
             (),
-            projection(state) if events else {},
+            row,
             (),
             tuple(self.letters) if self.letters else (),
+            has_same_row,
         )
 
 
 def begin(plan: Plan, state: Execution, message: AnyMessage, at: int, resolved: Resolved = NOTHING) -> DecisionBuilder:
     """Begin a decision on a message."""
     timers = frozenset(state.timers) if state.timers else _NO_TIMERS
-    return DecisionBuilder(plan, state, message, at, resolved, f"{message_digest(message.message_id)}.", timers)
+    standing = _standing(state) if state.seq else _NO_ROW
+    return DecisionBuilder(
+        plan, state, message, at, resolved, f"{message_digest(message.message_id)}.", timers, standing
+    )
 
 
 def projection(state: Execution) -> dict[str, Any]:

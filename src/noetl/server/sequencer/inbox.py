@@ -253,6 +253,8 @@ class Inbox:
         self, chosen: Sequence[Subscription], claims: Sequence[Claim], leases: Sequence[Sequence[Lease]]
     ) -> None:
         """Note which subscriptions still wait, and which kinds of work the queue lacks."""
+        if not chosen:
+            return
         full, fed = list[Subscription](), list[Subscription]()
         for one, claim, found in zip(chosen, claims, leases, strict=True):
             is_full = len(found) >= claim.most

@@ -490,12 +490,9 @@ class Sequencer:
                 self._deliver(subscription, wanted)
         self._inbox.served(subscriptions, batch.claims[first:], leases)
         taken = {lease.work.work_id for found in receipt.leases for lease in found}
-        self._inbox.note_left(
-            item
-            for commit in batch.commits
-            for item in commit.work
-            if item.available_at <= batch.now and item.work_id not in taken
-        )
+        left = [item for commit in batch.commits for item in commit.work if item.work_id not in taken]
+        if left:
+            self._inbox.note_left(item for item in left if item.available_at <= batch.now)
 
     def _deliver(self, subscription: Subscription, leases: Sequence[Lease]) -> None:
         try:

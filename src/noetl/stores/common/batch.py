@@ -111,9 +111,9 @@ def _fold(commit: Commit, last: int, changes: Changes) -> None:
     changes.last_seqs[commit.execution_id] = last
     if commit.events:
         changes.logs.append(commit.events)
-    if commit.projection:
+    if commit.projection and not commit.has_same_row:
         changes.projections[commit.execution_id] = commit.projection
-    for work_id in commit.dropped if not commit.finished else (*(one for one, _ in commit.finished), *commit.dropped):
+    for work_id in (*[one for one, _ in commit.finished], *commit.dropped):
         changes.removed[work_id] = None
         changes.work.pop(work_id, None)
     born = commit.events[-1].timestamp if commit.events else 0

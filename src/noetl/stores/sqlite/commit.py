@@ -60,9 +60,8 @@ def write_changes(connection: sqlite3.Connection, changes: Changes) -> None:
 
     write("append_events", [log_row(events) for events in changes.log_parts()])
     write("put_execution", [execution_row(*item) for item in changes.projections.items()])
-    if len(changes.last_seqs) > len(changes.projections):
-        bare = [name for name, last_seq in changes.last_seqs.items() if last_seq and name not in changes.projections]
-        write("note_execution", [(name,) for name in bare])
+    new = [log[0].execution_id for log in changes.logs if log[0].seq == 1]
+    write("note_execution", [(name,) for name in new if name not in changes.projections])
     write("remove_work", [(work_id,) for work_id in changes.removed])
     if changes.timers:
         write("clear_timer", [key for key, at in changes.timers.items() if at is None])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from noetl.engine.handlers.decide import late
 from noetl.engine.state.execution import Execution, dump, load
-from noetl.model.messages import Record, Report, Signal, Start
+from noetl.model.messages import Pause, Record, Report, Signal, Start, Unpause
 from noetl.testing.play import decided, play
 from tests.unit.engine.given import book, broke, done, given
 
@@ -37,6 +37,15 @@ def test_a_report_ends_a_step_and_sends_a_token() -> None:
     scene.then("step.started one", "step.done one", "next.evaluated one", "token.created t2", "step.scheduled two")
     assert scene.decision.finished == (("9000:one#1", 1),)
     assert scene.decision.work[0].scopes["steps"] == {"one": {"x": 5}}
+    assert scene.decision.has_same_row
+
+
+def test_a_row_is_the_same_only_while_the_execution_goes_on_as_before() -> None:
+    scene = given(TWO)
+    assert not scene.decision.has_same_row  # a new one
+    assert not scene.when(Pause("p")).decision.has_same_row
+    assert not scene.when(Unpause("u")).decision.has_same_row
+    assert not scene.when(done("one#1")).when(done("two#1", "bye")).decision.has_same_row
 
 
 def test_the_last_step_ends_the_execution_with_its_result() -> None:
