@@ -94,8 +94,7 @@ async def running(
     services: Services, collector: ResultGC | None = None, relay: OutboxRelay | None = None
 ) -> AsyncIterator[None]:
     """Run the background tasks of the routes; on exit, end all streams and sessions."""
-    services.control.sequencer.hooks.on_commits.append(services.metrics.committed)
-    services.control.sequencer.hooks.on_letters.append(log_letters)
+    services.control.sequencer.hooks.register(commits=services.metrics.committed, letters=log_letters)
     jobs = {
         "noetl-worker-registry": services.registry.run(),
         "noetl-strike-off": strike_off(services.team, services.clock),

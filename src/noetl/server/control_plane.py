@@ -96,7 +96,7 @@ class LocalControlPlane:
         self.followers = Followers(store, clock, listeners)
         self.completion = CompletionWaiters(store, listeners)
         if doorbell is not None:
-            listeners.on_change.append(doorbell.ring)
+            listeners.register(change=doorbell.ring)
         self.timers = Timers(store, self.sequencer, clock)
         self.lease_reaper = LeaseReaper(
             store, self.sequencer, clock, max_attempts=max_attempts, every_s=min(1.0, max(lease_s / 10, 0.01))
@@ -278,15 +278,15 @@ class LocalControlPlane:
 class LocalSubscription(Subscription):
     """Worker in this process: receives work, and stops work that a commit removes."""
 
-    __slots__ = ("_on_drop", "_stop")
+    __slots__ = ("_hooks", "_stop")
 
     def __init__(
         self, sequencer: Sequencer, worker: str, takes: Takes, capacity: int, deliver: Deliver, stop: Stop
     ) -> None:
         super().__init__(worker, takes, capacity, deliver, sequencer.request, sequencer.withdraw)
         self._stop = stop
-        self._on_drop = sequencer.hooks.on_drop
-        self._on_drop.append(self._dropped)
+        self._hooks = sequencer.hooks
+        self._hooks.register(drop=self._dropped)
         sequencer.request(self)
 
     def _dropped(self, commit: Commit) -> None:
@@ -294,8 +294,7 @@ class LocalSubscription(Subscription):
 
     def close(self) -> None:
         super().close()
-        if self._dropped in self._on_drop:
-            self._on_drop.remove(self._dropped)
+        self._hooks.remove(self._dropped)
 
 
 def _tell_of_end(task: asyncio.Task[None]) -> None:

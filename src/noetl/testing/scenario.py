@@ -110,7 +110,7 @@ class Player:
             snapshot_every=8,
             blobs=self._blobs,
         )
-        self.control.sequencer.hooks.on_change.append(self._told.set)
+        self.control.sequencer.hooks.register(change=self._told.set)
 
     async def play(self) -> Played:
         """Play to the end, or until only a signal could continue it."""

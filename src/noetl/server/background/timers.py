@@ -30,7 +30,7 @@ class Timers:
         self._clock = clock
         self._earlier = asyncio.Event()
         self._next = _FAR
-        sequencer.hooks.on_time.append(self.notice)
+        sequencer.hooks.register(time=self.notice)
 
     def notice(self, at: int) -> None:
         """Wake up no later than this time."""

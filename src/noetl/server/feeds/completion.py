@@ -103,8 +103,7 @@ class CompletionWaiters:
         self._log = log
         self._waiting: dict[str, list[CompletionWaiter]] = {}
         self._let_go = False
-        listeners.on_end.append(self.committed)
-        listeners.on_doubt.append(self.doubt)
+        listeners.register(end=self.committed, doubt=self.doubt)
 
     def of(self, *execution_ids: str) -> CompletionWaiter:
         """Return a waiter for all of these executions."""

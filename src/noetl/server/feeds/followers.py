@@ -63,8 +63,7 @@ class Followers:
         self._clock = clock
         self._followers: dict[str, set[_Follower]] = {}
         self._of_all: set[_Follower] = set()
-        listeners.on_commits.append(self.committed)
-        listeners.on_doubt.append(self.doubt)
+        listeners.register(commits=self.committed, doubt=self.doubt)
 
     def committed(self, commits: Sequence[Commit]) -> None:
         """Wake the followers that commits concern."""

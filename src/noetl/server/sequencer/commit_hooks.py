@@ -18,14 +18,38 @@ class CommitHooks:
     """The callbacks of a sequencer, by what they are called for."""
 
     def __init__(self) -> None:
-        self.on_commits: list[Callable[[Sequence[Commit]], None]] = []  # everything that was applied, in groups
-        self.on_end: list[Callable[[Commit], None]] = []  # commits of executions that are over after them
-        self.on_drop: list[Callable[[Commit], None]] = []  # commits that take work away from its worker
-        self.on_letters: list[Callable[[Commit], None]] = []  # commits with dead letters
-        self.on_time: list[Callable[[int], None]] = []  # times at which something may be due
-        self.on_doubt: list[Callable[[str], None]] = []  # executions that have changed in an unknown way
-        self.on_change: list[Callable[[], None]] = []  # that there is anything new, whatever it is
+        self._on_commits: list[Callable[[Sequence[Commit]], None]] = []  # everything that was applied, in groups
+        self._on_end: list[Callable[[Commit], None]] = []  # commits of executions that are over after them
+        self._on_drop: list[Callable[[Commit], None]] = []  # commits that take work away from its worker
+        self._on_letters: list[Callable[[Commit], None]] = []  # commits with dead letters
+        self._on_time: list[Callable[[int], None]] = []  # times at which something may be due
+        self._on_doubt: list[Callable[[str], None]] = []  # executions that have changed in an unknown way
+        self._on_change: list[Callable[[], None]] = []  # that there is anything new, whatever it is
         self._pending: list[Commit] = []
+
+    def register(
+        self,
+        *,
+        commits: Callable[[Sequence[Commit]], None] | None = None,
+        end: Callable[[Commit], None] | None = None,
+        drop: Callable[[Commit], None] | None = None,
+        letters: Callable[[Commit], None] | None = None,
+        time: Callable[[int], None] | None = None,
+        doubt: Callable[[str], None] | None = None,
+        change: Callable[[], None] | None = None,
+    ) -> None:
+        """Add callbacks, each by what it is called for."""
+        self._on_commits += [commits] if commits is not None else []
+        self._on_end += [end] if end is not None else []
+        self._on_drop += [drop] if drop is not None else []
+        self._on_letters += [letters] if letters is not None else []
+        self._on_time += [time] if time is not None else []
+        self._on_doubt += [doubt] if doubt is not None else []
+        self._on_change += [change] if change is not None else []
+
+    def remove(self, drop: Callable[[Commit], None]) -> None:
+        """Remove a callback for dropped work."""
+        self._on_drop = [call for call in self._on_drop if call != drop]
 
     def publish(self, commits: Sequence[Commit]) -> None:
         """Run the callbacks of applied commits after the replies, in the next loop pass."""
@@ -38,13 +62,13 @@ class CommitHooks:
         soonest = _FAR
         for commit in commits:
             if "ended_at" in commit.projection:
-                for call in self.on_end:
+                for call in self._on_end:
                     call(commit)
             if commit.dropped:
-                for call in self.on_drop:
+                for call in self._on_drop:
                     call(commit)
             if commit.letters:
-                for call in self.on_letters:
+                for call in self._on_letters:
                     call(commit)
             for _, at in commit.timers:
                 soonest = min(soonest, at)
@@ -53,19 +77,19 @@ class CommitHooks:
                     soonest = min(soonest, item.available_at)
         if soonest != _FAR:
             self._publish_time(soonest)
-        for call_all in self.on_commits:
+        for call_all in self._on_commits:
             call_all(commits)
-        for ring in self.on_change:
+        for ring in self._on_change:
             ring()
 
     def publish_unknown(self, execution_id: str, now: int) -> None:
         """Call back for an execution that has changed in an unknown way."""
-        for doubt in self.on_doubt:
+        for doubt in self._on_doubt:
             doubt(execution_id)
         self._publish_time(now)
-        for ring in self.on_change:
+        for ring in self._on_change:
             ring()
 
     def _publish_time(self, at: int) -> None:
-        for call in self.on_time:
+        for call in self._on_time:
             call(at)

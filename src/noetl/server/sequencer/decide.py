@@ -10,7 +10,7 @@ from noetl.model.messages import Report, Start
 from noetl.ports import Commit, EventLog
 from noetl.server.cache.plan_cache import PlanCache
 from noetl.server.cache.state_cache import StateCache
-from noetl.server.sequencer.batch import commit_of, refuse_child, refuse_taken_id
+from noetl.server.sequencer.commits import commit_of, refuse_child, refuse_taken_id
 from noetl.server.sequencer.inbox import Entry
 
 

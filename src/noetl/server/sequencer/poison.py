@@ -22,7 +22,7 @@ from noetl.model.errors import Conflict, Foreign, NoetlError, StoreUnavailable, 
 from noetl.model.events import Event
 from noetl.model.messages import Discard, Mend, Redrive, Start, TimerDue
 from noetl.ports import Clock, Commit, EventLog, Receipt
-from noetl.server.sequencer.batch import child_ended
+from noetl.server.sequencer.commits import child_ended
 from noetl.server.sequencer.inbox import Entry
 
 _log = logging.getLogger(__name__)

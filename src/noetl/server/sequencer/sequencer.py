@@ -18,20 +18,22 @@ from collections import deque
 from collections.abc import Awaitable, Coroutine, Sequence
 from functools import partial
 
+from msgspec import Struct, field
+
 from noetl.engine.decision.builder import projection
 from noetl.engine.handlers.decide import NeedsLoad
 from noetl.engine.state.execution import Execution
 from noetl.model.errors import Overloaded, StoreUnavailable
-from noetl.model.messages import AnyMessage, Start
+from noetl.model.messages import AnyMessage, Report, Start
 from noetl.model.work import Lease
-from noetl.ports import Audit, Clock, Commit, Committed, EventLog, Receipt, WorkQueue
+from noetl.ports import Audit, Claim, Clock, Commit, Committed, EventLog, Receipt, WorkQueue
 from noetl.ports.work import Answer
 from noetl.server.cache.plan_cache import PlanCache
 from noetl.server.cache.result_loader import ResultLoader
 from noetl.server.cache.state_cache import StateCache
 from noetl.server.sequencer.admission import AdmissionQueue
-from noetl.server.sequencer.batch import Batch, answer_of
 from noetl.server.sequencer.commit_hooks import CommitHooks
+from noetl.server.sequencer.commits import answer_of
 from noetl.server.sequencer.decide import decide_cached, decide_loading
 from noetl.server.sequencer.inbox import Entry, Inbox, Subscription, backoff
 from noetl.server.sequencer.outstanding import OutstandingLeases
@@ -43,6 +45,50 @@ _AFTER_TROUBLE_S = 0.5
 _MOST_TRIES = 8  # of a message while the store is unavailable
 _MOST_GATHERED = 1_000
 _Outcome = Receipt | Awaitable[Receipt] | Exception | None  # of a commit; None: there was nothing to commit
+
+
+class Batch(Struct):
+    """What one turn decides and commits."""
+
+    now: int
+    undecided: deque[Entry] = field(default_factory=deque)
+    entries: list[Entry] = []  # decided, in the order of `commits`
+    commits: list[Commit] = []
+    claims: list[Claim] = []  # first those of `reporters`, then those of `subscriptions`
+    reporters: list[Entry] = []
+    subscriptions: list[Subscription] = []
+    postponed: list[Entry] = []  # to be decided in a later turn
+    poison: list[tuple[Entry, Exception]] = []  # cannot be decided
+    broken: set[str] = set()  # executions whose state was dropped: their later messages are postponed
+    unread: list[tuple[Entry, Committed]] = []  # applied; the row of the answer has to be made of the state
+    snapshots: list[Committed] = []  # applied; a snapshot is due
+
+    def add(self, entry: Entry, commit: Commit) -> None:
+        """Add a decision."""
+        self.entries.append(entry)
+        self.commits.append(commit)
+
+    def claim(self, inbox: Inbox, lease_ms: int) -> None:
+        """Claim work for the reporters, then for subscriptions it may suffice for."""
+        now, until = self.now, self.now + lease_ms
+        has_work = any(commit.work for commit in self.commits)
+        for entry in self.entries:
+            takes = entry.takes
+            if not entry.want or takes is None or not isinstance(entry.message, Report):
+                continue
+            if not has_work and inbox.is_dry(takes, now):
+                entry.serve(())  # there is nothing
+            else:
+                self.reporters.append(entry)
+                self.claims.append(Claim(entry.message.worker, takes[0], entry.want, now, until, takes[1]))
+        self.subscriptions = inbox.choose(self.claims, self.commits, now)
+        for one in self.subscriptions:
+            self.claims.append(Claim(one.worker, one.pools, one.capacity, now, until, one.tags))
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing is left that has to be awaited."""
+        return not (self.undecided or self.poison or self.unread or self.snapshots or self.postponed)
 
 
 class Sequencer:
@@ -74,7 +120,7 @@ class Sequencer:
         self._inbox = Inbox()
         self.outstanding = OutstandingLeases(queue, clock, self.look)
         self.hooks = CommitHooks()
-        self.hooks.on_end.append(lambda commit: self._states.mark_ended(commit.execution_id))
+        self.hooks.register(end=lambda commit: self._states.mark_ended(commit.execution_id))
         self._poison = PoisonHandler(log, clock, self._note_apart, keeps=plans.keeps_letters)
         self._crash: asyncio.Future[None] | None = None  # while it runs; gets the error of a turn that crashed
         self._stopped: Exception | None = None

@@ -60,7 +60,7 @@ class WorkerRegistry:
         self._hands: dict[str, WorkerConnection] = {}
         self._holders: dict[str, WorkerConnection] = {}  # work_id → who has it
         self._leaving: set[asyncio.Task[None]] = set()
-        control.sequencer.hooks.on_drop.append(self._dropped)
+        control.sequencer.hooks.register(drop=self._dropped)
 
     @property
     def workers(self) -> int:

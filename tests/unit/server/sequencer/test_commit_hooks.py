@@ -21,13 +21,15 @@ class Told:
 
     def __init__(self, listeners: CommitHooks) -> None:
         self.heard: list[object] = []
-        listeners.on_commits.append(self._commits)
-        listeners.on_end.append(lambda commit: self.heard.append(f"end of {commit.execution_id}"))
-        listeners.on_drop.append(lambda commit: self.heard.append(commit.dropped))
-        listeners.on_letters.append(lambda commit: self.heard.append(commit.letters))
-        listeners.on_time.append(self.heard.append)
-        listeners.on_doubt.append(lambda name: self.heard.append(f"doubt about {name}"))
-        listeners.on_change.append(self._changed)
+        listeners.register(
+            commits=self._commits,
+            end=lambda commit: self.heard.append(f"end of {commit.execution_id}"),
+            drop=lambda commit: self.heard.append(commit.dropped),
+            letters=lambda commit: self.heard.append(commit.letters),
+            time=self.heard.append,
+            doubt=lambda name: self.heard.append(f"doubt about {name}"),
+            change=self._changed,
+        )
         self.changes = 0
 
     def _changed(self) -> None:

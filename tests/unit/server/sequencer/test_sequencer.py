@@ -32,7 +32,7 @@ from noetl.model.work import Lease
 from noetl.ports import Claim, Commit, Receipt, Selection
 from noetl.server.cache.state_cache import StateCache
 from noetl.server.control_plane import LocalControlPlane, Store
-from noetl.server.sequencer.batch import refuse_taken_id
+from noetl.server.sequencer.commits import refuse_taken_id
 from noetl.server.sequencer.inbox import Entry
 from noetl.stores.memory.store import MemoryStore
 from noetl.stores.sqlite.store import SqliteStore

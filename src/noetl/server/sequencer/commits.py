@@ -1,66 +1,23 @@
-"""Batches of messages. Tested in tests/unit/server/sequencer/test_sequencer.py."""
+"""Commits of decisions and of refused starts, and answers to callers.
+
+Tested in tests/unit/server/sequencer/test_sequencer.py.
+"""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from noetl.engine.handlers.decide import Decision
 from noetl.engine.state.execution import Execution
 from noetl.model.errors import Conflict, NoetlError
-from noetl.model.messages import ChildEnded, Report, Start, TimerDue
-from noetl.ports import Claim, Commit, Committed, EventLog
+from noetl.model.messages import ChildEnded, Start, TimerDue
+from noetl.ports import Commit, Committed, EventLog
 from noetl.ports.work import Answer
 from noetl.server.cache.ids import is_started_by
-from noetl.server.sequencer.inbox import Entry, Inbox, Subscription
-
-
-class Batch(Struct):
-    """What one turn decides and commits."""
-
-    now: int
-    undecided: deque[Entry] = field(default_factory=deque)
-    entries: list[Entry] = []  # decided, in the order of `commits`
-    commits: list[Commit] = []
-    claims: list[Claim] = []  # first those of `reporters`, then those of `subscriptions`
-    reporters: list[Entry] = []
-    subscriptions: list[Subscription] = []
-    postponed: list[Entry] = []  # to be decided in a later turn
-    poison: list[tuple[Entry, Exception]] = []  # cannot be decided
-    broken: set[str] = set()  # executions whose state was dropped: their later messages are postponed
-    unread: list[tuple[Entry, Committed]] = []  # applied; the row of the answer has to be made of the state
-    snapshots: list[Committed] = []  # applied; a snapshot is due
-
-    def add(self, entry: Entry, commit: Commit) -> None:
-        """Add a decision."""
-        self.entries.append(entry)
-        self.commits.append(commit)
-
-    def claim(self, inbox: Inbox, lease_ms: int) -> None:
-        """Claim work for the reporters, then for subscriptions it may suffice for."""
-        now, until = self.now, self.now + lease_ms
-        has_work = any(commit.work for commit in self.commits)
-        for entry in self.entries:
-            takes = entry.takes
-            if not entry.want or takes is None or not isinstance(entry.message, Report):
-                continue
-            if not has_work and inbox.is_dry(takes, now):
-                entry.serve(())  # there is nothing
-            else:
-                self.reporters.append(entry)
-                self.claims.append(Claim(entry.message.worker, takes[0], entry.want, now, until, takes[1]))
-        self.subscriptions = inbox.choose(self.claims, self.commits, now)
-        for one in self.subscriptions:
-            self.claims.append(Claim(one.worker, one.pools, one.capacity, now, until, one.tags))
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether nothing is left that has to be awaited."""
-        return not (self.undecided or self.poison or self.unread or self.snapshots or self.postponed)
+from noetl.server.sequencer.inbox import Entry
 
 
 def answer_of(row: Mapping[str, Any], verdict: Committed, *, is_late: bool = False) -> Answer:
