@@ -77,7 +77,7 @@ async def test_work_that_comes_with_a_report_goes_back_where_its_session_is_over
             frame = done(lease, want=1)
             control = served.services.control
             before = asyncio.create_task(control.submit(started, Signal("s", "go")))  # so the report waits for a turn
-            reporting = asyncio.create_task(handouts.report(handouts.hand("w"), frame))
+            reporting = asyncio.create_task(handouts.report_wait(handouts.hand("w"), frame))
             while not control.sequencer.outstanding.with_report(f"w/{frame.report.message_id}"):
                 await asyncio.sleep(0)
             assert reporting.cancel()  # its session ends between the commit and the answer
@@ -86,6 +86,25 @@ async def test_work_that_comes_with_a_report_goes_back_where_its_session_is_over
             assert again.work.step == "two"
             assert (await worker.leases(done(again))).status == "applied"
             assert (await worker.leases(frame)).status == "duplicate"
+        await served.until(started, "completed")
+
+
+async def test_work_that_a_closed_session_does_not_take_goes_back(tmp_path: Path) -> None:
+    async with servers(tmp_path, 1) as [served]:
+        started = await served.start(TWO)
+        registry = served.services.registry
+        async with session(served, "w") as worker:
+            lease = await kept(worker)
+            answers: list[object] = []
+
+            def refuse(answer: object) -> bool:
+                answers.append(answer)
+                return False
+
+            registry.report(registry.hand("w"), done(lease, want=1), refuse)
+            again = await claimed(worker, "another")
+            assert (again.work.step, len(answers)) == ("two", 1)
+            assert (await worker.leases(done(again))).status == "applied"
         await served.until(started, "completed")
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -84,6 +84,9 @@ class Session:
         self._websocket = websocket
         self._services = services
         self._tasks: set[asyncio.Task[None]] = set()
+        self._unanswered = 0  # frames that are being served
+        self._has_room = asyncio.Event()
+        self._is_closed = False
         self._outgoing: list[wire.ToWorker] = []
         self._is_queued = asyncio.Event()
 
@@ -104,6 +107,7 @@ class Session:
             if not any(job.done() for job in jobs):
                 await self._close(_RESTART)
         finally:
+            self._is_closed = True
             if not self._services.stopping.is_set():
                 self._services.registry.closed(hand, self.push)
             left = (stopping, *jobs, *self._tasks)
@@ -140,8 +144,9 @@ class Session:
                 return
             if len(self._outgoing) >= _MOST_AT_ONCE:
                 await self._flush()
-            while len(self._tasks) >= _MOST_AT_ONCE:
-                await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+            while self._unanswered >= _MOST_AT_ONCE:
+                self._has_room.clear()
+                await self._has_room.wait()
 
     async def _write(self) -> None:
         while True:
@@ -162,30 +167,35 @@ class Session:
             return
         if isinstance(frame, wire.Ack):
             self._services.registry.ack(hand, frame.held)
+            return
+        self._unanswered += 1
+        if isinstance(frame, wire.Report):
+            self._services.registry.report(hand, frame, partial(self._reply, frame))
         else:
-            self._start(self._serve(hand, frame))
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+            task = asyncio.create_task(self._serve(hand, frame))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     async def _serve(self, hand: WorkerConnection, frame: wire.FromWorker) -> None:
         try:
-            answer = await self._answer(hand, frame)
-        except asyncio.CancelledError:
-            raise
+            self._reply(frame, await self._answer(hand, frame))
         except Exception as error:  # noqa: BLE001  the worker gets it; a mistake of ours is logged there
-            answer = wire.Refused(problem_of(error)[0], getattr(frame, "id", ""))
-        if answer is not None:
+            self._reply(frame, error)
+
+    def _reply(self, frame: wire.FromWorker, answer: wire.ToWorker | Exception | None) -> bool:
+        """Answer a frame; return False if the session is over."""
+        self._unanswered -= 1
+        self._has_room.set()
+        if isinstance(answer, Exception):
+            answer = wire.Refused(problem_of(answer)[0], getattr(frame, "id", ""))
+        if answer is not None and not self._is_closed:
             self.push(answer)
+        return not self._is_closed
 
     async def _answer(self, hand: WorkerConnection, frame: wire.FromWorker) -> wire.ToWorker | None:
         registry = self._services.registry
         if isinstance(frame, wire.Claim):
             return wire.Leases(frame.id, tuple(await registry.claim(hand, frame)))
-        if isinstance(frame, wire.Report):
-            return await registry.report(hand, frame)
         if isinstance(frame, wire.Heartbeat):
             return wire.Stop(tuple(await registry.heartbeat(hand, frame.held)), frame.id, hand.draining)
         if isinstance(frame, wire.Release):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from uuid import uuid4
 
 from msgspec.structs import replace
@@ -20,6 +20,7 @@ from noetl.model.errors import NoetlError
 from noetl.model.messages import Report as Done
 from noetl.model.work import Lease
 from noetl.ports import Audit, Clock, Commit, Runtime, WorkerInfo, WorkQueue
+from noetl.ports.work import Answer
 from noetl.server.control_plane import LocalControlPlane
 from noetl.server.feeds.reader import known_id
 from noetl.server.problems import Refusal
@@ -34,6 +35,8 @@ _SEEN_MS = 5_000  # how often a heartbeat is stored
 _GONE_MS = 120_000  # a worker without work or heartbeat is forgotten after this
 _SWEEP_S = 0.2
 _MOST_EPOCH = 2**53
+
+Reply = Callable[[Leases | Exception], bool]  # called once; False: the worker is gone
 
 
 class WorkerRegistry:
@@ -59,7 +62,7 @@ class WorkerRegistry:
         self._reconnect_ms = reconnect_ms
         self._hands: dict[str, WorkerConnection] = {}
         self._holders: dict[str, WorkerConnection] = {}  # work_id → who has it
-        self._leaving: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()  # workers that leave, and reports that ask the store
         control.sequencer.hooks.register(drop=self._dropped)
 
     @property
@@ -136,9 +139,12 @@ class WorkerRegistry:
         if push is not None and hand.push == push:
             hand.push = None
             hand.let_claims_go()  # else work is leased for a closed session; a claim that comes again is a new one
-            task = asyncio.create_task(self._gone(hand, hand.registered_at))
-            self._leaving.add(task)
-            task.add_done_callback(self._leaving.discard)
+            self._start(self._gone(hand, hand.registered_at))
+
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _gone(self, hand: WorkerConnection, registered_at: int) -> None:
         until = self._clock.now() + self.lease_ms  # none of its leases lasts longer, unless renewed
@@ -200,28 +206,93 @@ class WorkerRegistry:
         self._handed(hand, leases)
         return leases
 
-    async def report(self, hand: WorkerConnection, frame: Report) -> Leases:
-        """Apply a report, with new work in the same commit."""
-        known_id(frame.execution_id)
+    def report(self, hand: WorkerConnection, frame: Report, reply: Reply) -> None:
+        """Apply a report, with new work in the same commit; `reply` once it is durable.
+
+        A reply that returns False gives the new work back to the queue: the worker is gone.
+        """
+        try:
+            known_id(frame.execution_id)
+        except NoetlError as error:
+            reply(error)
+            return
         # Its id is the worker's own: one that another made up cannot pass for it, nor for what the system tells itself.
         report = replace(frame.report, worker=hand.name, message_id=f"{hand.name}/{frame.report.message_id}")
         name = f"{frame.execution_id}:{report.run_id}" + (f":{report.chunk}" if report.chunk is not None else "")
         held = (name, report.epoch)
-        is_held = await self.holds(hand, held)
-        if not is_held:
-            report = replace(report, epoch=-1)  # of no lease: applied before, or late; never another worker's
+        if self._is_known(hand, held):
+            self._offer(hand, frame, report, held, reply)
+        else:
+            self._start(self._offer_checked(hand, frame, report, held, reply))
+
+    async def report_wait(self, hand: WorkerConnection, frame: Report) -> Leases:
+        """Apply a report; if the caller is cancelled, new work returns to the queue."""
+        future: asyncio.Future[Leases | Exception] = asyncio.get_running_loop().create_future()
+
+        def reply(answer: Leases | Exception) -> bool:
+            if future.done():
+                return False
+            future.set_result(answer)
+            return True
+
+        self.report(hand, frame, reply)
+        try:
+            answer = await future
+        except asyncio.CancelledError:
+            if not future.cancel() and not future.cancelled() and isinstance(answer := future.result(), Leases):
+                self._give_back(hand, answer.leases)
+            raise
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def _offer_checked(
+        self, hand: WorkerConnection, frame: Report, report: Done, held: Held, reply: Reply
+    ) -> None:
+        """Offer a report whose lease this server does not know, after asking the store."""
+        try:
+            is_held = await self.holds(hand, held)
+        except Exception as error:  # noqa: BLE001  the worker gets it
+            reply(error)
+            return
+        if is_held:
+            self._offer(hand, frame, report, held, reply)
+        else:  # of no lease: applied before, or late; never another worker's
+            self._offer(hand, frame, replace(report, epoch=-1), None, reply)
+
+    def _offer(self, hand: WorkerConnection, frame: Report, report: Done, held: Held | None, reply: Reply) -> None:
+        def answered(answer: Answer | Exception) -> bool:
+            if isinstance(answer, Exception):
+                return reply(answer)
+            if held is not None and _is_over(report):
+                self._take(hand, (held,))
+            if answer.status == "duplicate":
+                self._start(self._repeat(hand, frame, report.message_id, answer.leases, reply))
+                return True
+            status = answer.status if held is not None else "late"
+            is_taken = reply(Leases(frame.id, tuple(answer.leases), status))
+            if is_taken:
+                self._handed(hand, answer.leases)
+            return is_taken
+
         want = 0 if hand.draining else max(0, min(frame.want, _MOST_WORK))
-        known = self._control.sequencer.outstanding.with_report(report.message_id)
-        answer = await self._control.report_wait(frame.execution_id, report, want)
-        status, leases = answer.status, answer.leases
-        fresh = [lease for lease in leases if lease not in known] if known else leases
-        self._handed(hand, fresh)  # before anything can interrupt
-        if _is_over(report):
-            self._take(hand, (held,))
-        if status == "duplicate":
+        self._control.report(frame.execution_id, report, want, answered)
+
+    async def _repeat(
+        self, hand: WorkerConnection, frame: Report, message_id: str, leases: Sequence[Lease], reply: Reply
+    ) -> None:
+        """Answer a report that came again, with the leases that the worker still holds."""
+        known = self._control.sequencer.outstanding.with_report(message_id)
+        fresh = [lease for lease in leases if lease not in known]
+        self._handed(hand, fresh)
+        try:
             leases = [lease for lease in leases if await self.holds(hand, (lease.work.work_id, lease.epoch))]
-            self._handed(hand, (lease for lease in leases if lease in known))
-        return Leases(frame.id, tuple(leases), status if is_held or status == "duplicate" else "late")
+        except Exception as error:  # noqa: BLE001  the worker gets it
+            reply(error)
+            return
+        self._handed(hand, (lease for lease in leases if lease in known))
+        if not reply(Leases(frame.id, tuple(leases), "duplicate")):
+            self._give_back(hand, fresh)
 
     async def heartbeat(self, hand: WorkerConnection, held: Sequence[Held]) -> list[str]:
         """Renew leases; returns the work that must stop."""
@@ -266,17 +337,21 @@ class WorkerRegistry:
 
     async def holds(self, hand: WorkerConnection, held: Held) -> bool:
         """Return whether a worker holds a lease now."""
-        now = self._clock.now()
-        given = hand.given.get(held)
-        if given is not None and given.until > now:
+        if self._is_known(hand, held):
             return True
         if not 0 < held[1] < _MOST_EPOCH:
             return False
+        now = self._clock.now()
         if held[0] in await self._queue.extend(hand.name, [held], now + self.lease_ms):
             self._take(hand, [held])
             return False
         self._has(hand, held, now + self.lease_ms)
         return True
+
+    def _is_known(self, hand: WorkerConnection, held: Held) -> bool:
+        """Return whether a worker holds a lease for sure, without asking the store."""
+        given = hand.given.get(held)
+        return given is not None and given.until > self._clock.now()
 
     def drain(self, name: str) -> None:
         """Drain a worker: it gets no more work, and its waiting claims end empty."""
@@ -301,6 +376,11 @@ class WorkerRegistry:
             work_id = lease.work.work_id
             hand.given[work_id, lease.epoch] = LeaseGrant(lease, lease.until, ack_by)
             self._holders[work_id] = hand
+
+    def _give_back(self, hand: WorkerConnection, leases: Sequence[Lease]) -> None:
+        """Return leases to the queue that the worker did not get."""
+        self._take(hand, [(lease.work.work_id, lease.epoch) for lease in leases])
+        self._control.sequencer.outstanding.give_back(leases)
 
     def _has(self, hand: WorkerConnection, held: Held, until: int) -> None:
         given = hand.given.get(held)
@@ -346,7 +426,7 @@ class WorkerRegistry:
 
     async def close(self) -> None:
         """Forget all workers but not their leases, which another server continues."""
-        for task in self._leaving:
+        for task in self._tasks:
             task.cancel()
         for hand in list(self._hands.values()):
             self._forget(hand)

@@ -96,7 +96,7 @@ async def events(call: Call, body: EventSent) -> EventTaken:
             detail = "The body is neither an event nor a report."
             raise Refusal(422, "invalid-input", detail, where="$.event_type", fix="Send `event_type` or `report`.")
         frame = Report(body.id, str(body.execution_id), body.report, body.want, body.worker)
-        return _taken(await registry.report(hand_of(call, body.worker), frame))
+        return _taken(await registry.report_wait(hand_of(call, body.worker), frame))
     if body.node_id is None:
         detail = "The event does not name its work."
         raise Refusal(422, "invalid-input", detail, where="$.node_id", fix="Send the `id` of the lease.")
@@ -115,7 +115,7 @@ async def events(call: Call, body: EventSent) -> EventTaken:
             fix="See /docs.",
         )
     done = Done(_message_id(body, epoch), run_id, epoch, ending=_ending(body))
-    return _taken(await registry.report(hand, Report(body.id or uuid4().hex, execution_id, done)))
+    return _taken(await registry.report_wait(hand, Report(body.id or uuid4().hex, execution_id, done)))
 
 
 def _taken(answer: Leases) -> EventTaken:

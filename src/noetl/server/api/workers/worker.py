@@ -78,7 +78,7 @@ async def claim(call: Call, body: Claim) -> Leases:
 )
 async def report(call: Call, body: Report) -> Leases:
     """Report on a lease and receive new work with the answer; idempotent by `id`."""
-    return await call.services.registry.report(hand_of(call, body.worker), body)
+    return await call.services.registry.report_wait(hand_of(call, body.worker), body)
 
 
 @noun.route(
