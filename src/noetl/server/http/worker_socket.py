@@ -10,11 +10,11 @@ import asyncio
 import logging
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
 import msgspec
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
-from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+from starlette.websockets import WebSocketDisconnect
 
 from noetl.model.letters import NO_LETTERS
 from noetl.ports import AuditEntry
@@ -30,6 +30,7 @@ _OWN = ("pool_capacity", NO_LETTERS)  # of this server: workers decide nothing
 _HELLO_S = 10.0
 _MOST_AT_ONCE = 256  # frames of one session that are being served
 _POLICY, _RESTART = 1008, 1012
+_CLOSED = (OSError, RuntimeError)  # what a server raises when a frame is sent to a connection that is over
 _decoder: msgspec.json.Decoder[wire.FromWorker] = msgspec.json.Decoder(wire.FromWorker)
 _encode = msgspec.json.Encoder().encode
 _log = logging.getLogger(__name__)
@@ -39,9 +40,9 @@ def session_app(services: Services) -> ASGIApp:
     """Return the ASGI application that serves workers' sessions."""
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        websocket = WebSocket(scope, receive, send)
-        await websocket.accept()
-        await Session(websocket, services).run()
+        await receive()  # the connection
+        await send({"type": "websocket.accept"})
+        await Session(scope, receive, send, services).run()
 
     return serve
 
@@ -80,8 +81,10 @@ def welcome(services: Services, hand: WorkerConnection, stop: list[str]) -> wire
 class Session:
     """One connection of a worker."""
 
-    def __init__(self, websocket: WebSocket, services: Services) -> None:
-        self._websocket = websocket
+    def __init__(self, scope: Scope, receive: Receive, send: Send, services: Services) -> None:
+        self._headers = Headers(scope=scope)
+        self._receive_event = receive
+        self._send_event = send
         self._services = services
         self._tasks: set[asyncio.Task[None]] = set()
         self._unanswered = 0  # frames that are being served
@@ -117,7 +120,7 @@ class Session:
 
     async def _begin(self) -> WorkerConnection:
         services = self._services
-        actor = await services.gate.who(self._websocket.headers.get("authorization"))
+        actor = await services.gate.who(self._headers.get("authorization"))
         frame = decode_json(await asyncio.wait_for(self._receive(), _HELLO_S), _decoder, "The frame")
         if not isinstance(frame, wire.Hello):
             raise Refusal(400, "no-hello", "the first frame is not hello", fix="Say hello first.")
@@ -130,7 +133,7 @@ class Session:
         return hand
 
     async def _receive(self) -> bytes | str:
-        message = await self._websocket.receive()
+        message = await self._receive_event()
         if message["type"] == "websocket.disconnect":
             raise WebSocketDisconnect(message.get("code", 1005))
         return message.get("bytes") or message.get("text") or b""
@@ -140,7 +143,7 @@ class Session:
         while True:
             try:
                 self._came(hand, await self._receive())
-            except (WebSocketDisconnect, RuntimeError):
+            except WebSocketDisconnect:
                 return
             if len(self._outgoing) >= _MOST_AT_ONCE:
                 await self._flush()
@@ -210,12 +213,9 @@ class Session:
         self._is_queued.set()
 
     async def _send(self, frame: wire.ToWorker) -> None:
-        if self._websocket.application_state is not WebSocketState.CONNECTED:
-            return
-        data: Any = _encode(frame)
-        with suppress(WebSocketDisconnect, RuntimeError):  # it closed meanwhile; its leases are looked after
-            await self._websocket.send_bytes(data)
+        with suppress(*_CLOSED):  # it closed meanwhile; its leases are looked after
+            await self._send_event({"type": "websocket.send", "bytes": _encode(frame)})
 
     async def _close(self, code: int) -> None:
-        with suppress(WebSocketDisconnect, RuntimeError):
-            await self._websocket.close(code)
+        with suppress(*_CLOSED):
+            await self._send_event({"type": "websocket.close", "code": code})
