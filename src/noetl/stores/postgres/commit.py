@@ -7,7 +7,7 @@ Tested in tests/conformance.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,7 @@ _MOST_TRIES = 5
 _LAST = 2**63  # above every id
 _CONTRADICTED = ("NL001", "23505")  # a guard failed, or another server inserted the same row first
 _work = msgspec.json.Decoder(WorkItem)
+_Rows = list[tuple[Any, ...]]
 
 
 class Claims:
@@ -91,16 +92,19 @@ class Claims:
         in the order of the queue.
         """
         found: list[list[Lease]] = [[] for _ in self._claims]
-        born = {row[3]: row[1] for row in rows if not row[0]}
-        texts = {row[0]: row[8] for row in new or ()} if born else {}
-        for work_id, index in self._assigned.items() if born else ():
-            claim = self._claims[index]
-            found[index].append(Lease(_work.decode(texts[work_id]), born[work_id], 1, claim.until, claim.worker))
-        turns = {group: self._turns(indexes) for group, indexes in enumerate(self._groups.values(), 1)}
-        for group, epoch, attempt, _, work in sorted((row for row in rows if row[0]), key=lambda row: row[1]):
-            index = next(turns[group])
-            claim = self._claims[index]
-            found[index].append(Lease(_work.decode(work), epoch, attempt, claim.until, claim.worker))
+        queued = [row for row in rows if row[0]]
+        if len(queued) < len(rows):
+            born = {row[3]: row[1] for row in rows if not row[0]}
+            texts = {row[0]: row[8] for row in new or ()}
+            for work_id, index in self._assigned.items():
+                claim = self._claims[index]
+                found[index].append(Lease(_work.decode(texts[work_id]), born[work_id], 1, claim.until, claim.worker))
+        if queued:
+            turns = {group: self._turns(indexes) for group, indexes in enumerate(self._groups.values(), 1)}
+            for group, epoch, attempt, _, work in sorted(queued, key=lambda row: row[1]):
+                index = next(turns[group])
+                claim = self._claims[index]
+                found[index].append(Lease(_work.decode(work), epoch, attempt, claim.until, claim.worker))
         return tuple(map(tuple, found))
 
     def _turns(self, indexes: Sequence[int]) -> Iterator[int]:
@@ -140,8 +144,6 @@ async def commit_batch(
     database: PostgresDatabase, writer: int, commits: Sequence[Commit], claims: Sequence[Claim]
 ) -> Receipt:
     """Apply a batch and serve claims in one transaction."""
-    import asyncpg
-
     async with database.connection(apart=True) as connection:
         for attempt in range(_MOST_TRIES):
             try:
@@ -151,8 +153,8 @@ async def commit_batch(
                         return receipt
                 async with connection.transaction():
                     return await _commit_judged(connection, writer, commits, claims)
-            except asyncpg.PostgresError as error:
-                if error.sqlstate not in _CONTRADICTED:
+            except Exception as error:
+                if getattr(error, "sqlstate", None) not in _CONTRADICTED:
                     raise
     raise Conflict("the batch was given up, because other servers kept changing the same executions; send it again")
 
@@ -219,10 +221,10 @@ async def _apply(
         for name, seq in facts.last_seqs.items()
         if number(name) is not None or name in changes.projections or changes.last_seqs.get(name, seq) != seq
     ]
-    executions.sort(key=lambda row: row[0] if row[1] else _LAST)  # new executions stay in the order of the batch
+    if len(executions) > 1:  # new executions stay in the order of the batch
+        executions.sort(key=lambda row: row[0] if row[1] else _LAST)
     known = {work_id: epoch for work_id, epoch in facts.leases.items() if epoch is not None}
     leases = {**dict.fromkeys(changes.removed), **known}
-    timers = [(numbered(key[0]), key[1], at) for key, at in changes.timers.items()]
     works = [
         work_row(item, changes.born[item.work_id], claims.assigned(item.work_id)) for item in changes.work.values()
     ]
@@ -236,10 +238,15 @@ async def _apply(
         works or None,
         claims.pools(),
         claims.rows(),
-        [row for row in timers if row[2] is None] or None,
-        [row for row in timers if row[2] is not None] or None,
+        *_timer_rows(changes.timers),
         [message_row(*row) for row in changes.messages.values()] or None,
         audit_rows(changes.audit) or None,
         *letter_rows(changes.letters.values()),
     )
     return claims.leases(rows, works)
+
+
+def _timer_rows(timers: Mapping[tuple[str, str], int | None]) -> tuple[_Rows | None, _Rows | None]:
+    """Return the rows of timers to clear, and of timers to set; None if empty."""
+    rows = [(numbered(execution_id), name, at) for (execution_id, name), at in timers.items()]
+    return [row for row in rows if row[2] is None] or None, [row for row in rows if row[2] is not None] or None

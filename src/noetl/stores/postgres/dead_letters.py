@@ -18,6 +18,8 @@ _CLOSED = ("message_id", "status", "closed_at", "closed_by", "note")
 
 def letter_rows(changes: Collection[LetterChange]) -> tuple[str | None, str | None]:
     """Encode dead letters as JSON arrays, whole rows and closed ones; None if empty."""
+    if not changes:
+        return None, None
     rows = [{name: getattr(letter, name) for name in COLUMNS} for letter in whole(changes)]
     closed_rows = [dict(zip(_CLOSED, row, strict=True)) for row in closed(changes)]
     return (text(rows) if rows else None, text(closed_rows) if closed_rows else None)
