@@ -1,9 +1,16 @@
-"""Shared by all tests: hypothesis profiles, and summaries of long tests."""
+"""Shared by all tests: hypothesis profiles, a web server, and summaries of long tests."""
+
+from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from tests.tools.web import Web
 
 # Same examples on every machine and run: a red test is red on the next machine too. Time never decides a test.
 settings.register_profile(
@@ -14,6 +21,15 @@ settings.register_profile(
     "chaos", deadline=None, print_blob=True, max_examples=500, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("NOETL_HYPOTHESIS_PROFILE", "steady"))
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    from tests.tools.web import Web  # most tests need no server
+
+    server = Web()
+    yield server
+    server.close()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

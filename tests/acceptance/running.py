@@ -18,6 +18,18 @@ from tests.acceptance.run import Ran, noetl
 
 HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {{ name: {name}, path: test/{name} }}\n"
 PATIENCE_S = 60.0
+# The rest of `tool:` for a task that leaves its idempotency key in a file.
+NOTE = """
+    kind: python
+    args: { key: "{{ _idempotency_key }}" }
+    code: |
+      import os
+      with open("effects.txt", "a") as file:
+          file.write(key + "\\n")
+          file.flush()
+          os.fsync(file.fileno())
+      result = 1
+"""
 
 
 @dataclass(frozen=True)

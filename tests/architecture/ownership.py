@@ -14,6 +14,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 from tests.architecture.source import Module
@@ -92,32 +93,27 @@ def type_name(node: ast.expr | None) -> str | None:
     return None
 
 
-def methods(node: ast.ClassDef) -> Iterator[Function]:
-    yield from (item for item in node.body if isinstance(item, Function))
+def assignments(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None, ast.expr | None]]:
+    """Yield the targets of an assignment, each with its annotation and its value."""
+    if isinstance(node, ast.Assign):
+        yield from ((target, None, node.value) for target in node.targets)
+    elif isinstance(node, ast.AnnAssign):
+        yield node.target, node.annotation, node.value
 
 
 def fields_of(node: ast.ClassDef, module: str) -> Fields:
     """Collect the fields that a class declares in its body and on `self`."""
     found = Fields(module, tuple(filter(None, map(type_name, node.bases))))
     for item in node.body:
-        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
-            found.declare(item.target.id, item.annotation, item.value)
-        elif isinstance(item, ast.Assign):
-            for target in item.targets:
-                if isinstance(target, ast.Name):
-                    found.declare(target.id, None, item.value)
-    for method in methods(node):
+        for target, annotation, value in assignments(item):
+            if isinstance(target, ast.Name):
+                found.declare(target.id, annotation, value)
+    for method in (item for item in node.body if isinstance(item, Function)):
         annotations = parameters(method)
-        for statement in ast.walk(method):
-            targets: list[tuple[ast.expr, ast.expr | None, ast.expr | None]] = []
-            if isinstance(statement, ast.Assign):
-                targets = [(target, None, statement.value) for target in statement.targets]
-            elif isinstance(statement, ast.AnnAssign):
-                targets = [(statement.target, statement.annotation, statement.value)]
-            for target, annotation, value in targets:
-                if isinstance(target, ast.Attribute) and is_self(target.value):
-                    passed = annotations.get(value.id) if isinstance(value, ast.Name) else None
-                    found.declare(target.attr, annotation or passed, value)
+        for target, annotation, value in chain.from_iterable(map(assignments, ast.walk(method))):
+            if isinstance(target, ast.Attribute) and is_self(target.value):
+                passed = annotations.get(value.id) if isinstance(value, ast.Name) else None
+                found.declare(target.attr, annotation or passed, value)
     return found
 
 
@@ -308,10 +304,4 @@ def defined(tree: ast.Module) -> set[str]:
                 found.add(name)
             case ast.Attribute(value=value, attr=name, ctx=ast.Store()) if is_self(value):
                 found.add(name)
-            case ast.ClassDef(body=body):
-                found |= {
-                    item.target.id
-                    for item in body
-                    if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
-                }
     return found

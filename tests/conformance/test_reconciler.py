@@ -125,6 +125,16 @@ async def family(store: Store) -> tuple[str, Lease]:
         return lease.work.execution_id, lease
 
 
+async def unborn(store: Store) -> None:
+    """Commit the start of a child without the message to it."""
+    async with LocalControlPlane(store, RealClock(), lease_s=60) as control:
+        await register(store, CHILD, "tests/child")
+        await begin(control, await register(store, HEAD + BOOKS["child"]), "500")
+        [lease] = await control.claim("w", ("",), 1, 0)
+    child = {"path": "tests/child", "payload": {}}
+    await untold(store, "500", suspended(lease, cause="playbook", child=child))
+
+
 async def test_an_end_that_a_parent_never_heard_of_is_told_again(place: Place) -> None:
     store = place.open()
     child, lease = await family(store)
@@ -141,12 +151,7 @@ async def test_an_end_that_a_parent_never_heard_of_is_told_again(place: Place) -
 
 async def test_a_child_that_was_never_born_is_started(place: Place) -> None:
     store = place.open()
-    async with LocalControlPlane(store, RealClock(), lease_s=60) as control:
-        await register(store, CHILD, "tests/child")
-        await begin(control, await register(store, HEAD + BOOKS["child"]), "500")
-        [lease] = await control.claim("w", ("",), 1, 0)
-    child = {"path": "tests/child", "payload": {}}
-    await untold(store, "500", suspended(lease, cause="playbook", child=child))
+    await unborn(store)
     other = place.open()
     async with LocalControlPlane(other, RealClock()) as control:
         assert await _watch(control, place.derived(other)).look() == ["500"]
@@ -183,12 +188,7 @@ async def test_a_child_that_was_never_told_to_undo_what_it_did_is_told_and_waite
 
 async def test_a_child_that_was_cancelled_before_it_was_born_is_not_waited_for(place: Place) -> None:
     store = place.open()
-    async with LocalControlPlane(store, RealClock(), lease_s=60) as control:
-        await register(store, CHILD, "tests/child")
-        await begin(control, await register(store, HEAD + BOOKS["child"]), "500")
-        [lease] = await control.claim("w", ("",), 1, 0)
-    child = {"path": "tests/child", "payload": {}}
-    await untold(store, "500", suspended(lease, cause="playbook", child=child))
+    await unborn(store)
     await untold(store, "500", Cancel("stop", "enough", compensate=True))
     other = place.open()
     async with LocalControlPlane(other, RealClock()) as control:

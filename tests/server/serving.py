@@ -19,10 +19,12 @@ import uvicorn
 from websockets.asyncio.client import ClientConnection, connect
 
 from noetl.server.app import app
+from noetl.server.auth.tokens import create_token
+from noetl.server.http.endpoint import Endpoint
 from noetl.server.services import Services
 from noetl.settings import ServerSettings, Settings
 from noetl.wire import session as frames
-from noetl.wiring.embedded import Embedded, serving
+from noetl.wiring.embedded import Embedded, open_store, open_team, serving
 
 PATIENCE_S = 30.0
 HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: NAME, path: test/NAME}\n"
@@ -87,6 +89,24 @@ class Served:
 
 def places(folder: Path, **more: Any) -> Settings:
     return Settings(folder / "noetl.db", **more)
+
+
+async def secret(folder: Path, role: str, name: str = "", pool: str | None = None, expires_s: int | None = None) -> str:
+    """Create a token in the store of a folder and return its secret."""
+    store = open_store(places(folder))
+    token, found = create_token(role, name or role, expires_s, pool, "test", 0 if expires_s else 1)
+    await open_team(store).add_token(token)
+    await store.close()
+    return found
+
+
+def bearer(found: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {found}"}
+
+
+def address_of(endpoint: Endpoint) -> str:
+    """Return a path of an endpoint, with a value for each of its parameters."""
+    return endpoint.path.replace("{execution_id}", "12345").replace("{", "").replace("}", "")
 
 
 @asynccontextmanager

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -14,16 +12,9 @@ from noetl.model.outcome import Outcome, TaskError
 from noetl.ports import Blobs, ControlPlane
 from noetl.ports.work import run_tool
 from noetl.tools import kinds
+from noetl.wiring.embedded import SystemClock
 from noetl.worker.processes.children import ChildPool
 from noetl.worker.tool_context import DetachedRun, Shared, TaskContext, WorkerResources
-
-
-class RealClock:
-    def now(self) -> int:
-        return time.time_ns() // 1_000_000
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
 
 
 @dataclass(frozen=True)
@@ -77,7 +68,7 @@ class Attempts:
         auth: Any = None,
         execution_id: str = "7",
     ) -> Tried:
-        clock = RealClock()
+        clock = SystemClock()
         shared = WorkerResources(
             cast(ControlPlane, None),
             kinds(),

@@ -1,4 +1,4 @@
-"""Fixtures of tool tests: PostgreSQL, a web server, attempts in a folder."""
+"""Fixtures of tool tests: PostgreSQL, attempts in a folder."""
 
 from __future__ import annotations
 
@@ -10,20 +10,12 @@ import pytest_asyncio
 
 from tests.services import postgres
 from tests.tools.attempts import Attempts
-from tests.tools.web import Web
 
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     with postgres() as started:
         yield started
-
-
-@pytest.fixture
-def web() -> Iterator[Web]:
-    server = Web()
-    yield server
-    server.close()
 
 
 @pytest_asyncio.fixture

@@ -20,9 +20,9 @@ from noetl.ports.work import run_tool
 from noetl.tools import kinds
 from noetl.tools.fields import retry_after
 from noetl.tools.http import _data
+from noetl.wiring.embedded import SystemClock
 from noetl.worker.http.clients import HttpClient
 from noetl.worker.tool_context import DetachedRun, TaskContext, WorkerResources
-from tests.tools.attempts import RealClock
 from tests.tools.web import Web
 
 pytestmark = pytest.mark.asyncio
@@ -45,7 +45,7 @@ async def send(client: Any, auth: Any = None, spec: Mapping[str, Any] | None = N
     async def credential(name: str) -> Mapping[str, Any]:
         return CREDENTIALS[name]
 
-    clock = RealClock()
+    clock = SystemClock()
     tools = kinds()
     shared = WorkerResources(
         cast(ControlPlane, None),

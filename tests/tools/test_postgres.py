@@ -18,8 +18,8 @@ from noetl.model.outcome import Outcome
 from noetl.ports import Blobs, Children, ControlPlane
 from noetl.ports.work import run_tool
 from noetl.tools import kinds
+from noetl.wiring.embedded import SystemClock
 from noetl.worker.tool_context import DetachedRun, TaskContext, WorkerResources
-from tests.tools.attempts import RealClock
 
 pytestmark = pytest.mark.asyncio
 
@@ -38,7 +38,7 @@ class Database:
             cast(ControlPlane, None),
             tools,
             tools,
-            RealClock(),
+            SystemClock(),
             cast(Children, None),
             cast(Blobs, None),
             lambda: None,

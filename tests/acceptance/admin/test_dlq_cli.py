@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -96,13 +95,6 @@ def test_what_cannot_be_done_is_said(
     ran = noetl("dlq", *arguments, cwd=folder)
     assert (ran.code, ran.out) == (2, "")
     assert says in ran.err
-
-
-@pytest.fixture
-def web() -> Iterator[Web]:
-    made = Web()
-    yield made
-    made.close()
 
 
 def test_letters_are_sent_under_their_topic(tmp_path: Path, web: Web) -> None:

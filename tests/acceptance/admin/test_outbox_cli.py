@@ -4,25 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.acceptance.running import Folder, until
 from tests.tools.web import Web
-
-
-@pytest.fixture
-def web() -> Iterator[Web]:
-    made = Web()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Folder:
-    return Folder(tmp_path)
 
 
 def tells(folder: Folder, url: str) -> str:

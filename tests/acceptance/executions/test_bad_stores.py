@@ -8,18 +8,11 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-import pytest
-
 from tests.acceptance.run import Ran
 from tests.acceptance.running import Folder, summary, until
 
 HELLO = "- step: a\n  tool: { kind: noop, result: 1 }"
 ASK = "- step: ask\n  tool: { kind: wait, signal: go }\n  next: say\n- step: say\n  tool: { kind: noop, result: WORD }"
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Folder:
-    return Folder(tmp_path)
 
 
 def store(folder: Folder) -> Path:

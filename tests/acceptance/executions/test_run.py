@@ -15,11 +15,6 @@ KEYS = {"execution_id", "status", "result", "error", "ctx", "steps", "duration_m
 HELLO = Path(__file__).parents[3] / "examples" / "hello.yaml"
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Folder:
-    return Folder(tmp_path)
-
-
 def test_a_playbook_runs_and_its_result_is_all_that_stdout_holds(folder: Folder) -> None:
     ran = folder.call("run", str(HELLO))
     assert ran.code == 0, ran.err

@@ -15,11 +15,6 @@ CHILD = """
 """
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Folder:
-    return Folder(tmp_path)
-
-
 @pytest.mark.parametrize("path", ["test/child", "child.yaml", "./child.yaml"])
 def test_a_child_by_its_path_or_its_file(folder: Folder, path: str) -> None:
     folder.playbook(CHILD, name="child", workload={"n": 0})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -34,11 +33,6 @@ WAITS = """
 - step: ask
   tool: { kind: wait, signal: approved }
 """
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Folder:
-    return Folder(tmp_path)
 
 
 def test_runs_lists_the_newest_first(folder: Folder) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.acceptance.running import Folder, Summary, summary
@@ -21,11 +19,6 @@ PLAY = """
 - step: use
   tool: { kind: noop, result: "{{ ctx.n * workload.factor }}" }
 """
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Folder:
-    return Folder(tmp_path)
 
 
 def fork(folder: Folder, *arguments: str) -> Summary:

@@ -11,40 +11,23 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.acceptance.running import Folder, Summary, summary, until
+from tests.acceptance.running import NOTE, Folder, Summary, summary, until
 
 STEPS = 8
 ITEMS = 40
 WIDTH = 4
-NOTE = """
-    kind: python
-    args: {{ key: "{{{{ _idempotency_key }}}}" }}
-    code: |
-      import os
-      with open("effects.txt", "a") as file:
-          file.write(key + "\\n")
-          file.flush()
-          os.fsync(file.fileno())
-      result = {result}
-"""
 MOMENTS = [0, 1, *(pytest.param(seed, marks=pytest.mark.chaos) for seed in range(2, 20))]
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Folder:
-    return Folder(tmp_path)
 
 
 def chain(names: list[str], last: str, **more: str) -> str:
     """Return the steps of a chain; each leaves its idempotency key in a file."""
     steps = ""
     for name, after in zip(names, [*names[1:], last], strict=True):
-        steps += f"- step: {name}\n  tool:{NOTE.format(result=1)}  next: {after}\n"
+        steps += f"- step: {name}\n  tool:{NOTE}  next: {after}\n"
         steps += f"  compensate: {more[name]}\n" if name in more else ""
     return steps
 
@@ -96,7 +79,7 @@ def chance(seed: int) -> Chance:
 def test_inside_a_parallel_loop(folder: Folder, chance: Chance) -> None:
     width = f"mode: parallel, max_in_flight: {WIDTH}"
     each = f"- step: each\n  loop: {{ in: '{{{{ range({ITEMS}) | list }}}}', iterator: n, spec: {{ {width} }} }}\n"
-    file = folder.playbook(each + f"  tool:{NOTE.format(result=1)}", name="loop")
+    file = folder.playbook(each + f"  tool:{NOTE}", name="loop")
     execution_id, known = killed(folder, file, *chance(ITEMS - 10))
     ran, effects = resumed(folder, execution_id, known, ITEMS)
     assert (ran.code, ran.status) == (0, "completed")
@@ -121,7 +104,7 @@ def test_while_it_undoes_what_it_did(folder: Folder, chance: Chance) -> None:
     names = [f"s{number}" for number in range(STEPS)]
     steps = chain(names, "bad", **{name: f"undo_{name}" for name in names})
     steps += "- step: bad\n  tool: { kind: python, code: 'raise FatalError(\"no\")' }\n"
-    steps += "".join(f"- step: undo_{name}\n  tool:{NOTE.format(result=1)}" for name in names)
+    steps += "".join(f"- step: undo_{name}\n  tool:{NOTE}" for name in names)
     file = folder.playbook(steps, name="saga", policy={"rollback": "on_fail"})
     enough, moment = chance(STEPS - 2)
     execution_id, known = killed(folder, file, STEPS + enough, moment)

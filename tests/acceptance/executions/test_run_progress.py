@@ -6,9 +6,6 @@ import os
 import pty
 import subprocess
 import sys
-from pathlib import Path
-
-import pytest
 
 from tests.acceptance.running import Folder
 
@@ -36,11 +33,6 @@ PLAY = """
 - step: ask
   tool: { kind: wait, signal: go }
 """
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Folder:
-    return Folder(tmp_path)
 
 
 def test_lines_tell_of_steps_retries_loops_and_waits(folder: Folder) -> None:

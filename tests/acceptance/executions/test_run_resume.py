@@ -11,28 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.running import Folder, summary, until
+from tests.acceptance.running import NOTE, Folder, summary, until
 
 STEPS = 30
-STEP = """
-- step: s{number}
-  tool:
-    kind: python
-    args: {{ key: "{{{{ _idempotency_key }}}}" }}
-    code: |
-      import os
-      with open("effects.txt", "a") as file:
-          file.write(key + "\\n")
-          file.flush()
-          os.fsync(file.fileno())
-      result = {number}
-  next: [{{ step: s{after} }}]
-"""
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Folder:
-    return Folder(tmp_path)
 
 
 def shell(folder: Folder, command: str) -> str:
@@ -42,7 +23,7 @@ def shell(folder: Folder, command: str) -> str:
 
 def chain(folder: Folder) -> str:
     """Write a playbook of many steps; each leaves its idempotency key in a file."""
-    steps = "".join(STEP.format(number=number, after=number + 1) for number in range(STEPS - 1))
+    steps = "".join(f"- step: s{number}\n  tool:{NOTE}  next: s{number + 1}\n" for number in range(STEPS - 1))
     return folder.playbook(steps + f"- step: s{STEPS - 1}\n  tool: {{ kind: noop, result: end }}\n", name="chain")
 
 

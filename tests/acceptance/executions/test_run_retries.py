@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from email.utils import formatdate
 from pathlib import Path
 from time import time
@@ -27,13 +26,6 @@ FAILS = """
 def folder(tmp_path: Path) -> Folder:
     (tmp_path / ".noetl").mkdir()
     return Folder(tmp_path)
-
-
-@pytest.fixture
-def web() -> Iterator[Web]:
-    made = Web()
-    yield made
-    made.close()
 
 
 def failures(folder: Folder) -> list[dict[str, Any]]:

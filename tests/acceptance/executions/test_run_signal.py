@@ -6,7 +6,6 @@ import json
 import signal
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -24,11 +23,6 @@ GATE = """
   spec: { policy: { admit: { rules: [{ when: "{{ ctx.signals.go.ok }}", then: { allow: true } }] } } }
   tool: { kind: noop, result: open }
 """
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Folder:
-    return Folder(tmp_path)
 
 
 def send(folder: Folder, *arguments: str) -> Summary:

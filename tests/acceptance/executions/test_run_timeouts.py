@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -27,11 +26,6 @@ LEVELS: dict[str, tuple[str, str, dict[str, str]]] = {  # what the step has, wha
     "step by its policy": ("spec: { policy: { lifecycle: { timeout_s: 1 } } }", "", {}),
     "step from when it was scheduled": ("spec: { policy: { lifecycle: { deadline_s: 1 } } }", "", {}),
 }
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Folder:
-    return Folder(tmp_path)
 
 
 def left(folder: Folder) -> list[int]:

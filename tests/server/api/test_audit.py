@@ -11,10 +11,8 @@ import pytest
 
 from noetl.ports.outbox import OutboxMessage
 from noetl.server.api import endpoints
-from noetl.server.auth.tokens import create_token
 from noetl.settings import ServerSettings
-from noetl.wiring.embedded import open_store, open_team
-from tests.server.serving import FAILS, ONE, WAITS, Served, in_process, places
+from tests.server.serving import FAILS, ONE, WAITS, Served, bearer, in_process, secret
 
 pytestmark = pytest.mark.asyncio
 Asked = tuple[str, Any]  # the path of a request, and its body
@@ -185,12 +183,9 @@ async def test_every_route_that_changes_something_is_here() -> None:
 
 @pytest.mark.parametrize("endpoint", ACTS, ids=lambda endpoint: endpoint.name)
 async def test_a_change_leaves_its_entry_with_its_actor(tmp_path: Path, endpoint: Any) -> None:
-    store = open_store(places(tmp_path))
-    token, secret = create_token("admin", "ada", None, None, "test", 0)
-    await open_team(store).add_token(token)
-    await store.close()
+    ada = await secret(tmp_path, "admin", "ada")
     async with in_process(tmp_path, ServerSettings(auth="token")) as served, served.embedded.run_worker(""):
-        served.http.headers["Authorization"] = f"Bearer {secret}"
+        served.http.headers.update(bearer(ada))
         path, body = await CALLS[endpoint.name](served)
         before = len(await served.services.team.audited(limit=100))
         await served.json(endpoint.method, path, body)

@@ -12,21 +12,9 @@ import httpx
 import pytest
 
 from noetl.model.errors import StoreUnavailable
-from noetl.server.auth.tokens import create_token
 from noetl.settings import ServerSettings
-from noetl.wiring.embedded import open_store, open_team
 from tests.databases import fresh_database
-from tests.server.serving import (
-    FAILS,
-    ONE,
-    PATIENCE_S,
-    WAITS,
-    Served,
-    in_process,
-    places,
-    playbook,
-    process,
-)
+from tests.server.serving import FAILS, ONE, PATIENCE_S, WAITS, Served, bearer, in_process, playbook, process, secret
 
 pytestmark = pytest.mark.asyncio
 PLACE = "/api/execute/many"
@@ -162,16 +150,11 @@ async def test_a_bad_list_is_told_where_and_why_and_starts_nothing(
 
 
 async def test_a_playbook_that_nobody_registered_needs_an_editor(tmp_path: Path) -> None:
-    opened = open_store(places(tmp_path))
-    secrets = {}
-    for role in ("operator", "editor"):
-        token, secrets[role] = create_token(role, role, None, None, "test", 0)
-        await open_team(opened).add_token(token)
-    await opened.close()
+    secrets = {role: await secret(tmp_path, role) for role in ("operator", "editor")}
     async with in_process(tmp_path, ServerSettings(auth="token")) as served:
         for role, status in (("operator", 403), ("editor", 201)):
-            headers = {"Authorization": f"Bearer {secrets[role]}"}
-            await served.json("POST", PLACE, {"content": WAITS, "payloads": [{}]}, status, headers=headers)
+            asked = {"content": WAITS, "payloads": [{}]}
+            await served.json("POST", PLACE, asked, status, headers=bearer(secrets[role]))
 
 
 async def test_the_same_key_starts_a_list_once_also_at_the_same_time(tmp_path: Path, store: dict[str, Any]) -> None:

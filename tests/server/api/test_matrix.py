@@ -12,11 +12,9 @@ import pytest_asyncio
 from noetl.server.api import endpoints
 from noetl.server.app import routes
 from noetl.server.auth.gate import ROLES, Role
-from noetl.server.auth.tokens import create_token
 from noetl.server.http.endpoint import Endpoint
 from noetl.settings import ServerSettings
-from noetl.wiring.embedded import open_store, open_team
-from tests.server.serving import Served, in_process, places
+from tests.server.serving import Served, address_of, bearer, in_process, secret
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 RANKS = {"viewer": 1, "operator": 2, "editor": 3, "admin": 4}
@@ -27,12 +25,7 @@ WHO = ("nobody", *ROLES)
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Served, dict[str, str]]]:
     folder: Path = tmp_path_factory.mktemp("matrix")
-    store = open_store(places(folder))
-    secrets = {}
-    for role in ROLES:
-        token, secrets[role] = create_token(role, role, None, None, "test", 0)
-        await open_team(store).add_token(token)
-    await store.close()
+    secrets = {role: await secret(folder, role) for role in ROLES}
     async with in_process(folder, ServerSettings(auth="token")) as found:
         yield found, secrets
 
@@ -48,21 +41,17 @@ def allowed(endpoint: Endpoint, who: str) -> bool:
     return RANKS.get(who, 0) >= RANKS[endpoint.role]
 
 
-def path_of(endpoint: Endpoint) -> str:
-    return endpoint.path.replace("{execution_id}", "12345").replace("{", "").replace("}", "")
-
-
 @pytest.mark.parametrize("who", WHO)
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.name)
 async def test_a_route_is_open_to_its_role_only(
     served: tuple[Served, dict[str, str]], endpoint: Endpoint, who: str
 ) -> None:
     server, secrets = served
-    headers = {} if who == "nobody" else {"Authorization": f"Bearer {secrets[who]}"}
+    headers = {} if who == "nobody" else bearer(secrets[who])
     body = b"{" if endpoint.body is not None else None
     if endpoint.gives == "text/event-stream" and "{" not in endpoint.path and allowed(endpoint, who):
         headers["Last-Event-ID"] = "nonsense"  # it would go on for ever
-    answer = await server.http.request(endpoint.method, path_of(endpoint), headers=headers, content=body)
+    answer = await server.http.request(endpoint.method, address_of(endpoint), headers=headers, content=body)
     if allowed(endpoint, who):
         assert answer.status_code not in (401, 403, 500), answer.text
     else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,6 @@ from tests.tools.web import Web
 
 pytestmark = pytest.mark.asyncio
 FAR = 2**50
-
-
-@pytest.fixture
-def web() -> Iterator[Web]:
-    made = Web()
-    yield made
-    made.close()
 
 
 async def put(served: Served, key: str = "k", **more: Any) -> int:

@@ -9,11 +9,9 @@ from urllib.parse import quote
 
 import pytest
 
-from noetl.server.auth.tokens import create_token
 from noetl.settings import ServerSettings
-from noetl.wiring.embedded import open_store, open_team
 from tests.server.api.test_worker import report
-from tests.server.serving import ONE, TWO, Served, in_process, places, playbook
+from tests.server.serving import ONE, TWO, Served, bearer, in_process, playbook, secret
 
 pytestmark = pytest.mark.asyncio
 LOOP = playbook(
@@ -149,13 +147,8 @@ async def test_a_lease_lasts_as_long_as_was_asked_for(tmp_path: Path) -> None:
 
 
 async def test_nobody_reports_on_the_work_of_another_token(tmp_path: Path) -> None:
-    store = open_store(places(tmp_path))
-    secrets = []
-    for name, role in (("root", "admin"), ("one", "worker"), ("two", "worker")):
-        token, secret = create_token(role, name, None, None, "test", 0)
-        await open_team(store).add_token(token)
-        secrets.append({"Authorization": f"Bearer {secret}"})
-    await store.close()
+    named = (("root", "admin"), ("one", "worker"), ("two", "worker"))
+    secrets = [bearer(await secret(tmp_path, role, name)) for name, role in named]
     async with in_process(tmp_path, ServerSettings(auth="token")) as served:
         served.http.headers.update(secrets[0])
         await served.start(ONE)

@@ -9,26 +9,12 @@ from websockets.asyncio.client import connect
 
 from noetl.model.errors import InvalidInput
 from noetl.server.auth.gate import digest, is_loopback, needs_token
-from noetl.server.auth.tokens import create_token
 from noetl.settings import ServerSettings
 from noetl.wire.session import Ack, Claim, Hello, Leases, Refused, Welcome
-from noetl.wiring.embedded import open_store, open_team
 from tests.server.http.test_worker_socket import claimed, done, held
-from tests.server.serving import ONE, Worker, in_process, listening, places, session
+from tests.server.serving import ONE, Worker, bearer, in_process, listening, secret, session
 
 TOKEN = ServerSettings(auth="token")
-
-
-async def secret(folder: Path, role: str, name: str = "", pool: str | None = None, expires_s: int | None = None) -> str:
-    store = open_store(places(folder))
-    token, found = create_token(role, name or role, expires_s, pool, "test", 0 if expires_s else 1)
-    await open_team(store).add_token(token)
-    await store.close()
-    return found
-
-
-def bearer(found: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {found}"}
 
 
 @pytest.mark.parametrize(

@@ -16,13 +16,11 @@ from noetl.server.api import endpoints
 from noetl.server.app import RouteTable, app
 from noetl.server.auth.gate import ROLES, may
 from noetl.server.auth.gate import Actor as Somebody
-from noetl.server.auth.tokens import create_token
 from noetl.server.http.endpoint import Endpoint
 from noetl.server.http.guard import HEADERS as HEADERS_OF_ANSWERS
 from noetl.settings import ServerSettings
-from noetl.wiring.embedded import open_store, open_team
 from tests.server.fuzzing import asked
-from tests.server.serving import ONE, TWO, Served, in_process, listening, places
+from tests.server.serving import ONE, TWO, Served, address_of, bearer, in_process, listening, secret
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 TOKEN = ServerSettings(auth="token")
@@ -39,21 +37,10 @@ HEADERS = (
 )
 
 
-async def tokens(folder: Path, *roles: str) -> list[str]:
-    store = open_store(places(folder))
-    secrets: list[str] = []
-    for role in roles:
-        token, secret = create_token(role, f"{role}{len(secrets)}", None, None, "test", 0)
-        await open_team(store).add_token(token)
-        secrets.append(secret)
-    await store.close()
-    return secrets
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Served, dict[str, str]]]:
     folder = tmp_path_factory.mktemp("paths")
-    secrets = dict(zip(ROLES, await tokens(folder, *ROLES), strict=True))
+    secrets = {role: await secret(folder, role) for role in ROLES}
     async with listening(folder, TOKEN) as found:
         yield found, secrets
 
@@ -78,10 +65,6 @@ def spellings(path: str) -> Iterator[str]:
     yield path.upper()
     yield path.replace(first, first.title(), 1)
     yield path[: -len(last)] + last.swapcase()
-
-
-def place(endpoint: Endpoint) -> str:
-    return endpoint.path.replace("{execution_id}", "12345").replace("{", "").replace("}", "")
 
 
 def lesser(endpoint: Endpoint) -> str | None:
@@ -147,20 +130,20 @@ async def test_a_fixed_segment_wins_over_a_parameter_and_the_method_decides_firs
 async def test_no_spelling_of_a_path_opens_it(served: tuple[Served, dict[str, str]], endpoint: Endpoint) -> None:
     server, secrets = served
     role = lesser(endpoint)
-    whose: list[dict[str, str]] = [{}, *([{"Authorization": f"Bearer {secrets[role]}"}] if role is not None else [])]
+    whose: list[dict[str, str]] = [{}, *([bearer(secrets[role])] if role is not None else [])]
     asking = app(server.services)
     for headers in whose:
-        for target in spellings(place(endpoint)):
+        for target in spellings(address_of(endpoint)):
             for method in dict.fromkeys((endpoint.method, "HEAD" if endpoint.method == "GET" else endpoint.method)):
                 got, _, _ = await asked(asking, method, target, b"{}", headers=headers)
                 assert got in REFUSED, (method, target, headers, got)
-        assert await status(server.url, endpoint.method, place(endpoint), headers) in (401, 403)
+        assert await status(server.url, endpoint.method, address_of(endpoint), headers) in (401, 403)
 
 
 @pytest.mark.parametrize("path", list(spellings("/api/tokens")))
 async def test_a_real_server_reads_paths_the_same_way(served: tuple[Served, dict[str, str]], path: str) -> None:
     server, secrets = served
-    for headers in ({}, {"Authorization": f"Bearer {secrets['worker']}"}):
+    for headers in ({}, bearer(secrets["worker"])):
         got = await status(server.url, "GET", path, headers)
         assert got == (await asked(app(server.services), "GET", path, b"{}", headers=headers))[0] or got == 400
         assert got in REFUSED
@@ -171,17 +154,17 @@ async def test_no_header_opens_a_path(served: tuple[Served, dict[str, str]]) -> 
     asking = app(server.services)
     for endpoint in PROTECTED:
         for extra in HEADERS:
-            got, _, _ = await asked(asking, endpoint.method, place(endpoint), b"{}", headers=extra)
+            got, _, _ = await asked(asking, endpoint.method, address_of(endpoint), b"{}", headers=extra)
             assert got == 401, (endpoint.name, extra, got)
     for target in ("http://127.0.0.1/api/tokens", "http://127.0.0.1/health/../api/tokens", "*", "api/tokens"):
-        got = await status(server.url, "GET", target, {"Authorization": f"Bearer {secrets['viewer']}"})
+        got = await status(server.url, "GET", target, bearer(secrets["viewer"]))
         assert got in REFUSED, (target, got)
 
 
 @pytest.mark.parametrize("path", list(spellings("/api/worker/session")))
 async def test_no_spelling_of_the_session_lets_anybody_in(served: tuple[Served, dict[str, str]], path: str) -> None:
     server, secrets = served
-    for headers in ({}, {"Authorization": f"Bearer {secrets['admin'][:-1]}"}):
+    for headers in ({}, bearer(secrets["admin"][:-1])):
         url = server.url.replace("http", "ws") + path
         try:
             async with connect(url, additional_headers=headers) as socket:
@@ -195,7 +178,7 @@ async def test_every_route_asks_for_its_host_and_origin_and_answers_with_the_hea
     served: tuple[Served, dict[str, str]],
 ) -> None:
     server, secrets = served
-    asking, admin = app(server.services), {"Authorization": f"Bearer {secrets['admin']}"}
+    asking, admin = app(server.services), bearer(secrets["admin"])
     for endpoint in endpoints():
         for extra, refused in (
             ({"Origin": "https://evil.example"}, 403),
@@ -203,10 +186,10 @@ async def test_every_route_asks_for_its_host_and_origin_and_answers_with_the_hea
             ({"Host": "evil.example"}, 421),
             ({"Host": "127.0.0.1.evil.example:8082"}, 421),
         ):
-            got, told, _ = await asked(asking, endpoint.method, place(endpoint), b"{}", headers={**admin, **extra})
+            got, told, _ = await asked(asking, endpoint.method, address_of(endpoint), b"{}", headers={**admin, **extra})
             assert got == refused, (endpoint.name, extra, got)
             assert "access-control-allow-origin" not in told
-        _, told, _ = await asked(asking, endpoint.method, place(endpoint), b"{")
+        _, told, _ = await asked(asking, endpoint.method, address_of(endpoint), b"{")
         for name, value in HEADERS_OF_ANSWERS.items():
             assert told[name.lower()] == value, (endpoint.name, name)
 
@@ -215,7 +198,7 @@ async def test_what_is_open_to_everybody_tells_nothing(served: tuple[Served, dic
     server, _ = served
     opened = {one.path for one in endpoints() if one.role == "open"}
     assert opened == {"/", "/health", "/ready", "/docs", "/api/openapi.json"}
-    await tokens(server.embedded.settings.store.parent, "viewer")
+    await secret(server.embedded.settings.store.parent, "viewer")
     for path in opened:
         status, _, text = await asked(app(server.services), "GET", path, b"")
         assert status == 200
@@ -223,18 +206,19 @@ async def test_what_is_open_to_everybody_tells_nothing(served: tuple[Served, dic
 
 
 async def test_a_worker_touches_only_what_it_holds(tmp_path: Path) -> None:
-    admin, one, two = await tokens(tmp_path, "admin", "worker", "worker")
+    admin, one, two = [
+        await secret(tmp_path, role, name) for role, name in (("admin", "a"), ("worker", "b"), ("worker", "c"))
+    ]
     async with in_process(tmp_path, TOKEN) as server:
 
-        async def ask(secret: str, method: str, path: str, body: Any = None, **more: Any) -> Any:
-            headers = {"Authorization": f"Bearer {secret}"}
-            return await server.http.request(method, path, json=body, headers=headers, **more)
+        async def ask(whose: str, method: str, path: str, body: Any = None, **more: Any) -> Any:
+            return await server.http.request(method, path, json=body, headers=bearer(whose), **more)
 
         server.http.headers["Authorization"] = f"Bearer {admin}"
         await server.json("PUT", "/api/credentials/pg", {"data": {"dsn": "x"}})
         started, other = await server.start(TWO), await server.start(ONE)
-        for secret in (one, two):  # both call themselves the same
-            await ask(secret, "POST", "/api/worker/hello", {"worker": "w", "acks": False})
+        for worker in (one, two):  # both call themselves the same
+            await ask(worker, "POST", "/api/worker/hello", {"worker": "w", "acks": False})
         lease = (await ask(one, "POST", "/api/worker/claim", {"id": "c", "worker": "w"})).json()["leases"][0]
         work, epoch = lease["work"]["work_id"], lease["epoch"]
         held = [work, epoch]

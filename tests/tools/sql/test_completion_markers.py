@@ -17,8 +17,8 @@ from noetl.model.outcome import Outcome
 from noetl.ports import Blobs, Children, ControlPlane
 from noetl.ports.work import run_tool
 from noetl.tools import kinds
+from noetl.wiring.embedded import SystemClock
 from noetl.worker.tool_context import DetachedRun, TaskContext, WorkerResources
-from tests.tools.attempts import RealClock
 
 pytestmark = pytest.mark.asyncio
 
@@ -40,7 +40,9 @@ class Sink:
             return {"main": {"dsn": self.address}}[name]
 
         nothing = (cast(Children, None), cast(Blobs, None))
-        return WorkerResources(cast(ControlPlane, None), tools, tools, RealClock(), *nothing, lambda: None, credential)
+        return WorkerResources(
+            cast(ControlPlane, None), tools, tools, SystemClock(), *nothing, lambda: None, credential
+        )
 
     async def run(self, key: str = "7:s:sql", own: Mapping[str, Any] | None = None, **fields: Any) -> Outcome:
         given = {"transactional": True, **self.always, **fields}

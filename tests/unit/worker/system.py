@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -20,20 +19,13 @@ from noetl.ports import Blobs
 from noetl.server.control_plane import LocalControlPlane
 from noetl.stores.memory.store import MemoryStore
 from noetl.tools import kinds
+from noetl.wiring.embedded import SystemClock
 from noetl.worker.loop import Worker
 from noetl.worker.processes.children import ChildPool
 from noetl.worker.steps.results import StoredResults
 from noetl.worker.tool_context import WorkerResources
 
 HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: test, path: tests/test}\n"
-
-
-class RealClock:
-    def now(self) -> int:
-        return time.time_ns() // 1_000_000
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
 
 
 @dataclass
@@ -94,7 +86,7 @@ class System:
 async def system(
     workers: int = 1, lease_s: float = 30.0, blobs: Blobs | None = None, **more: Any
 ) -> AsyncIterator[System]:
-    store, clock, children = MemoryStore(), RealClock(), ChildPool()
+    store, clock, children = MemoryStore(), SystemClock(), ChildPool()
     try:
         blobs = blobs or MemoryBlobs()
         async with LocalControlPlane(store, clock, lease_s=lease_s, blobs=blobs, **more) as control:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from noetl.engine.handlers.decide import late
 from noetl.engine.state.execution import Execution, dump, load
 from noetl.model.messages import Pause, Record, Report, Signal, Start, Unpause
-from noetl.testing.play import decided, play
+from noetl.testing.play import decided
 from tests.unit.engine.given import book, broke, done, given
 
 TWO = book("""
@@ -118,44 +118,6 @@ def test_progress_keeps_the_lease_and_is_where_a_new_owner_goes_on() -> None:
     assert scene.decision.held == (("9000:one#1", 1),)
     assert not scene.decision.finished
     assert scene.state.runs["one#1"].resume == {"pipeline": {"at": 1}}
-
-
-def test_a_routing_step_ends_on_the_server_at_once() -> None:
-    played = play(book("- step: a\n  next: b\n- step: b\n  tool: {kind: noop}"), {"b": 1})
-    assert played.runs() == ["a#1", "b#1"]
-    assert played.status == "completed"
-
-
-def test_steps_without_a_tool_that_go_round_for_ever_are_ended() -> None:
-    played = play(book("- step: a\n  next: b\n- step: b\n  next: a"))
-    assert played.status == "failed"
-    assert played.state.error is not None
-    assert played.state.error["code"] == "ENDLESS_CYCLE"
-
-
-def test_a_cycle_runs_its_steps_under_new_numbers() -> None:
-    text = book("""
-- step: count
-  tool: {kind: noop}
-  set: {ctx.n: "{{ (ctx.n | default(0)) + 1 }}"}
-  next:
-    arcs:
-      - {step: count, when: "{{ ctx.n < 3 }}"}
-""")
-    played = play(text)
-    assert played.runs() == ["count#1", "count#2", "count#3"]
-    assert played.state.ctx == {"n": 3}
-
-
-def test_max_parallel_bounds_the_runs_in_flight() -> None:
-    text = book(
-        "- step: s\n  next: [a, b, c]\n" + "".join(f"- step: {n}\n  tool: {{kind: noop}}\n" for n in "abc"),
-        "executor: {spec: {max_parallel: 2}}",
-    )
-    scene = given(text)
-    assert sorted(scene.state.runs) == ["a#1", "b#1"]
-    scene.when(done("a#1"))
-    assert sorted(scene.state.runs) == ["b#1", "c#1"]
 
 
 def test_a_halt_ends_what_runs_and_fails() -> None:

@@ -77,26 +77,6 @@ def test_keys_name_the_piece_of_work(more: dict[str, object], key: str) -> None:
     assert action.idempotency_key == key
 
 
-def test_a_jump_gives_a_new_key_and_a_retry_keeps_it() -> None:
-    pipeline = tasks("""
-- a: {kind: noop}
-- b:
-    kind: noop
-    spec:
-      policy:
-        rules:
-          - when: "{{ outcome.result == 'again' }}"
-            then: {do: jump, to: a}
-          - when: "{{ outcome.result == 'retry' }}"
-            then: {do: retry, attempts: 3}
-          - else: {then: {do: continue}}
-""")
-    run = Run(pipeline, {"b": [ok("retry"), ok("again"), ok("done")]})
-    assert run.result().status == "ok"
-    keys = [(task.idempotency_key, task.attempt) for task in run.ran]
-    assert keys == [("42:s:a", 1), ("42:s:b", 1), ("42:s:b", 2), ("42:s:a#2", 1), ("42:s:b#2", 1)]
-
-
 def test_what_a_tool_is_given() -> None:
     pipeline = tasks("""
 - call:

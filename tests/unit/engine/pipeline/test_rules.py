@@ -106,30 +106,6 @@ def test_jump_to_previous_and_its_limits() -> None:
     assert "previous" in (end.error or {})["message"]
 
 
-def test_a_jump_resets_the_attempts_of_its_target() -> None:
-    pipeline = tasks("""
-- a:
-    kind: noop
-    spec: {policy: {rules: [{when: "{{ outcome.status == 'error' }}", then: {do: retry, attempts: 2}}]}}
-- b:
-    kind: noop
-    spec: {policy: {rules: [{when: "{{ outcome.result == 'again' }}", then: {do: jump, to: a}}]}}
-""")
-    run = Run(pipeline, {"a": [BAD, ok(1), BAD, ok(1)], "b": [ok("again"), ok("on")]})
-    assert run.result().status == "ok"
-    assert [(task.label, task.attempt) for task in run.ran] == [
-        ("a", 1), ("a", 2), ("b", 1), ("a", 1), ("a", 2), ("b", 1),
-    ]  # fmt: skip
-
-
-def test_an_endless_jump_ends_with_a_clear_error() -> None:
-    endless = tasks("- a: {kind: noop, spec: {policy: {rules: [{else: {then: {do: jump, to: a}}}]}}}")
-    run = Run(endless, run_info=info(settings={"limits": {"max_transitions": 50}}))
-    end = run.result()
-    assert len(run.ran) == 50
-    assert (end.status, (end.error or {})["code"]) == ("error", "MAX_TRANSITIONS")
-
-
 def test_a_jump_over_tasks_that_cannot_be_rendered_is_bounded_too() -> None:
     endless = tasks(
         "- a: {kind: noop, message: '{{ missing }}', spec: {policy: {rules: [{else: {then: {do: jump, to: a}}}]}}}"

@@ -72,34 +72,28 @@ def test_a_condition_on_the_workload_decides_the_route() -> None:
     assert big["b"].sure
 
 
-def test_a_condition_on_a_result_leaves_the_route_open() -> None:
-    workflow = (
-        "- step: a\n  tool: {kind: noop}\n  next: [{step: b, when: '{{ a.n > 5 }}'}, {step: c}]\n"
-        "- step: b\n  tool: {kind: noop}\n- step: c\n  tool: {kind: noop}\n"
-    )
-    found = route(workflow)
-    assert [way.taken for way in found["a"].ways] == ["open", "open"]
-    assert (found["b"].sure, found["c"].sure) == (False, False)
-
-
-def test_an_inclusive_router_takes_all_that_match() -> None:
-    workflow = (
-        "- step: a\n  tool: {kind: noop}\n  next: {spec: {mode: inclusive}, arcs: [{step: b, when: '{{ a.n }}'}, {step: c}]}\n"
-        "- step: b\n  tool: {kind: noop}\n- step: c\n  tool: {kind: noop}\n"
-    )
-    found = route(workflow)
-    assert [way.taken for way in found["a"].ways] == ["open", "taken"]
-    assert found["c"].sure
-
-
-def test_an_arc_for_failures_is_told_as_such() -> None:
-    workflow = (
-        "- step: a\n  tool: {kind: noop}\n  next: [{step: b, when: \"{{ event.name == 'step.failed' }}\"}, {step: c}]\n"
-        "- step: b\n  tool: {kind: noop}\n- step: c\n  tool: {kind: noop}\n"
-    )
-    found = route(workflow)
-    assert [way.taken for way in found["a"].ways] == ["on failure", "taken"]
-    assert (found["b"].sure, found["c"].sure) == (False, True)
+@pytest.mark.parametrize(
+    ("router", "taken", "sure"),
+    [
+        ("[{step: b, when: '{{ a.n > 5 }}'}, {step: c}]", ["open", "open"], {"b": False, "c": False}),
+        (
+            "{spec: {mode: inclusive}, arcs: [{step: b, when: '{{ a.n }}'}, {step: c}]}",
+            ["open", "taken"],
+            {"b": False, "c": True},
+        ),
+        (
+            "[{step: b, when: \"{{ event.name == 'step.failed' }}\"}, {step: c}]",
+            ["on failure", "taken"],
+            {"b": False, "c": True},
+        ),
+    ],
+    ids=["a result is open", "inclusive takes all that match", "on failure"],
+)
+def test_ways_that_are_not_known_before_the_run(router: str, taken: list[str], sure: dict[str, bool]) -> None:
+    leaves = "- step: b\n  tool: {kind: noop}\n- step: c\n  tool: {kind: noop}\n"
+    found = route(f"- step: a\n  tool: {{kind: noop}}\n  next: {router}\n{leaves}")
+    assert [way.taken for way in found["a"].ways] == taken
+    assert {name: found[name].sure for name in "bc"} == sure
 
 
 def test_arguments_are_known_where_one_arc_leads_to_the_step() -> None:

@@ -100,13 +100,6 @@ def test_rows_are_recorded_before_they_are_run_and_run_until_none_is_left() -> N
     assert "after#1" in scene.played.state.runs
 
 
-def test_no_row_at_all_is_an_empty_loop() -> None:
-    assert Scene().drained().result == {
-        "results": [],
-        "stats": {"total": 0, "succeeded": 0, "failed": 0, "skipped": 0},
-    }
-
-
 def test_parallel_rows_are_claimed_while_there_is_room() -> None:
     scene = Scene("{mode: parallel, max_in_flight: 2}").claimed(11).claimed(12)
     assert not [item for item in scene.work.values() if item.chunk and item.chunk.claim]
@@ -140,11 +133,6 @@ def test_a_crash_between_commit_and_end_runs_the_row_once() -> None:
     assert scene.ranges() == [(0, ({"id": 11},), ("11",))]
     scene.ended(0).drained()
     assert scene.result["results"] == ["r0"]
-
-
-def test_a_row_that_ended_and_comes_again_is_not_run_again() -> None:
-    scene = Scene().claimed(11).ended(0).claimed(11, 12).ended(1).drained()
-    assert scene.result["results"] == ["r0", "r1"]
 
 
 def test_a_row_that_comes_twice_in_one_claim_is_one() -> None:

@@ -1,4 +1,7 @@
-"""Loops on the server: lists, ranges, widths, order, failures, reducers."""
+"""Loops on the server: lists, widths, ranges, reducers, lost leases.
+
+Order, failures and limits of whole loops are played in tests/scenarios/loop_*.
+"""
 
 from __future__ import annotations
 
@@ -8,26 +11,20 @@ import pytest
 
 from noetl.engine.routing.loops import MOST_ITEMS
 from noetl.engine.state.execution import dump
-from noetl.model.messages import ItemEnd, LeaseLost, Pause, Report, Unpause
-from noetl.model.outcome import failed
+from noetl.model.messages import ItemEnd, LeaseLost, Report
 from noetl.testing.play import Hold, Said, Script, play
 from tests.unit.engine.given import Given, book, given
 
-BROKEN = failed("timeout", "no answer")
 
-
-def looped(items: str, spec: str = "{mode: parallel}", more: str = "", head: str = "") -> str:
-    return book(
-        f"""
+def looped(items: str, spec: str = "{mode: parallel}") -> str:
+    return book(f"""
 - step: s
-  loop: {{in: {items}, iterator: x, spec: {spec}{more}}}
+  loop: {{in: {items}, iterator: x, spec: {spec}}}
   tool: {{kind: noop}}
   next: after
 - step: after
   tool: {{kind: noop}}
-""",
-        head,
-    )
+""")
 
 
 def item(index: int, chunk: str, status: str = "ok", result: Any = None, epoch: int = 1, **more: Any) -> Report:
@@ -69,21 +66,6 @@ def test_anything_else_is_an_error(items: str, words: str) -> None:
     assert script.state.error is not None
     assert words in script.state.error["message"]
     assert "loop.in" in script.state.error["message"]
-
-
-def test_results_are_in_index_order_whatever_came_first() -> None:
-    scene = given(looped("[a, b, c]"))
-    scene.when(item(2, "c3", result="C")).when(item(0, "c1", result="A")).when(item(1, "c2", "skipped"))
-    stats = {"total": 3, "succeeded": 2, "failed": 0, "skipped": 1}
-    assert scene.state.ended["s"].result == {"results": ["A", None, "C"], "stats": stats}
-    assert "after#1" in scene.state.runs
-
-
-def test_loop_done_comes_once_and_routes_once() -> None:
-    script = play(looped('"{{ range(5) }}"'))
-    assert len(script.of("loop.done")) == 1
-    assert script.runs() == ["s#1", "after#1"]
-    assert script.of("next.evaluated")[0].payload["event"] == "loop.done"
 
 
 def widths(scene: Given) -> int:
@@ -132,39 +114,6 @@ def test_fail_fast_takes_the_rest_back_and_fails_the_step() -> None:
     assert "item 1" in error["message"]
     assert error["kind"] == "timeout"
     scene.when(item(0, "c1")).then("report.late s")
-
-
-@pytest.mark.parametrize(
-    ("spec", "step"),
-    [("{mode: parallel, policy: {failure: {mode: best_effort}}}", ""), ("{mode: parallel}", "best_effort")],
-)
-def test_best_effort_finishes_all_and_is_partial(spec: str, step: str) -> None:
-    text = looped('"{{ range(3) }}"', spec)
-    if step:
-        text = text.replace("- step: s\n", "- step: s\n  spec: {policy: {failure: {mode: best_effort}}}\n")
-    script = play(text, {"s": [1, BROKEN, 3]})
-    assert script.status == "partial"
-    result = script.state.ended["s"].result
-    assert result["results"] == [1, None, 3]
-    assert result["stats"] == {"total": 3, "succeeded": 2, "failed": 1, "skipped": 0}
-    assert script.of("loop.iteration.failed")[0].iteration == 1
-    assert script.runs() == ["s#1", "after#1"]
-
-
-def test_two_items_that_write_different_values_conflict() -> None:
-    script = play(looped("[1, 2]"), {"s": [Said(writes={"k": 1}), Said(writes={"k": 2})]})
-    assert script.status == "failed"
-    assert script.state.error is not None
-    assert "items 0 and 1" in script.state.error["message"]
-    assert "ctx.k" in script.state.error["message"]
-
-
-def test_equal_writes_do_not_conflict_and_are_seen_when_the_loop_ends() -> None:
-    scene = given(looped("[1, 2]"))
-    scene.when(item(0, "c1", writes={"k": 1}))
-    assert scene.state.ctx == {}
-    scene.when(item(1, "c2", writes={"k": 1}))
-    assert scene.state.ctx == {"k": 1}
 
 
 @pytest.mark.parametrize(
@@ -253,20 +202,6 @@ def test_long_results_are_not_written_twice_but_are_in_the_state() -> None:
     script = play(looped('"{{ range(1500) }}"'), {"s": lambda work, index: index})
     assert "result" not in script.of("step.done")[0].payload
     assert script.state.ended["s"].result["results"] == list(range(1500))
-
-
-def test_max_items_bounds_a_loop() -> None:
-    script = play(looped("[1, 2, 3]", head="executor: {spec: {limits: {max_items: 2}}}"))
-    assert script.state.error is not None
-    assert "max_items" in script.state.error["message"]
-
-
-def test_a_pause_issues_nothing_and_a_resume_goes_on() -> None:
-    scene = given(looped("[1, 2, 3]", "{mode: parallel, max_in_flight: 1}"), Pause("p"))
-    scene.when(item(0, "c1"))
-    assert not scene.decision.work
-    scene.when(Unpause("r"))
-    assert len(scene.decision.work) == 1
 
 
 def test_a_loop_in_the_state_is_bounded_by_its_width_and_a_few_bytes_per_item() -> None:

@@ -1,12 +1,12 @@
-"""Endings: time-outs, cancellation, compensation, the final step, lost leases."""
+"""Endings: timers, lost leases, children that undo what they did.
+
+Compensations, final steps and time-outs are played in tests/scenarios/compensation_*, end_* and timeout_*.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-from noetl.engine.plan.plan import plan
-from noetl.engine.routing.start import check
-from noetl.model.errors import InvalidPayload
 from noetl.model.messages import (
     AnyMessage,
     Cancel,
@@ -19,11 +19,9 @@ from noetl.model.messages import (
     Suspension,
     TimerDue,
 )
-from noetl.model.outcome import failed
-from noetl.testing.play import BEGIN, Hold, Said, Script, play, read
+from noetl.testing.play import BEGIN, Said, Script, play
 from tests.unit.engine.given import book, broke, done, given
 
-BROKEN = failed("server_error", "it broke")
 FORK = book("- step: s\n  next: [a, b]\n- step: a\n  tool: {kind: noop}\n- step: b\n  tool: {kind: noop}")
 
 
@@ -71,62 +69,8 @@ def test_a_step_that_ends_with_its_first_report_never_has_a_timer() -> None:
     assert "timer.set" not in [event.event_type for event in scene.log]
 
 
-def test_a_time_out_can_be_routed() -> None:
-    text = book("""
-- step: s
-  spec: {policy: {lifecycle: {deadline_s: 5}}}
-  tool: {kind: noop}
-  next:
-    arcs:
-      - {step: t, when: "{{ event.name == 'step.failed' and outcome.error.kind == 'timeout' }}"}
-- step: t
-  tool: {kind: noop}
-""")
-    script = Script(text, {"s": Hold()}).run()
-    assert script.runs() == ["s#1", "t#1"]
-    assert script.status == "completed"
-
-
-def test_a_whole_loop_can_take_too_long() -> None:
-    text = book("- step: s\n  loop: {in: [1, 2], iterator: i, total_timeout_ms: 100}\n  tool: {kind: noop}")
-    script = Script(text, {"s": Hold()}).run()
-    assert script.state.error is not None
-    assert script.state.error["kind"] == "timeout"
-    assert "loop" in script.state.error["message"]
-
-
-def test_an_execution_that_takes_too_long_fails_without_its_final_step() -> None:
-    text = FORK.replace("workflow:", "executor: {spec: {timeout_s: 9, final_step: b}}\nworkflow:")
-    scene = given(text).when(TimerDue("t", "execution"))
-    assert scene.state.status == "failed"
-    assert scene.state.error is not None
-    assert scene.state.error["kind"] == "timeout"
-    assert "run:b" not in scene.state.numbers
-
-
-def test_a_cancel_ends_what_runs() -> None:
-    scene = given(FORK).when(Cancel("c", "enough", by="me"))
-    scene.then(
-        "execution.cancelled",
-        "step.failed a",
-        "step.failed b",
-        "workflow.finished",
-        "playbook.finished",
-        "playbook.processed",
-    )
-    assert scene.state.status == "cancelled"
-    assert set(scene.decision.dropped) == {"9000:a#1", "9000:b#1"}
-
-
 def test_a_cancel_ends_a_paused_execution() -> None:
     assert given(FORK, Pause("p")).when(Cancel("c")).state.status == "cancelled"
-
-
-def test_one_run_can_be_cancelled() -> None:
-    scene = given(FORK.replace("workflow:", "executor: {spec: {on_step_fail: continue}}\nworkflow:"))
-    scene.when(Cancel("c", "not this", run_id="a#1"))
-    assert list(scene.state.runs) == ["b#1"]
-    assert scene.last("step.failed").payload["error"]["kind"] == "cancelled"
 
 
 def test_a_lost_lease_hands_the_work_out_again() -> None:
@@ -152,110 +96,6 @@ def test_a_playbook_may_allow_fewer_deliveries_than_the_server(spec: str) -> Non
     assert scene.state.error["code"] == "LEASE_LOST"
 
 
-SAGA = book(
-    """
-- step: a
-  tool: {kind: noop}
-  compensate: undo_a
-  next: b
-- step: b
-  tool: {kind: noop}
-  compensate: undo_b
-  next: c
-- step: c
-  tool: {kind: noop}
-- step: undo_a
-  tool: {kind: noop, message: "{{ a.id }}"}
-  next: c
-- step: undo_b
-  tool: {kind: noop}
-""",
-    "policy: {rollback: on_fail}",
-)
-
-
-def test_compensation_runs_newest_first_with_the_original_result() -> None:
-    script = play(SAGA, {"a": {"id": 7}, "c": BROKEN})
-    assert script.runs() == ["a#1", "b#1", "c#1", "undo_b#1", "undo_a#1"]
-    assert script.status == "failed"
-    assert script.of("playbook.finished")[0].payload["compensated"] is True
-    assert script.state.counts["c"]["failed"] == 1  # the compensation's own `next` is not followed
-
-
-def test_the_original_result_is_in_the_compensations_scope() -> None:
-    scene = given(SAGA, done("a#1", {"id": 7}), done("b#1"), broke("c#1"), done("undo_b#1"))
-    assert scene.decision.work[0].scopes["steps"] == {"a": {"id": 7}}
-    assert scene.decision.work[0].role == "compensation"
-
-
-def test_no_compensation_without_a_failure_or_without_the_policy() -> None:
-    assert play(SAGA).runs() == ["a#1", "b#1", "c#1"]
-    assert play(SAGA.replace("policy: {rollback: on_fail}", ""), {"c": BROKEN}).runs() == ["a#1", "b#1", "c#1"]
-
-
-def test_a_compensation_that_fails_is_tried_again_then_given_up() -> None:
-    script = play(SAGA, {"c": BROKEN, "undo_b": BROKEN})
-    assert script.runs()[3:] == ["undo_b#1", "undo_b#2", "undo_b#3", "undo_a#1"]
-    assert script.of("playbook.finished")[0].payload["compensated"] is False
-    assert [event.payload.get("dead", False) for event in script.of("step.failed")[1:]] == [False, False, True]
-
-
-FINAL = book(
-    """
-- step: a
-  tool: {kind: noop}
-  next: [b, last]
-- step: b
-  tool: {kind: noop}
-- step: last
-  tool: {kind: noop}
-  next: b
-""",
-    "executor: {spec: {final_step: last}}",
-)
-
-
-def test_the_final_step_runs_once_with_what_happened() -> None:
-    script = play(FINAL, {"a": 1, "b": 2, "last": "end"})
-    assert script.runs() == ["a#1", "b#1", "last#1"]
-    assert script.result == "end"
-    args = script.of("step.scheduled")[-1].payload["args"]
-    assert args == {
-        "counts": {"done": 2, "failed": 0, "skipped": 0},
-        "failures": [],
-        "results": {"a": 1, "b": 2},
-    }
-    assert script.of("token.absorbed")[0].payload["step"] == "last"
-
-
-def test_the_final_step_runs_after_a_halt() -> None:
-    script = play(FINAL, {"a": BROKEN})
-    assert script.runs() == ["a#1", "last#1"]
-    assert script.status == "failed"
-    assert script.of("step.scheduled")[-1].payload["args"]["failures"][0]["step"] == "a"
-
-
-def test_the_final_step_does_not_run_after_a_cancel() -> None:
-    scene = given(FINAL).when(Cancel("c"))
-    assert "run:last" not in scene.state.numbers
-
-
-def test_a_final_step_that_fails_fails_the_execution() -> None:
-    assert play(FINAL, {"last": BROKEN}).status == "failed"
-
-
-def test_the_order_of_ending_is_compensation_then_final_step() -> None:
-    text = (
-        SAGA.replace("policy:", "executor: {spec: {final_step: end}}\npolicy:") + "- step: end\n  tool: {kind: noop}\n"
-    )
-    assert play(text, {"c": BROKEN}).runs()[3:] == ["undo_b#1", "undo_a#1", "end#1"]
-
-
-def test_the_result_is_that_of_the_last_step_that_finished() -> None:
-    scene = given(FORK, done("b#1", "b"), done("a#1", "a"))
-    assert scene.state.result == "a"
-
-
 WORKLOAD = book(
     "- step: s\n  tool: {kind: noop}",
     """
@@ -270,24 +110,6 @@ executor:
 def test_the_workload_is_rendered_and_the_payload_wins() -> None:
     script = play(WORKLOAD, payload={"a": {"y": 3}, "list": [9], "n": 1})
     assert script.state.workload == {"a": {"x": 1, "y": 3}, "list": [9], "id": "900000000000000001", "n": 1}
-
-
-def test_a_payload_that_does_not_fit_is_refused_with_the_place() -> None:
-    with pytest.raises(InvalidPayload, match=r"workload\.n: 'many' is not of type 'integer'"):
-        check(plan(read(WORKLOAD), "hash"), "1", Start("m", "p", "hash", {"n": "many"}), BEGIN)
-
-
-def test_a_child_with_such_a_payload_fails_and_says_so() -> None:
-    script = Script(WORKLOAD, payload={"n": "many"}, parent={"execution_id": "7", "run_id": "p#1"})
-    script.start()
-    assert script.status == "failed"
-    assert script.sent[0][0] == "7"
-    script.check()
-
-
-def test_the_entry_step_may_be_named() -> None:
-    script = play(FORK.replace("workflow:", "executor: {spec: {entry_step: b}}\nworkflow:"))
-    assert script.runs() == ["b#1"]
 
 
 PARENT = {"execution_id": "1", "run_id": "call#1"}

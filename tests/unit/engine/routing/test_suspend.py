@@ -7,12 +7,11 @@ from typing import Any
 from noetl.engine.routing.suspend import child_execution
 from noetl.engine.state.execution import Execution
 from noetl.model.ids import EPOCH_MS
-from noetl.model.messages import Cancel, ChildEnded, ItemEnd, Report, Signal, Start, Suspension, TimerDue
+from noetl.model.messages import ChildEnded, ItemEnd, Report, Signal, Start, Suspension, TimerDue
 from noetl.testing.play import BEGIN
 from tests.unit.engine.given import book, done, given
 
 ONE = book("- step: s\n  tool: {kind: noop}\n  next: t\n- step: t\n  tool: {kind: noop}")
-TWO = book("- step: f\n  next: [a, b]\n- step: a\n  tool: {kind: noop}\n- step: b\n  tool: {kind: noop}")
 LOOP = book("- step: s\n  loop: {in: [x, y], iterator: i, mode: parallel}\n  tool: {kind: noop}")
 LATER = BEGIN + 60_000
 
@@ -69,15 +68,6 @@ def test_an_early_signal_is_kept_for_the_wait() -> None:
     assert scene.state.signals == {"go": [2]}
 
 
-def test_each_signal_satisfies_one_wait_the_oldest_first() -> None:
-    scene = given(TWO, rests("b#1", "wait", signal="go"), rests("a#1", "wait", signal="go"))
-    assert scene.decision.projection["needs_signal"] is True
-    scene.when(Signal("1", "go"))
-    assert [work.run_id for work in scene.decision.work] == ["b#1"]
-    scene.when(Signal("2", "go"))
-    assert [work.run_id for work in scene.decision.work] == ["a#1"]
-
-
 CHILD = {"path": "other/child", "payload": {"n": 1}, "return_step": "last"}
 
 
@@ -104,29 +94,6 @@ def test_the_ids_of_children_are_a_millisecond_apart_and_those_of_other_parents_
     assert int(child_execution(other, BEGIN)) >> 22 == int(first) >> 22
 
 
-def test_a_child_tells_its_parent_how_it_ended() -> None:
-    scene = given(ONE)
-    parent = {"execution_id": "77", "run_id": "p#1", "return_step": "s"}
-    scene.log.clear()
-    scene.when(Start("start", "tests/test", "hash", {}, parent, {"x": 1}))
-    assert scene.decision.work[0].scopes["iter"] == {"parent": {"x": 1}}
-    scene.when(done("s#1", "of s")).when(done("t#1", "of t"))
-    ((to, ended),) = scene.decision.inbox
-    assert to == "77"
-    assert isinstance(ended, ChildEnded)
-    assert (ended.run_id, ended.child_id, ended.status, ended.result) == ("p#1", "9000", "completed", "of s")
-
-
-def test_a_cancel_reaches_the_children() -> None:
-    scene = given(ONE, rests("s#1", "playbook", child=CHILD))
-    child_id = scene.decision.inbox[0][0]
-    scene.when(Cancel("c", "enough"))
-    ((to, message),) = scene.decision.inbox
-    assert to == child_id
-    assert isinstance(message, Cancel)
-    assert scene.state.status == "cancelled"
-
-
 def test_an_item_suspends_alone_and_keeps_its_place() -> None:
     scene = given(LOOP).when(rests("s#1", "sleep", chunk="c1", index=0, until=LATER))
     assert scene.decision.finished == (("9000:s#1:c1", 1),)
@@ -148,14 +115,6 @@ def test_an_item_that_suspends_in_a_sequential_loop_holds_the_rest_back() -> Non
     assert [work.chunk.items for work in scene.decision.work if work.chunk] == [("x",)]
     scene.when(Report("i0", "s#1", 1, "w1", items=_ended(0), chunk="c2"))
     assert [work.chunk.items for work in scene.decision.work if work.chunk] == [("y",)]
-
-
-def test_a_child_of_an_item_knows_its_iteration() -> None:
-    scene = given(LOOP).when(rests("s#1", "playbook", chunk="c2", index=1, child=CHILD))
-    ((_, start),) = scene.decision.inbox
-    assert isinstance(start, Start)
-    assert start.iter is not None
-    assert (start.iter["i"], start.iter["index"], start.iter["last"]) == ("y", 1, True)
 
 
 def _ended(index: int) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+
+import pytest
 
 from noetl.dsl.grammar.types import Choice
 from noetl.dsl.reading.nodes import Entry, ListNode, MapNode, Node, Scalar
@@ -11,6 +13,8 @@ from noetl.lsp.analysis.reading import Reading
 from noetl.lsp.completion.complete import complete
 from noetl.lsp.language.grammar_at import Spot, options, spot_at
 from tests.unit.lsp.editing import good
+
+Mention = tuple[str, int]  # a word, and the offset at which it ends
 
 
 def entries(node: Node | None) -> Iterator[Entry]:
@@ -38,68 +42,52 @@ def spots(reading: Reading, *, keys: bool) -> Iterator[tuple[Scalar, Spot]]:
             yield part, spot
 
 
-def test_every_field_is_offered_where_it_stands() -> None:
-    missing: list[str] = []
-    count = 0
-    for name, reading in good():
-        seen: set[tuple[str, ...]] = set()
-        for key, spot in spots(reading, keys=True):
-            if spot.field is not None and not key.style and spot.path not in seen:
-                seen.add(spot.path)
-                count += 1
-                if spot.field.name not in labels(reading, key.end):
-                    missing.append(f"{name}: {'.'.join(spot.path)} at {key.start}")
-    assert missing == []
-    assert count > 1000
+def fields(reading: Reading) -> Iterator[Mention]:
+    seen: set[tuple[str, ...]] = set()
+    for key, spot in spots(reading, keys=True):
+        if spot.field is not None and not key.style and spot.path not in seen:
+            seen.add(spot.path)
+            yield spot.field.name, key.end
 
 
-def test_every_word_of_a_choice_is_offered_where_it_stands() -> None:
-    missing: list[str] = []
-    count = 0
-    for name, reading in good():
-        for value, spot in spots(reading, keys=False):
-            words = {word for option in options(spot.type) if isinstance(option, Choice) for word in option.words}
-            if value.text in words and value.style in ("", '"', "'"):
-                count += 1
-                if value.text not in labels(reading, value.end - len(value.style)):
-                    missing.append(f"{name}: {'.'.join(spot.path)} at {value.start}")
-    assert missing == []
-    assert count > 200
+def words_of_choices(reading: Reading) -> Iterator[Mention]:
+    for value, spot in spots(reading, keys=False):
+        words = {word for option in options(spot.type) if isinstance(option, Choice) for word in option.words}
+        if value.text in words and value.style in ("", '"', "'"):
+            yield value.text, value.end - len(value.style)
 
 
-def test_every_mention_of_a_step_a_task_or_a_credential_is_offered_where_it_stands() -> None:
-    missing: list[str] = []
-    count = 0
-    for name, reading in good():
-        known = {one.thing for one in occurrences(reading.subject) if one.defines}
-        for one in occurrences(reading.subject):
-            if (
-                one.thing.kind in ("step", "task", "credential", "workbook")
-                and not one.defines
-                and one.spelled
-                and one.thing in known
-            ):
-                count += 1
-                if one.thing.name not in labels(reading, one.end):
-                    missing.append(f"{name}: {one.thing} at {reading.exact.source.position(one.start)}")
-    assert missing == []
-    assert count > 300
+def mentioned_things(reading: Reading) -> Iterator[Mention]:
+    """Yield the mentions of steps, tasks and credentials that are defined in the playbook."""
+    known = {one.thing for one in occurrences(reading.subject) if one.defines}
+    for one in occurrences(reading.subject):
+        is_named = one.thing.kind in ("step", "task", "credential", "workbook")
+        if is_named and not one.defines and one.spelled and one.thing in known:
+            yield one.thing.name, one.end
 
 
-def test_every_name_that_a_template_reads_is_offered_where_it_stands() -> None:
-    missing: list[str] = []
-    count = 0
-    for name, reading in good():
-        seen: set[tuple[str, str]] = set()
-        for reference in reading.subject.references:
-            if reference.means not in ((), ("misplaced",)) and (reference.site.role, reference.name) not in seen:
-                seen.add((reference.site.role, reference.name))
-                count += 1
-                end = reading.subject.locate(reference.site, reference.read.offset + len(reference.name) - 1) + 1
-                if reference.name not in labels(reading, end):
-                    missing.append(f"{name}: {reference.name} at {reading.exact.source.position(end)}")
-    assert missing == []
-    assert count > 400
+def names_in_templates(reading: Reading) -> Iterator[Mention]:
+    seen: set[tuple[str, str]] = set()
+    for reference in reading.subject.references:
+        if reference.means not in ((), ("misplaced",)) and (reference.site.role, reference.name) not in seen:
+            seen.add((reference.site.role, reference.name))
+            last = reference.read.offset + len(reference.name) - 1
+            yield reference.name, reading.subject.locate(reference.site, last) + 1
+
+
+@pytest.mark.parametrize(
+    ("mentions", "least"), [(fields, 1000), (words_of_choices, 200), (mentioned_things, 300), (names_in_templates, 400)]
+)
+def test_what_stands_in_a_playbook_is_offered_there(
+    mentions: Callable[[Reading], Iterator[Mention]], least: int
+) -> None:
+    found = [(name, reading, *mention) for name, reading in good() for mention in mentions(reading)]
+    assert len(found) > least
+    assert [
+        f"{name}: {word} at {reading.exact.source.position(end)}"
+        for name, reading, word, end in found
+        if word not in labels(reading, end)
+    ] == []
 
 
 def test_a_document_that_cannot_be_parsed_gets_the_same_completions() -> None:

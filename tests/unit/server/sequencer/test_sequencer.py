@@ -493,39 +493,6 @@ async def test_a_store_that_is_away_at_the_start_is_waited_for() -> None:
     assert store.failures == 0
 
 
-async def test_messages_of_a_commit_of_unknown_outcome_are_taken_up_while_others_keep_coming() -> None:
-    class Torn(MemoryStore):
-        torn = False
-
-        async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
-            receipt = await super().commit(commits, claims)
-            if not self.torn and any(commit.inbox for commit in commits):
-                self.torn = True
-                raise StoreUnavailable("the connection broke before the answer came")
-            return receipt
-
-    store = Torn()
-    await register(store, chain(1), "tests/child")
-    calls = HEAD + "\nworkflow:\n  - {step: call, tool: {kind: playbook, path: tests/child}}\n"
-    async with LocalControlPlane(store, RealClock(), look_s=60.0) as control:
-        busy = await begin(control, await register(store, WAITING))
-
-        async def keep_busy(name: str) -> None:
-            for number in count():
-                await control.submit(busy, Signal(f"{name}{number}", "more"))
-
-        noise = [asyncio.create_task(keep_busy(name)) for name in "abc"]
-        execution_id = await begin(control, await register(store, calls, "tests/parent"))
-        [lease] = await control.claim("w", ("",), 1, 5.0)
-        pause = Suspension("playbook", {}, child={"path": "tests/child", "payload": {}})
-        await report_on(control, execution_id, Report("r", lease.work.run_id, lease.epoch, "w", suspension=pause))
-        started = await control.claim("w", ("",), 1, 5.0)
-        for task in noise:
-            task.cancel()
-        await asyncio.gather(*noise, return_exceptions=True)
-    assert [lease.work.step for lease in started] == ["s0"]
-
-
 async def test_too_many_at_once_are_told_to_come_again() -> None:
     class Stuck(MemoryStore):
         open = asyncio.Event()
@@ -610,7 +577,8 @@ async def test_a_store_that_cannot_be_read_for_a_while_loses_no_message(tmp_path
     await store.close()
 
 
-async def test_what_a_commit_of_unknown_outcome_sends_is_not_forgotten() -> None:
+@pytest.mark.parametrize("busy", [False, True], ids=["alone", "while others keep coming"])
+async def test_what_a_commit_of_unknown_outcome_sends_is_not_forgotten(busy: bool) -> None:
     class Torn(MemoryStore):
         torn = 0
 
@@ -624,12 +592,21 @@ async def test_what_a_commit_of_unknown_outcome_sends_is_not_forgotten() -> None
     store = Torn()
     await register(store, chain(1), "tests/child")
     calls = HEAD + "\nworkflow:\n  - {step: call, tool: {kind: playbook, path: tests/child}}\n"
-    async with LocalControlPlane(store, RealClock(), look_s=60.0, lease_s=0.3) as control:
+    async with LocalControlPlane(store, RealClock(), look_s=60.0) as control:
+        other = await begin(control, await register(store, WAITING))
+
+        async def keep_busy(name: str) -> None:
+            for number in count():
+                await control.submit(other, Signal(f"{name}{number}", "more"))
+
+        noise = [asyncio.create_task(keep_busy(name)) for name in ("abc" if busy else "")]
         execution_id = await begin(control, await register(store, calls, "tests/parent"))
-        leases = await control.claim("w", ("",), 1, 1.0)
+        [lease] = await control.claim("w", ("",), 1, 5.0)
         pause = Suspension("playbook", {}, child={"path": "tests/child", "payload": {}})
-        lease = leases[0]
         await report_on(control, execution_id, Report("r", lease.work.run_id, lease.epoch, "w", suspension=pause))
         started = await control.claim("w", ("",), 1, 5.0)
+        for task in noise:
+            task.cancel()
+        await asyncio.gather(*noise, return_exceptions=True)
     assert store.torn == 1
     assert [lease.work.step for lease in started] == ["s0"]

@@ -97,13 +97,23 @@ async def test_a_migration_that_fails_changes_nothing(address: str, monkeypatch:
     await connection.close()
 
 
-async def test_a_database_of_a_development_version_is_refused(address: str) -> None:
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (
+            "UPDATE migration SET name = '0001_first_tables'",
+            r"development version of NoETL .* another database, or delete its tables",
+        ),
+        ("INSERT INTO migration (level, name) VALUES (999, 'of tomorrow')", "newer version of NoETL"),
+    ],
+)
+async def test_a_database_of_another_version_is_left_alone(address: str, change: str, told: str) -> None:
     connection = await connect(address)
     await bring_up_to_date(connection, "x")
-    await connection.execute("UPDATE migration SET name = '0001_first_tables'")
+    await connection.execute(change)
     await connection.close()
     store = PostgresStore(address)
-    with pytest.raises(InvalidInput, match=r"development version of NoETL .* another database, or delete its tables"):
+    with pytest.raises(InvalidInput, match=told):
         await store.read("1")
     await store.close()
 
@@ -155,17 +165,6 @@ async def test_what_differs_is_reported(address: str) -> None:
     assert "table more should not be there" in found
     assert "column execution.last_seq is `integer not null p` and should be `bigint not null p`" in found
     await connection.close()
-
-
-async def test_a_database_of_a_newer_noetl_is_left_alone(address: str) -> None:
-    connection = await connect(address)
-    await bring_up_to_date(connection, "x")
-    await connection.execute("INSERT INTO migration (level, name) VALUES (999, 'of tomorrow')")
-    await connection.close()
-    store = PostgresStore(address)
-    with pytest.raises(InvalidInput, match="newer version of NoETL"):
-        await store.read("1")
-    await store.close()
 
 
 async def test_the_months_to_come_have_their_partitions() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from ipaddress import ip_address
 from typing import Any
 
@@ -58,13 +58,6 @@ def test_public_addresses(address: str) -> None:
 def test_what_is_no_host_is_refused_with_what_to_write(entry: str) -> None:
     with pytest.raises(InvalidInput, match="write a name such as"):
         Egress(allow=(entry,))
-
-
-@pytest.fixture
-def web() -> Iterator[Web]:
-    server = Web()
-    yield server
-    server.close()
 
 
 @pytest_asyncio.fixture

@@ -18,11 +18,12 @@ import pytest_asyncio
 
 from noetl.dsl.tree.playbook import Keychain, Value
 from noetl.model.errors import CredentialUnavailable
+from noetl.wiring.embedded import SystemClock
 from noetl.worker.http.clients import HttpClient
 from noetl.worker.secrets.keychain import KeyRing
 from noetl.worker.secrets.oauth2 import Tokens
 from noetl.worker.secrets.redact import Secrets
-from tests.unit.worker.system import RealClock, system
+from tests.unit.worker.system import system
 
 pytestmark = pytest.mark.asyncio
 
@@ -65,7 +66,7 @@ class Store:
         return STORED[name]
 
 
-class Clock(RealClock):
+class Clock(SystemClock):
     """A clock that can be put forward and sleeps in no time."""
 
     def __init__(self) -> None:
@@ -82,7 +83,7 @@ def ring(
     store: Store | None = None, declared: tuple[Keychain, ...] = DECLARED, tokens: Tokens | None = None
 ) -> KeyRing:
     names = {"workload": {"which": "other"}}
-    made = tokens or Tokens(lambda: None, RealClock())
+    made = tokens or Tokens(lambda: None, SystemClock())
     return KeyRing(declared, names, 1, store or Store(), made, Secrets())
 
 

@@ -136,24 +136,6 @@ async def test_an_undefined_name_in_an_input() -> None:
         assert "orders" in row["error"]["message"]
 
 
-async def test_a_workbook_call() -> None:
-    async with system() as run:
-        row = await run.run(
-            """
-            - step: one
-              tool: {kind: workbook, task: double, input: {n: 4}}
-            """,
-            """
-            workbook:
-              - name: double
-                kind: python
-                input: {n: "{{ input.n }}"}
-                code: result = n * 2
-            """,
-        )
-        assert (row["status"], row["result"]) == ("completed", 8)
-
-
 async def test_a_sleep_and_a_signal_hold_no_worker() -> None:
     async with system() as run:
         execution = await run.start(
@@ -173,55 +155,6 @@ async def test_a_sleep_and_a_signal_hold_no_worker() -> None:
         assert len(await run.events(execution, "step.suspended")) == 2
         started = [event.entity_id for event in await run.events(execution, "task.started")]
         assert started == ["first", "pause", "asked", "last"]
-
-
-async def test_a_child_playbook() -> None:
-    async with system() as run:
-        text = '- step: only\n  tool: {kind: noop, result: {twice: "{{ workload.n * 2 }}"}}\n'
-        await run.ended(await run.start(text, path="tests/child", n=1))
-        row = await run.run(
-            """
-            - step: one
-              tool: {kind: playbook, path: tests/child, input: {n: 21}}
-              next: two
-            - step: two
-              tool: {kind: noop, result: "{{ one.twice }}"}
-            """
-        )
-        assert (row["status"], row["result"]) == ("completed", 42)
-
-
-async def test_a_sequential_loop_sees_what_the_item_before_wrote() -> None:
-    async with system() as run:
-        execution = await run.start(
-            """
-            - step: all
-              loop: {in: "{{ workload.numbers }}", iterator: n}
-              tool:
-                kind: noop
-                result: "{{ ctx.total | default(0) + n }}"
-                set: {ctx.total: "{{ output }}"}
-            """,
-            numbers=[1, 2, 3, 4],
-        )
-        row = await run.ended(execution)
-        assert row["result"]["results"] == [1, 3, 6, 10]
-        assert len(await run.events(execution, "loop.iteration.scheduled")) == 1
-
-
-async def test_a_reduced_key_is_not_seen_by_the_next_item() -> None:
-    async with system() as run:
-        row = await run.run(
-            """
-            - step: all
-              loop: {in: [1, 2, 3], iterator: n, spec: {reduce: {ctx.total: sum}}}
-              tool: {kind: noop, result: "{{ ctx.total | default('none') }}", set: {ctx.total: "{{ n }}"}}
-              next: end
-            - step: end
-              tool: {kind: noop, result: ["{{ ctx.total }}", "{{ all.results }}"]}
-            """
-        )
-        assert row["result"] == [6, ["none", "none", "none"]]
 
 
 @pytest.mark.parametrize("where", ["local", "distributed"])
@@ -272,20 +205,6 @@ async def test_a_failed_item_ends_the_loop_and_the_items_under_way(tmp_path: Pat
         assert {path.name for path in tmp_path.iterdir()} <= {"0", "1"}
 
 
-async def test_best_effort_finishes_all() -> None:
-    async with system() as run:
-        row = await run.run(
-            """
-            - step: all
-              loop: {in: [1, 0, 2], iterator: n, spec: {policy: {failure: {mode: best_effort}}}}
-              tool: {kind: python, code: "result = 2 / n"}
-            """
-        )
-        assert row["status"] == "partial"
-        assert row["result"]["results"] == [2.0, None, 1.0]
-        assert row["result"]["stats"] == {"total": 3, "succeeded": 2, "failed": 1, "skipped": 0}
-
-
 async def test_an_item_that_takes_too_long() -> None:
     async with system() as run:
         row = await run.run(
@@ -302,22 +221,6 @@ async def test_an_item_that_takes_too_long() -> None:
         )
         assert row["result"]["stats"]["failed"] == 1
         assert row["result"]["results"] == [0, None]
-
-
-async def test_items_that_suspend() -> None:
-    async with system() as run:
-        execution = await run.start(
-            """
-            - step: all
-              loop: {in: [1, 2, 3, 4], iterator: n, spec: {mode: MODE, max_in_flight: 2}}
-              tool:
-                - pause: {kind: sleep, seconds: 0.02}
-                - done: {kind: noop, result: "{{ n * 10 }}"}
-            """.replace("MODE", "parallel")
-        )
-        row = await run.ended(execution)
-        assert [item["results"]["done"] for item in row["result"]["results"]] == [10, 20, 30, 40]
-        assert len(await run.events(execution, "step.suspended")) == 4
 
 
 async def test_items_of_a_sequential_loop_that_suspend_keep_their_order() -> None:
