@@ -1,4 +1,4 @@
-"""Shared by all tests: hypothesis profiles, a web server, and summaries of long tests."""
+"""Shared by all tests: hypothesis profiles, a web server, summaries of long tests."""
 
 from __future__ import annotations
 

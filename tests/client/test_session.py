@@ -157,7 +157,7 @@ async def test_leases_that_nobody_waits_for_any_more_go_back(tmp_path: Path) -> 
         try:
             await happens(lambda: session.is_open, "the session")
             claim = asyncio.create_task(session.ask(Claim("c-1", 1, 20.0)))
-            await happens(lambda: bool(served.services.registry.hand("w-1").claims), "the claim")
+            await happens(lambda: bool(served.services.registry.connection("w-1").claims), "the claim")
             claim.cancel()
             await served.start(ONE)
             answer = await asyncio.wait_for(session.ask(Claim("c-2", 1, 20.0)), 10)

@@ -6,7 +6,7 @@ Every port has one conformance suite that all of its adapters pass (tests/confor
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 
 import msgspec
 
@@ -14,6 +14,11 @@ from noetl.model.messages import Report
 from noetl.model.outcome import Outcome
 from noetl.model.work import Lease
 from noetl.ports.outbox import OutboxIn
+
+if TYPE_CHECKING:
+    import asyncio
+
+Result = TypeVar("Result")
 
 
 class Blobs(Protocol):
@@ -217,6 +222,14 @@ async def run_tool(runner: Runner, fields: Mapping[str, Any], context: ToolConte
     """Call a runner and await its result if it is awaitable."""
     outcome = runner(fields, context)
     return outcome if isinstance(outcome, Outcome) else await outcome
+
+
+def resolve(future: asyncio.Future[Result], answer: Result) -> bool:
+    """Set the future of a waiting caller; return False if the caller is gone."""
+    if future.done():
+        return False
+    future.set_result(answer)
+    return True
 
 
 class Tools(Protocol):

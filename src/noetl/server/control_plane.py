@@ -27,7 +27,7 @@ from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Report, Start
 from noetl.model.work import Lease
 from noetl.ports import Audit, Blobs, Catalog, Clock, Commit, DerivedTables, Doorbell, EventLog, WorkQueue
-from noetl.ports.work import Answer, Deliver, Reply, Stop
+from noetl.ports.work import Answer, Deliver, Reply, Stop, resolve
 from noetl.server.background.lease_reaper import LeaseReaper
 from noetl.server.background.timers import Timers
 from noetl.server.cache.ids import new_execution
@@ -37,7 +37,7 @@ from noetl.server.cache.state_cache import StateCache
 from noetl.server.feeds.completion import CompletionWaiters
 from noetl.server.feeds.followers import Followers
 from noetl.server.sequencer.inbox import Entry, Subscription, Takes
-from noetl.server.sequencer.sequencer import Sequencer, resolve
+from noetl.server.sequencer.sequencer import Sequencer
 
 if TYPE_CHECKING:
     from noetl.server.background.reconciler import Reconciler

@@ -134,7 +134,7 @@ def open_rebuild(store: Store) -> Rebuild:
 
 
 def open_derived(store: Store) -> DerivedTables:
-    """Return the check of a store's projections against its log."""
+    """Return the derived tables of a store, for repair and checks against its log."""
     from noetl.stores.sqlite.store import SqliteStore
 
     if isinstance(store, SqliteStore):
@@ -144,9 +144,8 @@ def open_derived(store: Store) -> DerivedTables:
     from noetl.stores.postgres.derived import PostgresDerived
     from noetl.stores.postgres.store import PostgresStore
 
-    if isinstance(store, PostgresStore):
-        return PostgresDerived(store)
-    raise InvalidInput("this store has no tables to rebuild")
+    assert isinstance(store, PostgresStore)
+    return PostgresDerived(store)
 
 
 def open_blobs(settings: Settings, store: Store) -> BlobStore:

@@ -77,7 +77,7 @@ async def test_work_that_comes_with_a_report_goes_back_where_its_session_is_over
             frame = done(lease, want=1)
             control = served.services.control
             before = asyncio.create_task(control.submit(started, Signal("s", "go")))  # so the report waits for a turn
-            reporting = asyncio.create_task(handouts.report_wait(handouts.hand("w"), frame))
+            reporting = asyncio.create_task(handouts.report_wait(handouts.connection("w"), frame))
             while not control.sequencer.outstanding.with_report(f"w/{frame.report.message_id}"):
                 await asyncio.sleep(0)
             assert reporting.cancel()  # its session ends between the commit and the answer
@@ -101,7 +101,7 @@ async def test_work_that_a_closed_session_does_not_take_goes_back(tmp_path: Path
                 answers.append(answer)
                 return False
 
-            registry.report(registry.hand("w"), done(lease, want=1), refuse)
+            registry.report(registry.connection("w"), done(lease, want=1), refuse)
             again = await claimed(worker, "another")
             assert (again.work.step, len(answers)) == ("two", 1)
             assert (await worker.leases(done(again))).status == "applied"
@@ -121,8 +121,8 @@ async def test_a_claim_of_a_session_that_has_closed_takes_no_work(tmp_path: Path
     async with servers(tmp_path, 1) as [served], session(served, "other") as other:
         async with session(served, "w") as worker:
             await worker.send(Claim("c", 1, 30.0))
-            await happens(lambda: bool(served.services.registry.hand("w").claims), "the claim")
-        await happens(lambda: served.services.registry.hand("w").push is None, "the end of the session")
+            await happens(lambda: bool(served.services.registry.connection("w").claims), "the claim")
+        await happens(lambda: served.services.registry.connection("w").push is None, "the end of the session")
         await served.start(ONE)
         assert (await claimed(other)).attempt == 1
 

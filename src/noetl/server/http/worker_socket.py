@@ -22,7 +22,7 @@ from noetl.server.auth.gate import NOBODY, Actor, forbidden, may, unauthorised
 from noetl.server.http.limits import decode_json
 from noetl.server.problems import Refusal, problem_of
 from noetl.server.services import Services
-from noetl.server.workers.connection import WorkerConnection
+from noetl.server.workers.registry import WorkerConnection
 from noetl.wire import session as wire
 
 PATH = "/api/worker/session"
@@ -69,12 +69,12 @@ def admitted(actor: Actor, hello: wire.Hello) -> str:
     return worker_name(actor, hello.worker)
 
 
-def welcome(services: Services, hand: WorkerConnection, stop: list[str]) -> wire.Welcome:
+def welcome(services: Services, connection: WorkerConnection, stop: list[str]) -> wire.Welcome:
     lease_ms = services.registry.lease_ms
     beat = min(1_000, lease_ms // 3)
     layer = {name: value for name, value in services.control.defaults.items() if name not in _OWN}
     return wire.Welcome(
-        hand.name, services.server_id, lease_ms, beat, stop=tuple(stop), draining=hand.draining, layer=layer
+        connection.name, services.server_id, lease_ms, beat, stop=tuple(stop), draining=connection.draining, layer=layer
     )
 
 
@@ -96,7 +96,7 @@ class Session:
     async def run(self) -> None:
         """Serve until either side ends it."""
         try:
-            hand = await self._begin()
+            connection = await self._begin()
         except (WebSocketDisconnect, TimeoutError):
             return
         except Exception as error:  # noqa: BLE001  the caller gets it
@@ -104,7 +104,7 @@ class Session:
             await self._close(_POLICY)
             return
         stopping = asyncio.create_task(self._services.stopping.wait())
-        jobs = [asyncio.create_task(self._read(hand)), asyncio.create_task(self._write())]
+        jobs = [asyncio.create_task(self._read(connection)), asyncio.create_task(self._write())]
         try:
             await asyncio.wait({stopping, *jobs}, return_when=asyncio.FIRST_COMPLETED)
             if not any(job.done() for job in jobs):
@@ -112,7 +112,7 @@ class Session:
         finally:
             self._is_closed = True
             if not self._services.stopping.is_set():
-                self._services.registry.closed(hand, self.push)
+                self._services.registry.closed(connection, self.push)
             left = (stopping, *jobs, *self._tasks)
             for task in left:
                 task.cancel()
@@ -128,9 +128,9 @@ class Session:
             actor = await services.gate.holder(frame.token)
         name = admitted(actor, frame)
         act = AuditEntry(services.clock.now(), actor.name, "worker.hello", name, {"pools": frame.pools})
-        hand, stop = await services.registry.hello(name, frame, self.push, act)
-        await self._send(welcome(services, hand, stop))
-        return hand
+        connection, stop = await services.registry.hello(name, frame, self.push, act)
+        await self._send(welcome(services, connection, stop))
+        return connection
 
     async def _receive(self) -> bytes | str:
         message = await self._receive_event()
@@ -138,11 +138,11 @@ class Session:
             raise WebSocketDisconnect(message.get("code", 1005))
         return message.get("bytes") or message.get("text") or b""
 
-    async def _read(self, hand: WorkerConnection) -> None:
+    async def _read(self, connection: WorkerConnection) -> None:
         """Serve frames until the connection closes; pause while many are unanswered."""
         while True:
             try:
-                self._came(hand, await self._receive())
+                self._came(connection, await self._receive())
             except WebSocketDisconnect:
                 return
             if len(self._outgoing) >= _MOST_AT_ONCE:
@@ -162,26 +162,26 @@ class Session:
         for frame in frames:
             await self._send(frame)
 
-    def _came(self, hand: WorkerConnection, data: bytes | str) -> None:
+    def _came(self, connection: WorkerConnection, data: bytes | str) -> None:
         try:
             frame = decode_json(data, _decoder, "The frame")
         except Refusal as refusal:
             self.push(wire.Refused(refusal.problem))
             return
         if isinstance(frame, wire.Ack):
-            self._services.registry.ack(hand, frame.held)
+            self._services.registry.ack(connection, frame.held)
             return
         self._unanswered += 1
         if isinstance(frame, wire.Report):
-            self._services.registry.report(hand, frame, partial(self._reply, frame))
+            self._services.registry.report(connection, frame, partial(self._reply, frame))
         else:
-            task = asyncio.create_task(self._serve(hand, frame))
+            task = asyncio.create_task(self._serve(connection, frame))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _serve(self, hand: WorkerConnection, frame: wire.FromWorker) -> None:
+    async def _serve(self, connection: WorkerConnection, frame: wire.FromWorker) -> None:
         try:
-            self._reply(frame, await self._answer(hand, frame))
+            self._reply(frame, await self._answer(connection, frame))
         except Exception as error:  # noqa: BLE001  the worker gets it; a mistake of ours is logged there
             self._reply(frame, error)
 
@@ -195,16 +195,16 @@ class Session:
             self.push(answer)
         return not self._is_closed
 
-    async def _answer(self, hand: WorkerConnection, frame: wire.FromWorker) -> wire.ToWorker | None:
+    async def _answer(self, connection: WorkerConnection, frame: wire.FromWorker) -> wire.ToWorker | None:
         registry = self._services.registry
         if isinstance(frame, wire.Claim):
-            return wire.Leases(frame.id, tuple(await registry.claim(hand, frame)))
+            return wire.Leases(frame.id, tuple(await registry.claim(connection, frame)))
         if isinstance(frame, wire.Heartbeat):
-            return wire.Stop(tuple(await registry.heartbeat(hand, frame.held)), frame.id, hand.draining)
+            return wire.Stop(tuple(await registry.heartbeat(connection, frame.held)), frame.id, connection.draining)
         if isinstance(frame, wire.Release):
-            await registry.release(hand, frame.held)
+            await registry.release(connection, frame.held)
         elif isinstance(frame, wire.Drain):
-            registry.drain(hand.name)
+            registry.drain(connection.name)
         return None
 
     def push(self, frame: wire.ToWorker) -> None:

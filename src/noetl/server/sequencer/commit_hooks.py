@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from noetl.ports import Commit
 
@@ -39,13 +40,12 @@ class CommitHooks:
         change: Callable[[], None] | None = None,
     ) -> None:
         """Add callbacks, each by what it is called for."""
-        self._on_commits += [commits] if commits is not None else []
-        self._on_end += [end] if end is not None else []
-        self._on_drop += [drop] if drop is not None else []
-        self._on_letters += [letters] if letters is not None else []
-        self._on_time += [time] if time is not None else []
-        self._on_doubt += [doubt] if doubt is not None else []
-        self._on_change += [change] if change is not None else []
+        pairs: tuple[tuple[list[Any], Any], ...] = (
+            (self._on_commits, commits), (self._on_end, end), (self._on_drop, drop), (self._on_letters, letters),
+            (self._on_time, time), (self._on_doubt, doubt), (self._on_change, change),
+        )  # fmt: skip
+        for calls, call in pairs:
+            calls.extend([] if call is None else [call])
 
     def remove(self, drop: Callable[[Commit], None]) -> None:
         """Remove a callback for dropped work."""

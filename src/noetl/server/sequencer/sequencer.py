@@ -27,7 +27,7 @@ from noetl.model.errors import Overloaded, StoreUnavailable
 from noetl.model.messages import AnyMessage, Report, Start
 from noetl.model.work import Lease
 from noetl.ports import Audit, Claim, Clock, Commit, Committed, EventLog, Receipt, WorkQueue
-from noetl.ports.work import Answer
+from noetl.ports.work import Answer, resolve
 from noetl.server.cache.plan_cache import PlanCache
 from noetl.server.cache.result_loader import ResultLoader
 from noetl.server.cache.state_cache import StateCache
@@ -62,11 +62,6 @@ class Batch(Struct):
     broken: set[str] = set()  # executions whose state was dropped: their later messages are postponed
     unread: list[tuple[Entry, Committed]] = []  # applied; the row of the answer has to be made of the state
     snapshots: list[Committed] = []  # applied; a snapshot is due
-
-    def add(self, entry: Entry, commit: Commit) -> None:
-        """Add a decision."""
-        self.entries.append(entry)
-        self.commits.append(commit)
 
     def claim(self, inbox: Inbox, lease_ms: int) -> None:
         """Claim work for the reporters, then for subscriptions it may suffice for."""
@@ -365,7 +360,8 @@ class Sequencer:
 
     def _add(self, batch: Batch, entry: Entry, made: Commit | NeedsLoad) -> None:
         if not isinstance(made, NeedsLoad):
-            batch.add(entry, made)
+            batch.entries.append(entry)
+            batch.commits.append(made)
             return
         # Set aside while what it needs is loaded; others go on.
         if made.touched or isinstance(entry.message, Start):
@@ -545,11 +541,3 @@ class Sequencer:
             subscription.deliver(leases)
         except Exception:  # noqa: BLE001  likewise; the leases expire
             _log.exception("work cannot be delivered to %s", subscription.worker)
-
-
-def resolve(future: asyncio.Future[Answer | Exception], answer: Answer | Exception) -> bool:
-    """Set the future of a waiting caller; return False if the caller is gone."""
-    if future.done():
-        return False
-    future.set_result(answer)
-    return True

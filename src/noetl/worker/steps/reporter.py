@@ -15,7 +15,7 @@ from typing import Any, Final
 from noetl.model.errors import Conflict, NoetlError, StoreUnavailable
 from noetl.model.messages import Ending, ItemEnd, Record, Report, Row, Suspension
 from noetl.model.work import Lease
-from noetl.ports.work import Answer
+from noetl.ports.work import Answer, resolve
 from noetl.worker.tool_context import Log, WorkerResources
 
 FLUSH_MS: Final = 200  # how long something may stay unreported
@@ -171,15 +171,8 @@ class Reporter:
 
     async def _answer(self, report: Report, want: int) -> Answer:
         answer: asyncio.Future[Answer | Exception] = asyncio.get_running_loop().create_future()
-        self._shared.control.report(self.lease.work.execution_id, report, want, partial(_resolve, answer))
+        self._shared.control.report(self.lease.work.execution_id, report, want, partial(resolve, answer))
         found = await answer
         if isinstance(found, Exception):
             raise found
         return found
-
-
-def _resolve(future: asyncio.Future[Answer | Exception], answer: Answer | Exception) -> bool:
-    if future.done():  # the worker ends
-        return False
-    future.set_result(answer)
-    return True

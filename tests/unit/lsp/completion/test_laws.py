@@ -58,7 +58,7 @@ def words_of_choices(reading: Reading) -> Iterator[Mention]:
 
 
 def mentioned_things(reading: Reading) -> Iterator[Mention]:
-    """Yield the mentions of steps, tasks and credentials that are defined in the playbook."""
+    """Yield mentions of steps, tasks and credentials that the playbook defines."""
     known = {one.thing for one in occurrences(reading.subject) if one.defines}
     for one in occurrences(reading.subject):
         is_named = one.thing.kind in ("step", "task", "credential", "workbook")

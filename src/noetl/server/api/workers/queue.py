@@ -14,11 +14,11 @@ import msgspec
 from noetl.model.messages import Ending
 from noetl.model.messages import Report as Done
 from noetl.model.work import Lease
-from noetl.server.api.workers.worker import hand_of
+from noetl.server.api.workers.worker import connection_of
 from noetl.server.http.endpoint import Call, Noun
 from noetl.server.http.worker_socket import admitted, worker_name
 from noetl.server.problems import Refusal
-from noetl.server.workers.connection import WorkerConnection
+from noetl.server.workers.registry import WorkerConnection
 from noetl.wire.older import EventSent, EventTaken, Job, Leased, SeedHeartbeat, SeedLease
 from noetl.wire.session import Claim, Hello, Leases, Report, Stop
 
@@ -40,13 +40,13 @@ async def lease(call: Call, body: SeedLease) -> Leased:
     registry = call.services.registry
     hello = Hello(body.worker_id, (body.pool,), acks=False)
     name = admitted(call.actor, hello)
-    hand = registry.known(name)
-    if hand is None or hand.hello.pools != hello.pools:
-        hand, _ = await registry.hello(name, hello)
-    await registry.heartbeat(hand, ())
+    connection = registry.known(name)
+    if connection is None or connection.hello.pools != hello.pools:
+        connection, _ = await registry.hello(name, hello)
+    await registry.heartbeat(connection, ())
     claim = Claim(uuid4().hex, body.limit)
-    leases = await registry.claim(hand, claim)
-    await registry.keep(hand, [(one.work.work_id, one.epoch) for one in leases], body.lease_seconds)
+    leases = await registry.claim(connection, claim)
+    await registry.keep(connection, [(one.work.work_id, one.epoch) for one in leases], body.lease_seconds)
     return Leased(id=claim.id, leases=leases, job=await _job(call, leases[0]) if leases else None)
 
 
@@ -79,12 +79,12 @@ async def _job(call: Call, lease: Lease) -> Job:
 )
 async def heartbeat(call: Call, work_id: str, body: SeedHeartbeat) -> Stop:
     """Renew one lease; the answer names the work if the lease is lost."""
-    registry, hand = call.services.registry, hand_of(call, body.worker_id)
+    registry, connection = call.services.registry, connection_of(call, body.worker_id)
     known = registry.holder(work_id)
-    epoch = body.epoch if body.epoch is not None else known[1] if known is not None and known[0] is hand else 0
-    lost = await registry.heartbeat(hand, [(work_id, epoch)])
-    await registry.keep(hand, [] if lost else [(work_id, epoch)], body.extend_seconds)
-    return Stop(tuple(lost), "", hand.draining)
+    epoch = body.epoch if body.epoch is not None else known[1] if known is not None and known[0] is connection else 0
+    lost = await registry.heartbeat(connection, [(work_id, epoch)])
+    await registry.keep(connection, [] if lost else [(work_id, epoch)], body.extend_seconds)
+    return Stop(tuple(lost), "", connection.draining)
 
 
 @noun.route("POST", "/events", "worker", example=_EVENT, problems=(404, 409, 422, 503))
@@ -96,13 +96,13 @@ async def events(call: Call, body: EventSent) -> EventTaken:
             detail = "The body is neither an event nor a report."
             raise Refusal(422, "invalid-input", detail, where="$.event_type", fix="Send `event_type` or `report`.")
         frame = Report(body.id, str(body.execution_id), body.report, body.want, body.worker)
-        return _taken(await registry.report_wait(hand_of(call, body.worker), frame))
+        return _taken(await registry.report_wait(connection_of(call, body.worker), frame))
     if body.node_id is None:
         detail = "The event does not name its work."
         raise Refusal(422, "invalid-input", detail, where="$.node_id", fix="Send the `id` of the lease.")
-    hand, epoch = _holder(call, body, body.node_id)
+    connection, epoch = _holder(call, body, body.node_id)
     if body.event_type == _STARTED:
-        lost = await registry.heartbeat(hand, [(body.node_id, epoch)])
+        lost = await registry.heartbeat(connection, [(body.node_id, epoch)])
         if lost:
             raise _not_held(body.node_id)
     execution_id, _, run_id = body.node_id.partition(":")
@@ -115,7 +115,7 @@ async def events(call: Call, body: EventSent) -> EventTaken:
             fix="See /docs.",
         )
     done = Done(_message_id(body, epoch), run_id, epoch, ending=_ending(body))
-    return _taken(await registry.report_wait(hand, Report(body.id or uuid4().hex, execution_id, done)))
+    return _taken(await registry.report_wait(connection, Report(body.id or uuid4().hex, execution_id, done)))
 
 
 def _taken(answer: Leases) -> EventTaken:
@@ -126,10 +126,10 @@ def _holder(call: Call, body: EventSent, node_id: str) -> tuple[WorkerConnection
     """Return the worker of an event and the epoch of its lease. Raises Refusal."""
     known = call.services.registry.holder(node_id)
     if body.worker_id is not None:
-        hand = hand_of(call, body.worker_id)
+        connection = connection_of(call, body.worker_id)
         if body.epoch is not None:
-            return hand, body.epoch
-        if known is None or known[0] is not hand:
+            return connection, body.epoch
+        if known is None or known[0] is not connection:
             raise _not_held(node_id)
         return known
     if known is None or known[0].name != worker_name(call.actor, known[0].hello.worker):

@@ -6,7 +6,7 @@ from noetl.server.api.catalog.credentials import vault_of
 from noetl.server.http.endpoint import Call, Noun
 from noetl.server.http.worker_socket import admitted, welcome, worker_name
 from noetl.server.problems import Refusal, not_found
-from noetl.server.workers.connection import WorkerConnection
+from noetl.server.workers.registry import WorkerConnection
 from noetl.wire.session import (
     Ack,
     Claim,
@@ -27,18 +27,18 @@ _REPORT = {"type": "Report", "message_id": "7123:fetch#1@42.1", "run_id": "fetch
 noun = Noun("worker", "The worker protocol: claim, report, heartbeat.")
 
 
-def hand_of(call: Call, given: str) -> WorkerConnection:
+def connection_of(call: Call, given: str) -> WorkerConnection:
     """Return the calling worker. Raises Refusal."""
-    return call.services.registry.hand(worker_name(call.actor, given))
+    return call.services.registry.connection(worker_name(call.actor, given))
 
 
 async def holder(call: Call, given: str, held: Held) -> WorkerConnection:
     """Return the calling worker if it holds the lease. Raises Refusal."""
-    hand = hand_of(call, given)
-    if not await call.services.registry.holds(hand, held):
+    connection = connection_of(call, given)
+    if not await call.services.registry.holds(connection, held):
         detail = f"The worker {given} does not hold {held[0]} with epoch {held[1]}."
         raise Refusal(403, "not-held", detail, fix="Stop this work; its lease is lost.")
-    return hand
+    return connection
 
 
 @noun.route(
@@ -52,8 +52,8 @@ async def holder(call: Call, given: str, held: Held) -> WorkerConnection:
 async def hello(call: Call, body: Hello) -> Welcome:
     """Register a worker; required first, and again after an `unknown-worker` error."""
     name = admitted(call.actor, body)
-    hand, stop = await call.services.registry.hello(name, body, act=call.act(name, pools=body.pools))
-    return welcome(call.services, hand, stop)
+    connection, stop = await call.services.registry.hello(name, body, act=call.act(name, pools=body.pools))
+    return welcome(call.services, connection, stop)
 
 
 @noun.route(
@@ -65,8 +65,8 @@ async def hello(call: Call, body: Hello) -> Welcome:
 )
 async def claim(call: Call, body: Claim) -> Leases:
     """Lease work; idempotent by `id`."""
-    hand = hand_of(call, body.worker)
-    return Leases(body.id, tuple(await call.services.registry.claim(hand, body)))
+    connection = connection_of(call, body.worker)
+    return Leases(body.id, tuple(await call.services.registry.claim(connection, body)))
 
 
 @noun.route(
@@ -78,7 +78,7 @@ async def claim(call: Call, body: Claim) -> Leases:
 )
 async def report(call: Call, body: Report) -> Leases:
     """Report on a lease and receive new work with the answer; idempotent by `id`."""
-    return await call.services.registry.report_wait(hand_of(call, body.worker), body)
+    return await call.services.registry.report_wait(connection_of(call, body.worker), body)
 
 
 @noun.route(
@@ -90,9 +90,9 @@ async def report(call: Call, body: Report) -> Leases:
 )
 async def heartbeat(call: Call, body: Heartbeat) -> Stop:
     """Renew leases; the answer names the work of lost ones."""
-    hand = hand_of(call, body.worker)
-    lost = await call.services.registry.heartbeat(hand, body.held)
-    return Stop(tuple(lost), body.id, hand.draining)
+    connection = connection_of(call, body.worker)
+    lost = await call.services.registry.heartbeat(connection, body.held)
+    return Stop(tuple(lost), body.id, connection.draining)
 
 
 @noun.route(
@@ -100,7 +100,7 @@ async def heartbeat(call: Call, body: Heartbeat) -> Stop:
 )
 async def ack(call: Call, body: Ack) -> Stop:
     """Acknowledge leases."""
-    call.services.registry.ack(hand_of(call, body.worker), body.held)
+    call.services.registry.ack(connection_of(call, body.worker), body.held)
     return Stop()
 
 
@@ -113,7 +113,7 @@ async def ack(call: Call, body: Ack) -> Stop:
 )
 async def release(call: Call, body: Release) -> Stop:
     """Return leases whose work was not started."""
-    await call.services.registry.release(hand_of(call, body.worker), body.held)
+    await call.services.registry.release(connection_of(call, body.worker), body.held)
     return Stop()
 
 
