@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -25,7 +26,7 @@ class Web:
     """Responses by path: `/status/503`, `/text`, `/redirect`, `/hang`, `/drop`."""
 
     asked: list[Asked] = field(default_factory=list)
-    retry_after: str | None = None
+    retry_after: str | Callable[[], str] | None = None  # a function is called for each response
     pages: dict[str, Any] = field(default_factory=dict)  # JSON by path
     headers: dict[str, dict[str, str]] = field(default_factory=dict)  # by path; a `Location` is a redirect
     dropped: threading.Event = field(default_factory=threading.Event)  # a client left during `/endless`
@@ -71,7 +72,8 @@ class Web:
         code, kind, content, extra = 200, "application/json", json.dumps({"n": 1}).encode(), {}
         if path.startswith("/status/"):
             code, content = int(path.rsplit("/", 1)[1]), b'{"why": "asked"}'
-            extra = {"Retry-After": self.retry_after} if self.retry_after else {}
+            after = self.retry_after
+            extra = {"Retry-After": after() if callable(after) else after} if after else {}
         elif path == "/endless":
             self._endless(handler)
             return

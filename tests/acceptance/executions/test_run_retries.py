@@ -85,7 +85,7 @@ def test_backoff_is_exponential_with_jitter(folder: Folder) -> None:
 
 @pytest.mark.parametrize("form", ["seconds", "date"])
 def test_retry_after_is_honoured(folder: Folder, web: Web, form: str) -> None:
-    web.retry_after = "2" if form == "seconds" else formatdate(time() + 3, usegmt=True)
+    web.retry_after = "2" if form == "seconds" else lambda: formatdate(time() + 3, usegmt=True)
     spec = {"retries": {"plugin": {"max_attempts": 2, "base_ms": 1}}}
     file = folder.playbook(
         f"- {{ step: a, tool: {{ kind: http, method: POST, url: '{web.url}/status/429' }} }}", executor={"spec": spec}

@@ -142,7 +142,7 @@ class Session:
         """Serve frames until the connection closes; pause while many are unanswered."""
         while True:
             try:
-                self._came(connection, await self._receive())
+                self._dispatch(connection, await self._receive())
             except WebSocketDisconnect:
                 return
             if len(self._outgoing) >= _MOST_AT_ONCE:
@@ -162,7 +162,7 @@ class Session:
         for frame in frames:
             await self._send(frame)
 
-    def _came(self, connection: WorkerConnection, data: bytes | str) -> None:
+    def _dispatch(self, connection: WorkerConnection, data: bytes | str) -> None:
         try:
             frame = decode_json(data, _decoder, "The frame")
         except Refusal as refusal:
