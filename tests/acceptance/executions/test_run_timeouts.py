@@ -16,12 +16,12 @@ from tests.server.cancelling import is_alive
 MATCHES = "{{ event.name == 'step.failed' and outcome.error.kind == 'timeout' }}"
 SHELL = "{ kind: shell, cmds: ['sleep 600 & echo $$ $! > pids; wait'], cwd: FOLDER MORE }"
 LEVELS: dict[str, tuple[str, str, dict[str, str]]] = {  # what the step has, what its task has, the environment
-    "task": ("", ", timeout_ms: 400", {}),
-    "task in its spec": ("", ", spec: { timeout: 0.4 }", {}),
-    "every task by configuration": ("", "", {"NOETL_TIMEOUTS_TOOL_DEFAULT_MS": "400"}),
-    "item": ("loop: { in: [1], iterator: i, item_timeout_ms: 400 }", "", {}),
-    "every item by configuration": ("loop: { in: [1], iterator: i }", "", {"NOETL_TIMEOUTS_LOOP_ITEM_MS": "400"}),
-    "loop": ("loop: { in: [1, 2], iterator: i, total_timeout_ms: 400 }", "", {}),
+    "task": ("", ", timeout_ms: 1000", {}),
+    "task in its spec": ("", ", spec: { timeout: 1 }", {}),
+    "every task by configuration": ("", "", {"NOETL_TIMEOUTS_TOOL_DEFAULT_MS": "1000"}),
+    "item": ("loop: { in: [1], iterator: i, item_timeout_ms: 1000 }", "", {}),
+    "every item by configuration": ("loop: { in: [1], iterator: i }", "", {"NOETL_TIMEOUTS_LOOP_ITEM_MS": "1000"}),
+    "loop": ("loop: { in: [1, 2], iterator: i, total_timeout_ms: 1000 }", "", {}),
     "step": ("spec: { timeout_s: 1 }", "", {}),
     "step by its policy": ("spec: { policy: { lifecycle: { timeout_s: 1 } } }", "", {}),
     "step from when it was scheduled": ("spec: { policy: { lifecycle: { deadline_s: 1 } } }", "", {}),
