@@ -221,7 +221,8 @@ Runner = Callable[[Mapping[str, Any], ToolContext], Outcome | Awaitable[Outcome]
 async def run_tool(runner: Runner, fields: Mapping[str, Any], context: ToolContext) -> Outcome:
     """Call a runner and await its result if it is awaitable."""
     outcome = runner(fields, context)
-    return outcome if isinstance(outcome, Outcome) else await outcome
+    # The first check is much cheaper than the second, which asks an abstract class.
+    return await outcome if not isinstance(outcome, Outcome) and isinstance(outcome, Awaitable) else outcome
 
 
 def resolve(future: asyncio.Future[Result], answer: Result) -> bool:
