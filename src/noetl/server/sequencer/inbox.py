@@ -135,6 +135,7 @@ class Inbox:
         self._entries: deque[Entry] = deque()
         self._asking: list[Subscription] = []  # the queue has to be looked into for these
         self._waiting: list[Subscription] = []  # it was, in vain
+        self._claiming: list[Subscription] = []  # it is being looked into, with a batch
         self._look = False  # the queue changed by other means than a batch: look for all that wait
         self._dry: dict[Takes, int] = {}  # kinds that the queue has none of → until when that is assumed
         self._has_lonely = False  # an entry among those that were put back must be alone
@@ -200,7 +201,7 @@ class Inbox:
 
     def withdraw_all(self) -> list[Subscription]:
         """Remove and return all subscriptions."""
-        removed, self._asking, self._waiting = [*self._asking, *self._waiting], [], []
+        removed, self._asking, self._waiting = [*self._asking, *self._waiting, *self._claiming], [], []
         return list(dict.fromkeys(removed))
 
     def look(self) -> None:
@@ -228,7 +229,8 @@ class Inbox:
             self._look = False
         elif self._waiting:
             chosen = chosen + self._beside([*first, *chosen], commits, now)
-        return [one for one in dict.fromkeys(chosen) if one.is_open] if chosen else []
+        self._claiming = [one for one in dict.fromkeys(chosen) if one.is_open] if chosen else []
+        return self._claiming
 
     def _beside(self, first: Iterable[Subscription | Claim], commits: Iterable[Commit], now: int) -> list[Subscription]:
         """Choose waiting subscriptions for the new work; `first` ones are served before."""
@@ -248,11 +250,13 @@ class Inbox:
         """Retry claims with the next batch, since this one was not written."""
         self._waiting = [one for one in self._waiting if one not in chosen]
         self._asking[:0] = chosen
+        self._claiming = []
 
     def served(
         self, chosen: Sequence[Subscription], claims: Sequence[Claim], leases: Sequence[Sequence[Lease]]
     ) -> None:
         """Note which subscriptions still wait, and which kinds of work the queue lacks."""
+        self._claiming = []
         if not chosen:
             return
         full, fed = list[Subscription](), list[Subscription]()

@@ -554,6 +554,32 @@ async def test_whoever_waits_when_the_control_plane_stops_is_told() -> None:
         await control.submit("1", Signal("t", "go"))
 
 
+async def test_a_claim_in_a_batch_that_is_not_written_is_told_of_the_stop() -> None:
+    class Stuck(MemoryStore):
+        calls = 0
+
+        async def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt:
+            self.calls += 1
+            if self.calls > 1:
+                await asyncio.Event().wait()
+            await asyncio.sleep(0.02)  # until the claim and the second start are there
+            return await super().commit(commits, claims)
+
+    store = Stuck()
+    playbook = await register(store)
+    async with LocalControlPlane(store, RealClock()) as control, asyncio.timeout(10):
+        starting = [asyncio.create_task(begin(control, playbook, "7"))]
+        while store.calls < 1:
+            await asyncio.sleep(0.001)
+        starting.append(asyncio.create_task(begin(control, playbook, "8")))
+        claiming = asyncio.create_task(control.claim("w", ["nothing here"], 1, 60))
+        while store.calls < 2:
+            await asyncio.sleep(0.001)
+    async with asyncio.timeout(10):
+        assert await claiming == []
+        assert isinstance((await asyncio.gather(*starting, return_exceptions=True))[-1], StoreUnavailable)
+
+
 async def test_a_store_that_cannot_be_read_for_a_while_loses_no_message(tmp_path: Path) -> None:
     class Unreadable(SqliteStore):
         failures = 0
