@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from pathlib import Path
 
 import pytest
 
+from tests.server.cancelling import is_alive
 from tests.tools.attempts import Attempts
 
 pytestmark = pytest.mark.asyncio
@@ -112,7 +112,7 @@ async def test_what_a_command_leaves_behind_ends_with_it(attempts: Attempts) -> 
     tried = await attempts.run("shell", {"command": "sleep 300 & echo $!; (setsid sleep 300 & echo $!)"})
     first, second = map(int, tried.result["stdout"].split())
     for pid in (first, second):
-        assert not alive(pid)
+        assert not is_alive(pid)
 
 
 async def test_a_cancelled_command_ends_with_everything_it_started(attempts: Attempts, tmp_path: Path) -> None:
@@ -121,19 +121,11 @@ async def test_a_cancelled_command_ends_with_everything_it_started(attempts: Att
     while not (tmp_path / "ready").exists():
         await asyncio.sleep(0.01)
     pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
-    assert all(alive(pid) for pid in pids)
+    assert all(is_alive(pid) for pid in pids)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert not any(alive(pid) for pid in pids)
-
-
-def alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+    assert not any(is_alive(pid) for pid in pids)
 
 
 async def test_a_script_gets_arguments_and_its_input(attempts: Attempts, tmp_path: Path) -> None:

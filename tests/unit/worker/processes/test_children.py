@@ -17,6 +17,7 @@ import pytest_asyncio
 from noetl.model.outcome import Outcome
 from noetl.ports import Job
 from noetl.worker.processes.children import ChildPool, Lines, reason
+from tests.server.cancelling import is_alive
 
 pytestmark = pytest.mark.asyncio
 WHO = "import os\nresult = os.getpid()"
@@ -53,9 +54,9 @@ async def test_tasks_at_the_same_time_have_a_child_each(pool: ChildPool) -> None
 
 async def test_unused_children_are_ended_beyond_a_number(pool: ChildPool) -> None:
     pids = [(await run(pool, WHO, str(execution))).result for execution in range(6)]
-    while alive(pids[0]) or alive(pids[1]) or alive(pids[2]):
+    while is_alive(pids[0]) or is_alive(pids[1]) or is_alive(pids[2]):
         await asyncio.sleep(0.01)
-    assert all(alive(pid) for pid in pids[3:])
+    assert all(is_alive(pid) for pid in pids[3:])
 
 
 @pytest.mark.parametrize(
@@ -124,7 +125,7 @@ async def test_too_much_memory_is_an_error_outcome(pool: ChildPool) -> None:
 )
 async def test_runaway_code_is_ended(pool: ChildPool, code: str) -> None:
     (pid,) = await cancelled_after(pool, 1, "import os\nprint(os.getpid(), flush=True)\n" + code)
-    assert not alive(pid)
+    assert not is_alive(pid)
 
 
 async def cancelled_after(pool: ChildPool, count: int, code: str) -> list[int]:
@@ -134,7 +135,7 @@ async def cancelled_after(pool: ChildPool, count: int, code: str) -> list[int]:
     async with asyncio.timeout(20):
         while len(lines) < count:
             await asyncio.sleep(0.01)
-    assert all(alive(int(line)) for line in lines)
+    assert all(is_alive(int(line)) for line in lines)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -149,7 +150,7 @@ async def test_what_ended_code_had_started_is_ended_too(pool: ChildPool) -> None
         print(os.getpid(), flush=True)
         time.sleep(300)
         """
-    assert [alive(pid) for pid in await cancelled_after(pool, 3, dedent(code))] == [False, False, False]
+    assert [is_alive(pid) for pid in await cancelled_after(pool, 3, dedent(code))] == [False, False, False]
 
 
 async def test_code_that_forks_and_forks_is_ended_whole(pool: ChildPool, tmp_path: Path) -> None:
@@ -168,7 +169,7 @@ time.sleep(300)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert [pid for pid in os.listdir(tmp_path) if alive(int(pid))] == []
+    assert [pid for pid in os.listdir(tmp_path) if is_alive(int(pid))] == []
 
 
 async def test_who_is_cancelled_twice_still_leaves_nothing(pool: ChildPool) -> None:
@@ -222,7 +223,7 @@ async def test_closing_ends_every_child() -> None:
     pool = ChildPool()
     pids = [(await run(pool, WHO, str(execution))).result for execution in range(3)]
     await pool.close()
-    assert not any(alive(pid) for pid in pids)
+    assert not any(is_alive(pid) for pid in pids)
 
 
 async def test_nothing_outlives_a_killed_worker(tmp_path: Path) -> None:
@@ -235,11 +236,11 @@ async def test_nothing_outlives_a_killed_worker(tmp_path: Path) -> None:
         while not all((tmp_path / name).exists() and (tmp_path / name).read_text() for name in names):
             await asyncio.sleep(0.02)
     pids = {name: int((tmp_path / name).read_text()) for name in names}
-    assert all(alive(pid) for pid in pids.values())
+    assert all(is_alive(pid) for pid in pids.values())
     worker.kill()
     await worker.wait()
     await asyncio.sleep(1)
-    assert {name: alive(pid) for name, pid in pids.items()} == dict.fromkeys(names, False)
+    assert {name: is_alive(pid) for name, pid in pids.items()} == dict.fromkeys(names, False)
 
 
 WORKER = """
@@ -292,11 +293,3 @@ async def test_reasons() -> None:
     assert reason(2) == ("ended itself with exit code 2", "EXIT_2")
     assert reason(-signal.SIGABRT) == ("was killed by SIGABRT", "SIGABRT")
     assert reason(-63)[1].startswith("SIG")
-
-
-def alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
