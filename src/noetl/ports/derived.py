@@ -1,4 +1,4 @@
-"""Maintenance port. Every adapter passes tests/conformance/test_derived_tables.py."""
+"""Port of the derived tables. Suite: tests/conformance/test_derived_tables.py."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from noetl.model.commit import Commit
 from noetl.model.events import EVENT_TYPES, Event
 from noetl.model.ids import message_digest
 from noetl.model.letters import LetterChange
-from noetl.model.messages import AnyMessage, Cancel, Record, Report
+from noetl.model.messages import AnyMessage, Cancel, Mend, Record, Report
 from noetl.model.work import WorkItem
 
 # Event type → its entity, and whether it puts work in the queue.
@@ -262,7 +262,7 @@ class DecisionBuilder(msgspec.Struct, eq=False):
 def begin(plan: Plan, state: Execution, message: AnyMessage, at: int, resolved: Resolved = NOTHING) -> DecisionBuilder:
     """Begin a decision on a message."""
     timers = frozenset(state.timers) if state.timers else _NO_TIMERS
-    standing = _standing(state) if state.seq else _NO_ROW
+    standing = _standing(state) if state.seq and not isinstance(message, Mend) else _NO_ROW  # a repair writes the row
     return DecisionBuilder(
         plan, state, message, at, resolved, f"{message_digest(message.message_id)}.", timers, standing
     )

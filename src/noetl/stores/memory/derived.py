@@ -1,4 +1,4 @@
-"""Maintenance of a store in memory: reads, deletes and inserts derived rows.
+"""Derived tables of the memory store: read, delete and insert their rows.
 
 Tested in tests/conformance/test_derived_tables.py and tests/unit/server/background/test_rebuild.py.
 """
@@ -22,7 +22,7 @@ _message = msgspec.json.Decoder(AnyMessage)
 
 
 class MemoryDerived:
-    """Maintenance of a store in memory."""
+    """Derived tables of the memory store."""
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store

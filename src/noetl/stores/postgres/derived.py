@@ -1,6 +1,7 @@
-"""Maintenance of a PostgreSQL store: reads, deletes and inserts derived rows.
+"""Derived tables of a PostgreSQL store: read, delete and insert their rows.
 
-`engine.derive` computes them. Executions are in the order of their ids, which begin with the start time. Tested in tests/conformance/test_derived_tables.py.
+`engine/queries/projections.py` computes them. Executions are in the order of their ids, which begin with the start time.
+Tested in tests/conformance/test_derived_tables.py.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _work = msgspec.json.Decoder(WorkItem)
 
 
 class PostgresDerived:
-    """Maintenance of a store in a database."""
+    """Derived tables of a PostgreSQL store."""
 
     def __init__(self, store: PostgresStore) -> None:
         self._store = store

@@ -1,6 +1,6 @@
-"""Maintenance of a SQLite store: reads, deletes and inserts derived rows.
+"""Derived tables of a SQLite store: read, delete and insert their rows.
 
-`engine.derive` computes them. Tested in tests/conformance/test_derived_tables.py and
+`engine/queries/projections.py` computes them. Tested in tests/conformance/test_derived_tables.py and
 tests/unit/server/background/test_rebuild.py.
 """
 
@@ -33,7 +33,7 @@ _work = msgspec.json.Decoder(WorkItem)
 
 
 class SqliteDerived:
-    """Maintenance of a store in a file."""
+    """Derived tables of a SQLite store."""
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from noetl.engine.handlers.decide import late
 from noetl.engine.state.execution import Execution, dump, load
-from noetl.model.messages import Pause, Record, Report, Signal, Start, Unpause
+from noetl.model.messages import Mend, Pause, Record, Report, Signal, Start, Unpause
 from noetl.testing.play import decided
 from tests.unit.engine.given import book, broke, done, given
 
@@ -43,6 +43,7 @@ def test_a_report_ends_a_step_and_sends_a_token() -> None:
 def test_a_row_is_the_same_only_while_the_execution_goes_on_as_before() -> None:
     scene = given(TWO)
     assert not scene.decision.has_same_row  # a new one
+    assert not scene.when(Mend("m", len(scene.log))).decision.has_same_row  # a repair writes it again
     assert not scene.when(Pause("p")).decision.has_same_row
     assert not scene.when(Unpause("u")).decision.has_same_row
     assert not scene.when(done("one#1")).when(done("two#1", "bye")).decision.has_same_row
