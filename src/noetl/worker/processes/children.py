@@ -144,7 +144,7 @@ class ChildPool:
 
     def warm_up(self, count: int = 1) -> None:
         """Start children before the first task needs one."""
-        while len(self._fresh) < count:
+        while len(self._fresh) < count and not self._nursery.is_closed:
             self._fresh.append(self._spawn())
 
     async def python(self, execution_id: str, job: Job, log: Callable[[str], None]) -> Outcome:
@@ -193,6 +193,7 @@ class ChildPool:
             self._later(self._kill(unused))
 
     def _spawn(self) -> Warm:
+        self._nursery.start()
         lines = Lines()
         output = Output(lines.take)
         nothing = os.open(os.devnull, os.O_RDONLY)
@@ -225,6 +226,7 @@ class ChildPool:
         self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str | None = None, stdin: bytes = b""
     ) -> Ended:
         """Run a program in its own process group. Raises OSError if it cannot start."""
+        self._nursery.start()
         out, err = _Kept(self._most_output), _Kept(self._most_output)
         outputs = [Output(out.take), Output(err.take)]
         given, feed = os.pipe()

@@ -131,10 +131,10 @@ class Nursery:
         self._heard = b""
         self._children: dict[int, Child] = {}
         self._numbers = 0
+        self.is_closed = False
 
     def spawn(self, stdin: int, stdout: int, stderr: int) -> Child:
-        """Fork a child with these standard streams; the caller closes its own copies."""
-        self._start()
+        """Fork a child of a started nursery with these standard streams; the caller closes its own copies."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         self._numbers += 1
@@ -156,7 +156,10 @@ class Nursery:
             if self._control is not None:
                 self._control.setblocking(False)
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Start the nursery if it is not running; a closed one stays closed."""
+        if self.is_closed:
+            raise RuntimeError("this worker's child processes are closed")
         if self._process is not None and self._process.poll() is None and self._control is not None:
             return
         self._lost()
@@ -211,7 +214,8 @@ class Nursery:
             self._end(number, -signal.SIGKILL)
 
     async def close(self) -> None:
-        """End all children; return when the nursery is gone."""
+        """End all children, for good; return when the nursery is gone."""
+        self.is_closed = True
         process, control = self._process, self._control
         if process is None or control is None:
             return

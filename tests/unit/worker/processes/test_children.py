@@ -226,6 +226,19 @@ async def test_closing_ends_every_child() -> None:
     assert not any(is_alive(pid) for pid in pids)
 
 
+async def test_a_closed_pool_starts_no_child() -> None:
+    pool = ChildPool()
+    first = await pool.command(["sh", "-c", "echo $PPID"], env={})
+    closing = asyncio.create_task(pool.close())
+    await asyncio.sleep(0)  # the nursery is ending now
+    pool.warm_up()
+    for work in (run(pool, WHO), pool.command(["true"], env={})):
+        with pytest.raises(RuntimeError, match="closed"):
+            await work
+    await closing
+    assert not is_alive(int(first.stdout))
+
+
 async def test_nothing_outlives_a_killed_worker(tmp_path: Path) -> None:
     """A killed worker's code, command and their children are gone in a second."""
     script = tmp_path / "worker.py"
