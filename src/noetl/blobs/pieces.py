@@ -7,18 +7,21 @@ longer, and heartbeats continue. The values are the same. Tested in tests/unit/b
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
+from sys import getsizeof
 from typing import Any, Final
 
 import msgspec
 
-_LIGHT: Final = 20_000  # values; more are encoded in a thread
+_LIGHT: Final = 1 << 20  # bytes in memory; a larger value is encoded in a thread
 _AT_ONCE: Final = 500  # items of a list
 _LARGE: Final = 1 << 20  # bytes; more are decoded in a thread
 _PIECE: Final = 1 << 18  # bytes that are decoded at once
 _DEEPEST: Final = 50  # levels of nesting; deeper values are decoded at once
 _maps = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _lists = msgspec.json.Decoder(list[msgspec.Raw])
+_SCALARS: Final = frozenset((str, int, float, bool, type(None)))
 Read = Callable[[Any], Any]
 
 
@@ -71,13 +74,16 @@ def _decode_batch(items: list[bytes | msgspec.Raw], read: Read) -> list[Any]:
 def _is_light(value: Any) -> bool:
     left, waiting = _LIGHT, [value]
     while waiting and left > 0:
-        one = waiting.pop()
-        left -= len(one) // 100 if isinstance(one, str) else 1
-        if isinstance(one, Mapping | list | tuple):
-            if len(one) > left:
-                return False
-            waiting.extend(one.values() if isinstance(one, Mapping) else one)
+        left -= sum(map(getsizeof, waiting))
+        nested = [one.values() if type(one) is dict else _items(one) for one in waiting if type(one) not in _SCALARS]
+        waiting = list(chain.from_iterable(nested))
     return left > 0
+
+
+def _items(value: Any) -> Iterable[Any]:
+    if isinstance(value, list | tuple):
+        return value
+    return value.values() if isinstance(value, Mapping) else ()
 
 
 def _encode_split(value: Any) -> bytes:

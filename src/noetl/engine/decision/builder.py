@@ -304,13 +304,12 @@ def needs_signal(state: Execution) -> bool:
 
 
 def _standing(state: Execution) -> tuple[str, bool]:
+    for run in state.runs.values():
+        loop = run.loop
+        if run.phase != "suspended" if loop is None else loop.pieces or not loop.suspended:
+            return state.status, False
     status = state.status
     if state.phase in ("pending", "ended") or state.timers or state.children:
         return status, False
-    for run in state.runs.values():
-        loop = run.loop
-        waiting = run.phase == "suspended" if loop is None else bool(loop.suspended) and not loop.pieces
-        if not waiting:
-            return status, False
     waits = bool(state.runs) or status in ("waiting", "paused")
     return "waiting" if waits and status == "running" else status, waits

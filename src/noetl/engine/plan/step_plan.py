@@ -43,6 +43,11 @@ class StepPlan(Struct, frozen=True):
     places: bool  # a pool or a priority is set for it
     deadline: Any  # `deadline_s` as written
     timeouts: tuple[Any, ...]  # each `timeout_s` as written
+    routings: dict[str, Any] = {}  # by event, what its router decides if nothing has to be read
+
+    def remember_routing(self, event: str, routing: Any) -> None:
+        """Keep what the router decides after an event."""
+        self.routings[event] = routing
 
 
 _UNREAD: Final = Part()

@@ -59,6 +59,15 @@ class Taken(Struct):
     skipped: list[dict[str, Any]] = []
 
 
+class Routing(Struct):
+    """What a router decided: its tokens, and the payload of the event in parts."""
+
+    bound: list[Taken]
+    evaluated: dict[str, Any]
+    exception: dict[str, Any]  # what only a router with a failure or an undefined argument has
+    letter: dict[str, Any]
+
+
 def failure(kind: str, message: str, code: str = "", **details: Any) -> dict[str, Any]:
     """Build an error of the control plane."""
     error: dict[str, Any] = {"kind": kind, "message": message, "retryable": kind == "timeout"}
@@ -234,7 +243,19 @@ def _evaluate_set(
 
 
 def route(d: DecisionBuilder, run: StepRun, known: StepPlan, ending: Ending, name: str) -> None:
-    """Choose arcs, apply their `set`, send tokens, or follow `on_step_fail`."""
+    """Choose arcs, apply their `set`, send tokens, or follow `on_step_fail`.
+
+    A routing that reads nothing is the same every time: the first one is remembered in the plan.
+    """
+    routing = known.routings.get(name) if ending.status == "ok" else None
+    if routing is None:
+        routing = _decide_routing(d, run, known, ending, name)
+        if ending.status == "ok" and not (known.router_reads or routing.exception):
+            known.remember_routing(name, routing)
+    _send(d, run, name, routing)
+
+
+def _decide_routing(d: DecisionBuilder, run: StepRun, known: StepPlan, ending: Ending, name: str) -> Routing:
     step = known.step
     failed = ending.status != "ok"
     scope = _scope(d, run, step, ending, name) if known.router_reads else _UNREAD
@@ -249,8 +270,16 @@ def route(d: DecisionBuilder, run: StepRun, known: StepPlan, ending: Ending, nam
         bound, broken = _bind(d, step, choice, scope, failed=True)
     if broken is not None:  # the arc that should have taken the failure is broken too
         action, choice.broken, choice.taken = "halt", broken, []
-    letter = _letter(d, run, ending) if action in ("halt", "continue") else {}
-    _send(d, run, step, choice, name, action, choice.broken or ending.error, bound, letter)
+    evaluated: dict[str, Any] = {"event": name, "arcs": choice.looked, "taken": choice.taken}
+    if step.router:
+        evaluated["mode"] = step.router.mode
+    exception: dict[str, Any] = {} if action is None else {"action": action, "error": choice.broken or ending.error}
+    if choice.broken is not None:
+        exception["broken"] = True
+    unbound = {str(taken.index): taken.unbound for taken in bound if taken.unbound}
+    if unbound:
+        exception["unbound"] = unbound
+    return Routing(bound, evaluated, exception, _letter(d, run, ending) if action in ("halt", "continue") else {})
 
 
 def _untaken(
@@ -346,32 +375,16 @@ def _bind(
     return bound, None
 
 
-def _send(
-    d: DecisionBuilder,
-    run: StepRun,
-    step: Step,
-    choice: Choice,
-    name: str,
-    action: str | None,
-    error: Error | None,
-    bound: list[Taken],
-    letter: dict[str, Any],
-) -> None:
-    fork = f"f{d.state.numbers.get('fork', 0) + 1}" if len(bound) > 1 else None
-    payload: dict[str, Any] = {"event": name, "arcs": choice.looked, "taken": choice.taken}
-    if step.router:
-        payload["mode"] = step.router.mode
-    if fork:
-        payload["fork"] = fork
-    if action is not None:
-        payload |= {"action": action, "error": error}
-    if choice.broken is not None:
-        payload["broken"] = True
-    for taken in bound:
-        if taken.unbound:
-            payload.setdefault("unbound", {})[str(taken.index)] = taken.unbound
-    event = d.emit("next.evaluated", run.step, payload | letter if letter else payload, run)
-    if letter:
+def _send(d: DecisionBuilder, run: StepRun, name: str, routing: Routing) -> None:
+    bound, payload, exception = routing.bound, routing.evaluated, routing.exception
+    fork = None
+    if len(bound) > 1:
+        fork = f"f{d.state.numbers.get('fork', 0) + 1}"
+        payload = {**payload, "fork": fork}
+    if exception:
+        payload = payload | exception | routing.letter
+    event = d.emit("next.evaluated", run.step, payload, run)
+    if routing.letter:
         d.update_letter(event)
     lineage = dict(run.lineage)  # a copy: the fold drops forks from it as tokens are sent
     for taken in bound:
@@ -379,7 +392,7 @@ def _send(
             patch(d, taken.writes, f"{run.run_id}→{taken.step}", taken.skipped)
     for branch, taken in enumerate(bound):
         send_token(d, taken.step, taken.args, lineage, run, name, fork, branch)
-    if action == "halt":
+    if exception.get("action") == "halt":
         d.halt()
 
 

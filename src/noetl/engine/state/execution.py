@@ -250,6 +250,8 @@ class Execution(Struct):
     def status(self) -> str:
         """The status in the words of the language."""
         phase = self.phase
+        if phase == "running" and self.runs:
+            return "paused" if self.paused else "running"
         if phase == "pending":
             return "pending"
         if phase == "ended":

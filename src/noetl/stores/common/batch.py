@@ -46,6 +46,10 @@ class Changes(Struct):
     audit: list[AuditEntry] = []
     letters: dict[str, LetterChange] = {}  # the net change of each
 
+    def remove_work(self, work_id: str) -> None:
+        self.removed[work_id] = None
+        self.work.pop(work_id, None)
+
     @property
     def events(self) -> list[Event]:
         return [event for log in self.logs for event in log]
@@ -70,67 +74,65 @@ def judge(commits: Sequence[Commit], facts: Facts) -> tuple[tuple[Committed, ...
     """Return the verdict on each commit, and what the applied ones change together."""
     changes = Changes()
     verdicts = []
-    seen: set[tuple[str, str]] = set()  # first events of this batch
+    last_seqs, applied = dict(facts.last_seqs), set(facts.applied)  # as they are after the commits so far
     refused: set[str] = set()  # executions with a refused commit: later commits in the batch build on it
     for commit in commits:
-        execution_id = commit.execution_id
-        last = changes.last_seqs.get(execution_id)
-        if last is None:
-            last = facts.last_seqs[execution_id]
+        execution_id, events = commit.execution_id, commit.events
+        last = last_seqs[execution_id]
         # Events of another writer may have the numbers of the refused ones, so comparing numbers is not enough.
-        status = "stale" if execution_id in refused else _status(commit, last, changes, facts)
-        if commit.events and status == "applied":
-            key = (execution_id, commit.events[0].event_id)
-            status = "duplicate" if key in seen else status
-            seen.add(key)
+        if execution_id in refused or commit.expected_seq != last:
+            status = "stale"
+        # Event ids derive from the message, and a message that changed anything has a first event.
+        elif events and (execution_id, events[0].event_id) in applied:
+            status = "duplicate"
+        else:
+            status = _status(commit, changes, facts)
         if status == "applied":
-            last += len(commit.events)
+            if events:
+                last = last_seqs[execution_id] = last + len(events)
+                applied.add((execution_id, events[0].event_id))
             _fold(commit, last, changes)
-        elif commit.events:
+        elif events:
             refused.add(execution_id)
         verdicts.append(Committed(execution_id, status, last))
     return tuple(verdicts), changes
 
 
-def _status(commit: Commit, last: int, changes: Changes, facts: Facts) -> str:
-    if commit.expected_seq != last:
-        return "stale"
+def _status(commit: Commit, changes: Changes, facts: Facts) -> str:
     for message_id in commit.consumed:
         if message_id in changes.consumed or message_id not in facts.messages:
             return "duplicate"
-    # Event ids derive from the message, and a message that changed anything has a first event.
-    if commit.events and (commit.execution_id, commit.events[0].event_id) in facts.applied:
-        return "duplicate"
-    for work_id, epoch in (*commit.finished, *commit.held):
+    for work_id, epoch in (*commit.finished, *commit.held) if commit.held else commit.finished:
         if work_id in changes.removed or facts.leases[work_id] != epoch:
             return "fenced"
     return "applied"
 
 
 def _fold(commit: Commit, last: int, changes: Changes) -> None:
-    changes.last_seqs[commit.execution_id] = last
-    if commit.events:
-        changes.logs.append(commit.events)
+    execution_id, events = commit.execution_id, commit.events
+    changes.last_seqs[execution_id] = last
+    if events:
+        changes.logs.append(events)
     if commit.projection and not commit.has_same_row:
-        changes.projections[commit.execution_id] = commit.projection
-    for work_id in (*[one for one, _ in commit.finished], *commit.dropped):
-        changes.removed[work_id] = None
-        changes.work.pop(work_id, None)
-    born = commit.events[-1].timestamp if commit.events else 0
+        changes.projections[execution_id] = commit.projection
+    for work_id, _ in commit.finished:
+        changes.remove_work(work_id)
+    for work_id in commit.dropped:
+        changes.remove_work(work_id)
     for item in commit.work:
         changes.work[item.work_id] = item
-        changes.born[item.work_id] = born
+        changes.born[item.work_id] = events[-1].timestamp if events else 0
     for timer_id in commit.cleared:
-        changes.timers[commit.execution_id, timer_id] = None
+        changes.timers[execution_id, timer_id] = None
     for timer_id, at in commit.timers:
-        changes.timers[commit.execution_id, timer_id] = at
+        changes.timers[execution_id, timer_id] = at
     for message_id in commit.consumed:
         changes.consumed[message_id] = None
     changes.audit += commit.audit
     for change in commit.letters:
         _add_letter(changes, change)
-    for execution_id, message in commit.inbox:
-        changes.messages[message.message_id] = (execution_id, message)
+    for other, message in commit.inbox:
+        changes.messages[message.message_id] = (other, message)
 
 
 def _add_letter(changes: Changes, change: LetterChange) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from typing import Any
 
 from noetl.ports import Claim, Commit, Receipt
 from noetl.stores.common.batch import Changes, Facts, judge
@@ -34,7 +33,7 @@ def _read_facts(connection: sqlite3.Connection, commits: Sequence[Commit]) -> Fa
     """Read what a batch is judged on: one statement for most commits."""
     facts, execute = Facts(), connection.execute
     for commit in commits:
-        name, leases = commit.execution_id, (*commit.finished, *commit.held)
+        name, leases = commit.execution_id, (*commit.finished, *commit.held) if commit.held else commit.finished
         first = commit.events[0].event_id if commit.events else ""
         work_id = leases[0][0] if leases else ""
         last_seq, is_applied, epoch = execute(_READ_FACTS, (name, first, work_id)).fetchone()
@@ -53,21 +52,23 @@ def _read_facts(connection: sqlite3.Connection, commits: Sequence[Commit]) -> Fa
 
 def write_changes(connection: sqlite3.Connection, changes: Changes) -> None:
     """Write what a batch changes, except its new work."""
-
-    def write(name: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        if rows:
-            connection.executemany(_SQL[name], rows)
-
-    write("append_events", [log_row(events) for events in changes.log_parts()])
-    write("put_execution", [execution_row(*item) for item in changes.projections.items()])
-    new = [log[0].execution_id for log in changes.logs if log[0].seq == 1]
-    write("note_execution", [(name,) for name in new if name not in changes.projections])
-    write("remove_work", [(work_id,) for work_id in changes.removed])
+    write = connection.executemany
+    if changes.logs:
+        write(_SQL["append_events"], [log_row(events) for events in changes.log_parts()])
+        begun = {log[0].execution_id for log in changes.logs if log[0].seq == 1} - changes.projections.keys()
+        if begun:
+            write(_SQL["note_execution"], zip(begun))
+    if changes.projections:
+        write(_SQL["put_execution"], [execution_row(*item) for item in changes.projections.items()])
+    if changes.removed:
+        write(_SQL["remove_work"], zip(changes.removed))
     if changes.timers:
-        write("clear_timer", [key for key, at in changes.timers.items() if at is None])
-        write("set_timer", [(*key, at) for key, at in changes.timers.items() if at is not None])
-    write("remove_message", [(message_id,) for message_id in changes.consumed])
-    write("put_message", [message_row(*row) for row in changes.messages.values()])
+        write(_SQL["clear_timer"], [key for key, at in changes.timers.items() if at is None])
+        write(_SQL["set_timer"], [(*key, at) for key, at in changes.timers.items() if at is not None])
+    if changes.consumed:
+        write(_SQL["remove_message"], zip(changes.consumed))
+    if changes.messages:
+        write(_SQL["put_message"], [message_row(*row) for row in changes.messages.values()])
     if changes.audit:
         write_audit(connection, changes.audit)
     if changes.letters:

@@ -74,7 +74,8 @@ def hand_out(
     if not work:
         return ((),) * len(claims)
     leases, rest = _insert_leased(connection, work, born, claims, epochs, queue)
-    _enqueue(connection, rest, born, queue.last_place)
+    if rest:
+        _enqueue(connection, rest, born, queue.last_place)
     return leases
 
 
@@ -113,7 +114,7 @@ def _insert_leased(
     queue: _Queue,
 ) -> tuple[Leases, list[WorkItem]]:
     """Lease new work to first matching claims; return the rest and what is queued."""
-    items = sorted(work.values(), key=lambda item: -item.priority)
+    items = sorted(work.values(), key=lambda item: -item.priority) if len(work) > 1 else work.values()
     capacity = [max(claim.most, 0) for claim in claims]
     leases: list[list[Lease]] = [[] for _ in claims]
     rest = []

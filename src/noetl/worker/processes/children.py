@@ -65,7 +65,7 @@ class Warm:
     async def run(self, job: Job, log: Callable[[str], None]) -> Outcome:
         self.lines.log = log
         try:
-            await self.child.send(msgspec.to_builtins(job))
+            await self.child.send(msgspec.structs.asdict(job))
         except OSError:
             frame = None
         else:

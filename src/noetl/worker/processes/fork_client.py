@@ -83,26 +83,21 @@ class Child:
         await asyncio.get_running_loop().sock_sendall(self._channel, LENGTH.pack(len(body)) + body)
 
     async def receive(self) -> bytes | None:
-        """Return the next frame; None if the child is gone or executes a program."""
-        try:
-            head = await self._exactly(LENGTH.size)
-            size = LENGTH.unpack(head)[0] if head else 0
-            if size > MOST_FRAME:
-                return b""  # no answer at all
-            return await self._exactly(size) if head else None
-        except ConnectionError:
-            return None
-
-    async def _exactly(self, size: int) -> bytes | None:
-        loop = asyncio.get_running_loop()
-        parts: list[bytes] = []
-        while size:
-            part = await loop.sock_recv(self._channel, min(size, 1 << 20))
+        """Return the next frame; None if the child is gone or executes a program, empty if it is none."""
+        loop, data, size = asyncio.get_running_loop(), bytearray(), LENGTH.size
+        while len(data) < size:
+            try:
+                part = await loop.sock_recv(self._channel, max(_CHUNK, min(size - len(data), 1 << 20)))
+            except ConnectionError:
+                return None
             if not part:
                 return None
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
+            data += part
+            if len(data) >= LENGTH.size:
+                size = LENGTH.size + LENGTH.unpack_from(data)[0]
+            if size > LENGTH.size + MOST_FRAME:
+                return b""
+        return bytes(memoryview(data)[LENGTH.size :]) if len(data) == size else b""
 
     @property
     def is_over(self) -> bool:
