@@ -181,6 +181,8 @@ class Renderer:
         return self._typed(data, field.type if field is not None else _ANY, where, sql)
 
     def _typed(self, data: Any, type_: Type, where: str, sql: _Sql) -> Any:
+        if type(type_) is Type:
+            return self.value(data, where)
         options = type_.options if isinstance(type_, OneOf) else (type_,)
         if isinstance(data, str):
             is_sql = any(isinstance(option, Text) and option.code == "sql" for option in options)

@@ -118,17 +118,20 @@ class Lexer:
     @property
     def last(self) -> str:
         """Last character so far."""
+        if self.out and self.out[-1]:
+            return self.out[-1][-1]
         return next((part[-1] for part in reversed(self.out) if part), "")
 
     def feed(self, text: str) -> None:
-        position = 0
+        position, codes = 0, self._codes
         while position < len(text):
-            code = self.code
+            code = codes[-1]
             limit = text.find(code.delimiter, position) if code.delimiter else -1
             end = len(text) if limit < 0 else limit
-            while position < end and self.code is code:
-                position = self._step(text, position, end)
-            if self.code is code and limit >= 0:
+            while position < end and codes[-1] is code:
+                step = self._code if code.mode == "code" else self._quoted
+                position = step(code, text, position, end)
+            if codes[-1] is code and limit >= 0:
                 self._close_body()
                 position = limit + len(code.delimiter)
 
@@ -139,12 +142,9 @@ class Lexer:
     def finish(self) -> str:
         return "".join(self.out)
 
-    def _step(self, text: str, position: int, end: int) -> int:
-        code = self.code
-        if code.mode == "code":
-            return self._code(text, position, end)
+    def _quoted(self, code: Code, text: str, position: int, end: int) -> int:
         if code.mode == "dollar":
-            return self._dollar(text, position, end)
+            return self._dollar(code, text, position, end)
         match = _ENDS[code.mode].search(text, position, end)
         if match is None:
             self.out.append(text[position:end])
@@ -159,8 +159,7 @@ class Lexer:
             code.mode = "code"
         return match.end()
 
-    def _dollar(self, text: str, position: int, end: int) -> int:
-        code = self.code
+    def _dollar(self, code: Code, text: str, position: int, end: int) -> int:
         found = text.find(code.inner, position, end)
         if found < 0:
             self.out.append(text[position:end])
@@ -170,13 +169,16 @@ class Lexer:
         code.mode = "code"
         return found + len(code.inner)
 
-    def _code(self, text: str, position: int, end: int) -> int:
+    def _code(self, code: Code, text: str, position: int, end: int) -> int:
         match = _TOKEN.match(text, position, end)
         if match is None:
             raise AssertionError("every character is a token")
-        kind, token, code = match.lastgroup or "", match.group(), self.code
+        kind, token = match.lastgroup or "", match.group()
         if self._snowflake:
             kind, token = _as_snowflake(kind, token, text[position : position + 2])
+        if kind == "space":
+            self.out.append(token)
+            return position + len(token)
         if kind in ("word", "number") and _is_word(self.last):  # continues a word that a value began
             kind = "rest"
         if kind == "other" and token == ";":

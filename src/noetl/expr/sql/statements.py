@@ -85,6 +85,8 @@ def render_sql(
 
 def split_statements(text: str) -> list[str]:
     """Split SQL into statements without semicolons; skips comments alone."""
+    if ";" not in text and "--" not in text and "/*" not in text:  # nothing to split
+        return [text.strip()] if text.strip() else []
     return [statement for statement, _ in _statements(text)]
 
 
@@ -122,7 +124,7 @@ def _statements(text: str) -> list[tuple[str, list[str]]]:
     rest = (len(text), len(text))
     for (end, after), words in zip([*lexer.ends, rest], [*lexer.statements, lexer.code.words], strict=True):
         statement = text[start:end].strip()
-        if statement and not _is_comment(statement):
+        if statement and (words or not _is_comment(statement)):
             found.append((statement, words))
         start = after
     return found

@@ -244,6 +244,8 @@ class Inbox:
             return []
         for one in first:
             _takes(one, fresh)
+        if not any(fresh.values()):
+            return []
         return [one for one in self._waiting if _takes(one, fresh) and one.is_open]
 
     def claim_again(self, chosen: Sequence[Subscription]) -> None:
