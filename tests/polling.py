@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any
 
 from noetl.model.errors import NoetlError
 from noetl.model.messages import Report
 from noetl.model.work import Lease
-from noetl.ports.work import Answer, Deliver, Reply, Stop
+from noetl.ports.work import Answer, Deliver, Reply, Stop, resolve
+
+Send = Callable[[str, Report, int, Reply], None]  # `report` of a control plane
+
+
+async def report_wait(send: Send, execution_id: str, report: Report, want: int = 0) -> Answer:
+    """Apply a report; if the caller is cancelled, new work returns to the queue."""
+    future: asyncio.Future[Answer | Exception] = asyncio.get_running_loop().create_future()
+    send(execution_id, report, want, partial(resolve, future))
+    answer = await future
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
 
 
 class PollingPlane:

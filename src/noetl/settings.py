@@ -52,9 +52,8 @@ OUTBOX_BASE_MS = "NOETL_OUTBOX_BASE_MS"
 OUTBOX_MAX_MS = "NOETL_OUTBOX_MAX_MS"
 OUTBOX_DAYS = "NOETL_OUTBOX_DAYS"
 OUTBOX_TIMEOUT_MS = "NOETL_OUTBOX_TIMEOUT_MS"
-SECTIONS = tuple(
-    f"NOETL_{name}_" for name in ("RETRIES", "TIMEOUTS", "LIMITS", "RESULT", "POLICIES", "ORCHESTRATOR")
-)  # settings for executions: see `configuration`
+# Settings for executions: see `configuration`.
+SECTIONS = tuple(f"NOETL_{name}_" for name in ("RETRIES", "TIMEOUTS", "LIMITS", "RESULT", "POLICIES", "ORCHESTRATOR"))
 _CAPACITY = 32
 _LEASE_SECONDS = 30
 _MAX_ATTEMPTS = 5

@@ -19,6 +19,7 @@ from noetl.model.work import Lease
 from noetl.server.control_plane import LocalControlPlane
 from noetl.stores.sqlite.store import SqliteStore
 from noetl.wiring.embedded import SystemClock
+from tests.polling import report_wait
 
 LEASE_S = 1.0
 
@@ -55,7 +56,7 @@ async def answered(control: LocalControlPlane, ask: Ask) -> Answer:
         if ask.do == "playbook":
             return Answer(number, content=await control.playbook(ask.about))
         if ask.report is not None:
-            return Answer(number, leases=(await control.report_wait(ask.about, ask.report, ask.most)).leases)
+            return Answer(number, leases=(await report_wait(control.report, ask.about, ask.report, ask.most)).leases)
         assert ask.message is not None
         await control.submit(ask.about, ask.message)
         return Answer(number)

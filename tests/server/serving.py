@@ -19,7 +19,7 @@ import uvicorn
 from websockets.asyncio.client import ClientConnection, connect
 
 from noetl.server.app import app
-from noetl.server.auth.tokens import create_token
+from noetl.server.auth.gate import create_token
 from noetl.server.http.endpoint import Endpoint
 from noetl.server.services import Services
 from noetl.settings import ServerSettings, Settings

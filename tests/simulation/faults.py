@@ -142,7 +142,7 @@ class Wire(PollingPlane):
         await self._latency()
         if self._weather.strikes("report_repeated"):
             self._world.later(self._weather.chance.uniform(0.0, 5.0), execution_id, report)
-        answer = await self._world.call(self._world.control.report_wait(execution_id, report, want))
+        answer = await self._world.call(self._world.report(execution_id, report, want))
         if self._weather.strikes("answer_lost"):
             raise OSError("the answer was lost")
         return answer

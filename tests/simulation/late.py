@@ -17,8 +17,8 @@ from noetl.model.events import Event
 from noetl.model.ids import message_digest
 from noetl.model.messages import ChildEnded, Collect, Report, Start
 from noetl.ports.work import Answer
-from noetl.server.control_plane import LocalControlPlane
 from noetl.stores.memory.store import MemoryStore
+from tests.polling import report_wait
 from tests.simulation.world import World
 
 _DAY_MS = 86_400_000
@@ -41,36 +41,28 @@ class LateWorld(World):
         self.late = 0
         super().__init__(seed, folder)
 
-    def _server(self) -> LocalControlPlane:
-        control = super()._server()
-        deliver = control.report_wait
+    async def report(self, execution_id: str, report: Report, want: int = 0) -> Answer:
+        sent = (execution_id, report)
+        if not self.weather.calm and self._draw.random() < 0.1 and report.worker in self._workers:
+            self._held_back.append(sent)
+            self.weather.seen["report_held_back"] += 1
+            self.kill(report.worker)
+            await asyncio.Event().wait()
+        if self._draw.random() < 0.5:
+            await self._again()
+        answer = await super().report(execution_id, report, want)
+        self._answered.append(sent)
+        if self._draw.random() < 0.5:
+            await self._again()
+        return answer
 
-        async def report(execution_id: str, report: Report, want: int = 0) -> Answer:
-            sent = (execution_id, report)
-            if not self.weather.calm and self._draw.random() < 0.1 and report.worker in self._workers:
-                self._held_back.append(sent)
-                self.weather.seen["report_held_back"] += 1
-                self.kill(report.worker)
-                await asyncio.Event().wait()
-            if self._draw.random() < 0.5:
-                await self._again(deliver)
-            answer = await deliver(execution_id, report, want)
-            self._answered.append(sent)
-            if self._draw.random() < 0.5:
-                await self._again(deliver)
-            return answer
-
-        control.report_wait = report  # type: ignore[method-assign]
-        self._deliver = deliver
-        return control
-
-    async def _again(self, deliver: Any) -> None:
+    async def _again(self) -> None:
         """Deliver some of what was answered before, in any order: nothing comes of it."""
         some = self._draw.sample(self._answered, min(len(self._answered), self._draw.randint(1, 4)))
         for execution_id, report in some:
             before = await self._events_of(execution_id, report)
             with suppress(NoetlError):
-                await deliver(execution_id, report)
+                await super().report(execution_id, report)
             self.deliveries += 1
             after = await self._events_of(execution_id, report)
             assert after == before, f"a report that came again was applied again: {report}"
@@ -89,7 +81,7 @@ class LateWorld(World):
         while everything:
             some = [everything.pop() for _ in range(min(len(everything), self._draw.randint(1, 5)))]
             self.deliveries += len(some)
-            await asyncio.gather(*(self._deliver(*sent) for sent in some), return_exceptions=True)
+            await asyncio.gather(*(report_wait(self.control.report, *sent) for sent in some), return_exceptions=True)
         for name, log in (await self.ground.logs()).items():
             new = log[len(logs[name]) :]
             assert {event.event_type for event in new} <= {"report.late"}, f"a day later: {new}"

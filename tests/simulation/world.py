@@ -19,12 +19,14 @@ from noetl.engine.state.evolve import fold
 from noetl.engine.state.execution import Execution
 from noetl.model.errors import NoetlError
 from noetl.model.messages import AnyMessage, Cancel, PatchCtx, Pause, Report, Signal, Start, Unpause
+from noetl.ports.work import Answer
 from noetl.server.control_plane import LocalControlPlane
 from noetl.testing.scenario import read_playbook
 from noetl.testing.virtual_time import VirtualClock
 from noetl.wiring.embedded import language_kinds
 from noetl.worker.loop import Worker
 from noetl.worker.tool_context import WorkerResources
+from tests.polling import report_wait
 from tests.simulation.advice import advice, has_moved
 from tests.simulation.books import CHILD, child_playbook, random_playbook
 from tests.simulation.faults import DeadlyTools, Weather, Wire
@@ -96,13 +98,17 @@ class World:
             down.cancel()
             calling.cancel()
 
+    async def report(self, execution_id: str, report: Report, want: int = 0) -> Answer:
+        """Apply a report on the server that is there now."""
+        return await report_wait(self.control.report, execution_id, report, want)
+
     def later(self, seconds: float, execution_id: str, report: Report) -> None:
         """Deliver a copy of a report some time later."""
 
         async def deliver() -> None:
             await asyncio.sleep(seconds)
             with suppress(NoetlError, OSError):  # no caller waits for the copy
-                await self.call(self.control.report_wait(execution_id, report))
+                await self.call(self.report(execution_id, report))
 
         self._spawn(deliver())
 

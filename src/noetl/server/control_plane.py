@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
-from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
@@ -27,7 +26,7 @@ from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Report, Start
 from noetl.model.work import Lease
 from noetl.ports import Audit, Blobs, Catalog, Clock, Commit, DerivedTables, Doorbell, EventLog, WorkQueue
-from noetl.ports.work import Answer, Deliver, Reply, Stop, resolve
+from noetl.ports.work import Deliver, Reply, Stop
 from noetl.server.background.lease_reaper import LeaseReaper
 from noetl.server.background.timers import Timers
 from noetl.server.cache.ids import new_execution
@@ -186,24 +185,8 @@ class LocalControlPlane:
 
     def report(self, execution_id: str, report: Report, want: int, reply: Reply) -> None:
         """Apply a report and lease new work in one commit; `reply` once it is durable."""
-        self.sequencer.offer(self._entry(execution_id, report, want, reply))
-
-    def _entry(self, execution_id: str, report: Report, want: int, reply: Reply) -> Entry:
-        return Entry(execution_id, report, reply, None, self._takes.get(report.worker, _ANYTHING), want)
-
-    async def report_wait(self, execution_id: str, report: Report, want: int = 0) -> Answer:
-        """Apply a report; if the caller is cancelled, new work returns to the queue."""
-        future: asyncio.Future[Answer | Exception] = asyncio.get_running_loop().create_future()
-        entry = self._entry(execution_id, report, want, partial(resolve, future))
-        try:
-            self.sequencer.offer(entry)
-            answer = await future
-        except BaseException:
-            self.sequencer.outstanding.take_back(report.message_id, entry.abandon())
-            raise
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        takes = self._takes.get(report.worker, _ANYTHING)
+        self.sequencer.offer(Entry(execution_id, report, reply, None, takes, want))
 
     async def plan(self, playbook: str) -> Plan:
         """Return the plan of a pinned playbook."""

@@ -15,6 +15,7 @@ from noetl.dsl.tree.pin import pinned
 from noetl.model.messages import Ending, ItemEnd, Report, Start
 from noetl.model.work import Lease
 from noetl.server.control_plane import LocalControlPlane, Store
+from tests.polling import report_wait
 
 HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: test, path: tests/test}\n"
 ONE_STEP = HEAD + "workflow:\n  - step: one\n    tool: {kind: noop}\n"
@@ -73,7 +74,7 @@ def done(lease: Lease, result: Any = None, **more: Any) -> Report:
 
 async def report_on(control: LocalControlPlane, execution_id: str, report: Report, want: int = 0) -> list[Lease]:
     """Report and return the new work."""
-    return (await control.report_wait(execution_id, report, want)).leases
+    return (await report_wait(control.report, execution_id, report, want)).leases
 
 
 Answerer = Callable[[Lease], Any]

@@ -122,7 +122,7 @@ async def _create(
     store: str | None, role: str, name: str, expires_s: int | None, pool: str | None
 ) -> tuple[str, str, str, str]:
     from noetl.ports import AuditEntry
-    from noetl.server.auth.tokens import create_token
+    from noetl.server.auth.gate import create_token
 
     now = int(time() * 1000)
     async with _open_tokens(store) as team:

@@ -162,16 +162,19 @@ class Pipeline(Frame):
         return self._fail(failed("unknown", message, code="MAX_TRANSITIONS").error)
 
     def _render(self, task: Task, at: int) -> Next | Outcome:
-        self.fields = {}
+        fields: Mapping[str, Any] | None = self.plan.fields
+        self.fields = fields or {}
+        attempt, visit, key = self.memory.attempt, self.memory.visits[task.label], self.key
+        if fields is not None and self.plan.timeout is None:  # nothing to render
+            whole, spec = self.surrounding(at), self.settings
+            return RunTask(self.named, task.kind, fields, whole, {}, attempt, key, None, None, spec, {}, visit)
         renderer = self.renderer(at)
         whole, own = self.inputs(renderer)
         if task.kind == "workbook":
             return self._call(task, at)
         within = renderer.over(input=whole) if whole else renderer
-        fields: Mapping[str, Any] | None = self.plan.fields
         if fields is None:
-            fields = within.fields(task.fields, self.info.kinds.get(task.kind), task.kind)
-        self.fields = fields
+            fields = self.fields = within.fields(task.fields, self.info.kinds.get(task.kind), task.kind)
         timeout = self.timeout_ms(within)
         if timeout is not None:
             note_timeout(self._records, self.key, timeout)
@@ -197,7 +200,6 @@ class Pipeline(Frame):
             if self.plan.pages is not None:
                 spec["result"] = room(spec.get("result"), self.memory.results.get(task.label))
         context = self.context(whole) if task.kind in CODE_KINDS else {}
-        attempt, visit, key = self.memory.attempt, self.memory.visits[task.label], self.key
         return RunTask(self.named, task.kind, fields, whole, own, attempt, key, auth, timeout, spec, context, visit)
 
     def _settle(self, outcome: Outcome, at: int, stored: Mapping[str, Any] | None = None) -> Next | None:

@@ -45,6 +45,8 @@ def _break_cycle(d: DecisionBuilder) -> None:
 def _move(d: DecisionBuilder) -> bool:
     """Handle every meeting once, then parked tokens; return whether something moved."""
     tokens = d.state.tokens
+    if len(tokens) == 1 and not d.state.forks and admit.admit_alone(d, next(iter(tokens.values()))):
+        return True
     moved = False
     waiting: list[Meeting] = []
     for meeting in meetings(d.plan, d.state):

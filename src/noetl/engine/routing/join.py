@@ -34,11 +34,9 @@ def meetings(plan: Plan, state: Execution) -> list[Meeting]:
     """Return the meetings of all tokens that are not parked, oldest first."""
     found: list[Meeting] = []
     by_step: dict[str, list[Token]] = {}
-    moving = [token for token in state.tokens.values() if not token.parked]
-    if len(moving) == 1 and not state.forks and plan.steps[moving[0].step].join in ("all", "each", "any"):
-        return [Meeting(moving[0].step, moving)]
-    for token in moving:
-        by_step.setdefault(token.step, []).append(token)
+    for token in state.tokens.values():
+        if not token.parked:
+            by_step.setdefault(token.step, []).append(token)
     for step, tokens in by_step.items():
         join = plan.steps[step].join
         if join == "each":

@@ -243,10 +243,7 @@ def _evaluate_set(
 
 
 def route(d: DecisionBuilder, run: StepRun, known: StepPlan, ending: Ending, name: str) -> None:
-    """Choose arcs, apply their `set`, send tokens, or follow `on_step_fail`.
-
-    A routing that reads nothing is the same every time: the first one is remembered in the plan.
-    """
+    """Route, or follow `on_step_fail`; the plan keeps a routing that reads nothing."""
     routing = known.routings.get(name) if ending.status == "ok" else None
     if routing is None:
         routing = _decide_routing(d, run, known, ending, name)

@@ -24,9 +24,8 @@ TASK_EVENTS = frozenset({
     "task.started", "task.done", "task.failed", "task.logged", "policy.task.evaluated",
     "task.attempt.started", "task.attempt.done", "task.attempt.failed",
 })  # fmt: skip
-_SELDOM = frozenset(
-    {"role", "compensates", "attempt", "pool", "priority", "spent"}
-)  # keys that few scheduled runs have
+# Keys that few scheduled runs have.
+_SELDOM = frozenset({"role", "compensates", "attempt", "pool", "priority", "spent"})
 
 
 def _run_of(state: Execution, event: Event) -> StepRun | None:

@@ -140,9 +140,8 @@ class Renderer:
             return {key: value.data for key, value in values.items()}
         rendered: dict[str, Any] = {}
         sql = _Sql(_DIALECTS.get(name, "postgres"))
-        for key in sorted(
-            values, key=lambda key: key != "params"
-        ):  # first, because SQL is rendered differently with them
+        # `params` first, because SQL is rendered differently with them.
+        for key in sorted(values, key=lambda key: key != "params"):
             field = kind.input.field(key) if kind is not None else None
             rendered[key] = self._field(values[key].data, field, key, sql)
             if key == "params" and name == "postgres":

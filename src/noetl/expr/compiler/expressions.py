@@ -206,32 +206,23 @@ class Compiler:
         return Code(run, False)
 
     def _all(self, node: tree.All) -> Code:
-        runs, light = align(*(self.code(part) for part in node.parts))
-        if len(runs) == 2:
-            first, second = runs
-            return Code(lambda x: first(x) and second(x), light)
-
-        def run(x: Any) -> Any:
-            value: Any = True
-            for part in runs:
-                value = part(x)
-                if not value:
-                    break
-            return value
-
-        return Code(run, light)
+        return self._first(node.parts, wanted=False)
 
     def _any(self, node: tree.AnyOf) -> Code:
-        runs, light = align(*(self.code(part) for part in node.parts))
+        return self._first(node.parts, wanted=True)
+
+    def _first(self, parts: tuple[tree.Expr, ...], wanted: bool) -> Code:
+        """Return the first part that is `wanted`, else the last one, like `or` and `and`."""
+        runs, light = align(*(self.code(part) for part in parts))
         if len(runs) == 2:
             first, second = runs
-            return Code(lambda x: first(x) or second(x), light)
+            return Code((lambda x: first(x) or second(x)) if wanted else (lambda x: first(x) and second(x)), light)
 
         def run(x: Any) -> Any:
-            value: Any = False
+            value: Any = not wanted
             for part in runs:
                 value = part(x)
-                if value:
+                if bool(value) is wanted:
                     break
             return value
 

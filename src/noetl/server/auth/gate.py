@@ -63,6 +63,17 @@ def digest(secret: str) -> str:
     return sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
 
 
+def create_token(role: str, name: str, expires_s: int | None, pool: str | None, by: str, now: int) -> tuple[Token, str]:
+    """Return a new token as it is stored, and its secret. Raises InvalidInput."""
+    if role not in ROLES:
+        raise InvalidInput(f"Unknown role `{role}`. Use one of {', '.join(ROLES)}.")
+    if pool is not None and role != "worker":
+        raise InvalidInput("Only a token with the role `worker` can be bound to a pool. Remove the pool.")
+    token_id, secret = new_secret()
+    expires = None if expires_s is None else now + expires_s * 1000
+    return Token(token_id, digest(secret), role, name, now, by, expires, pool=pool), secret
+
+
 class Gate:
     """Authenticate requests by their `Authorization` header."""
 

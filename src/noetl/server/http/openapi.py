@@ -22,9 +22,8 @@ _ROLE = "x-noetl-role"
 
 
 def _nouns() -> list[Noun]:
-    nouns: list[Noun] = import_module(
-        "noetl.server.api"
-    ).nouns()  # imported late: a route of theirs serves this document
+    # Imported late: a route of theirs serves this document.
+    nouns: list[Noun] = import_module("noetl.server.api").nouns()
     return nouns
 
 

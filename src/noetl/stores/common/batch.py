@@ -46,10 +46,6 @@ class Changes(Struct):
     audit: list[AuditEntry] = []
     letters: dict[str, LetterChange] = {}  # the net change of each
 
-    def remove_work(self, work_id: str) -> None:
-        self.removed[work_id] = None
-        self.work.pop(work_id, None)
-
     @property
     def events(self) -> list[Event]:
         return [event for log in self.logs for event in log]
@@ -115,10 +111,9 @@ def _fold(commit: Commit, last: int, changes: Changes) -> None:
         changes.logs.append(events)
     if commit.projection and not commit.has_same_row:
         changes.projections[execution_id] = commit.projection
-    for work_id, _ in commit.finished:
-        changes.remove_work(work_id)
-    for work_id in commit.dropped:
-        changes.remove_work(work_id)
+    for work_id in (*[one for one, _ in commit.finished], *commit.dropped):
+        changes.removed[work_id] = None
+        changes.work.pop(work_id, None)
     for item in commit.work:
         changes.work[item.work_id] = item
         changes.born[item.work_id] = events[-1].timestamp if events else 0

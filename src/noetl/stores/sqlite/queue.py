@@ -118,9 +118,11 @@ def _insert_leased(
     capacity = [max(claim.most, 0) for claim in claims]
     leases: list[list[Lease]] = [[] for _ in claims]
     rest = []
-    epoch = None
+    epoch, first = None, 0
     for item in items:
-        n = _first_match(item, claims, capacity)
+        while first < len(capacity) and not capacity[first]:
+            first += 1  # served in full: not looked at again
+        n = _first_match(item, claims, capacity, first)
         if n is None:
             rest.append(item)
             continue
@@ -137,8 +139,9 @@ def _insert_leased(
     return tuple(map(tuple, leases)), rest
 
 
-def _first_match(item: WorkItem, claims: Sequence[Claim], capacity: Sequence[int]) -> int | None:
-    for n, claim in enumerate(claims):
+def _first_match(item: WorkItem, claims: Sequence[Claim], capacity: Sequence[int], first: int) -> int | None:
+    for n in range(first, len(claims)):
+        claim = claims[n]
         matches = item.pool in claim.pools and item.available_at <= claim.now
         if capacity[n] and matches and (not item.requires or set(item.requires).issubset(claim.tags)):
             return n

@@ -83,7 +83,7 @@ class Child:
         await asyncio.get_running_loop().sock_sendall(self._channel, LENGTH.pack(len(body)) + body)
 
     async def receive(self) -> bytes | None:
-        """Return the next frame; None if the child is gone or executes a program, empty if it is none."""
+        """Return the next frame, empty if it is none; None if the child is gone or execs."""
         loop, data, size = asyncio.get_running_loop(), bytearray(), LENGTH.size
         while len(data) < size:
             try:
@@ -129,7 +129,7 @@ class Nursery:
         self.is_closed = False
 
     def spawn(self, stdin: int, stdout: int, stderr: int) -> Child:
-        """Fork a child of a started nursery with these standard streams; the caller closes its own copies."""
+        """Fork a child with these streams, which the caller closes; call `start` before."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         self._numbers += 1
@@ -218,9 +218,7 @@ class Nursery:
         control.close()
         self._control = None
         await asyncio.to_thread(process.wait)
-        self._process = None
-        for number in list(self._children):
-            self._end(number, -signal.SIGKILL)
+        self._lost()
 
 
 async def told(frame: bytes) -> dict[str, Any]:

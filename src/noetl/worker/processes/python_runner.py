@@ -29,9 +29,8 @@ _dumps = json.dumps  # code may replace what a module holds
 _MOST_TEXT: Final = 20_000  # characters of a message or a traceback
 _PREDEFINED: Final = {error.__name__: error for error in PREDEFINED}
 _KINDS: Final = {"CancelError": "cancelled", "TimeoutError": "timeout"}
-_ALWAYS: Final = frozenset(
-    {"input_data", "context", "args", "input", "execution_id"}
-)  # passed to `main` even if it has a default
+# Passed to `main` even if it has a default.
+_ALWAYS: Final = frozenset({"input_data", "context", "args", "input", "execution_id"})
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 

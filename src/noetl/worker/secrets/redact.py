@@ -186,9 +186,7 @@ def _variants(value: str) -> Iterator[str]:
     data = value.encode(errors="replace")
     for encode in (b64encode, urlsafe_b64encode):
         yield encode(data).decode()
-        for shift, first in enumerate(
-            (0, 2, 3)
-        ):  # inside a longer text that was encoded whole, such as `user:password`
+        for shift, first in enumerate((0, 2, 3)):  # inside a longer text that was encoded whole: `user:password`
             coded = encode(b"\0" * shift + data).decode().rstrip("=")
             yield coded[first : len(coded) - ((shift + len(data)) % 3 != 0)]
     if "\n" in value:

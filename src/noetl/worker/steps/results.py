@@ -48,9 +48,7 @@ class StoredResults:
             return outcome, None
         kept, ref = await self._kept(task, outcome, where)
         if outcome.status != "ok" and kept.error is not outcome.error:
-            return msgspec.structs.replace(
-                outcome, result=None
-            ), None  # the first failure is reported, without its body
+            return msgspec.structs.replace(outcome, result=None), None  # its failure is reported, without its body
         return kept, ref
 
     async def _kept(

@@ -153,3 +153,25 @@ def test_a_write_to_an_iteration_that_is_over_is_left_out() -> None:
     scene.when(done("s#1"))
     assert scene.state.ctx == {"y": 2}
     assert scene.state.status == "completed"
+
+
+def test_a_remembered_routing_decides_like_the_first() -> None:
+    """The router of `a` reads nothing, so its first routing serves the second round."""
+    text = """
+- step: a
+  tool: {kind: noop}
+  next: {spec: {mode: inclusive}, arcs: [{step: b}, {step: c}]}
+- {step: b, tool: {kind: noop}, next: [{step: d}]}
+- {step: c, tool: {kind: noop}, next: [{step: d}]}
+- step: d
+  tool: {kind: noop}
+  set: {ctx.n: "{{ ctx.n | default(0) + 1 }}"}
+  next: [{step: a, when: "{{ ctx.n < 3 }}"}]
+"""
+    script = play(book(text))
+    assert [run.partition("#")[0] for run in script.runs()] == ["a", "b", "c", "d"] * 3
+    evaluated = [event.payload for event in script.events if event.event_type == "next.evaluated"]
+    forks = [payload for payload in evaluated if "fork" in payload]
+    assert [payload["fork"] for payload in forks] == ["f1", "f2", "f3"]
+    assert [{**payload, "fork": ""} for payload in forks] == [{**forks[0], "fork": ""}] * 3
+    assert [list(payload) for payload in forks] == [["event", "arcs", "taken", "mode", "fork"]] * 3

@@ -11,7 +11,7 @@ from noetl.model.messages import Report, Signal
 from noetl.model.outcome import ok
 from noetl.ports.work import Answer, Reply
 from noetl.worker.steps.cursor import rows_of
-from tests.polling import PollingPlane
+from tests.polling import PollingPlane, report_wait
 from tests.unit.worker.system import system
 
 pytestmark = pytest.mark.asyncio
@@ -146,11 +146,11 @@ async def test_a_claim_takes_effect_only_after_its_rows_are_recorded(
 async def test_a_claim_whose_lease_was_lost_takes_no_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = database(tmp_path, ["a"])
     async with system() as run:
-        lost: list[str] = []
+        lost, send = list[str](), run.control.report
 
         class Losing(PollingPlane):
             async def report_wait(self, execution_id: str, report: Report, want: int) -> Answer:
-                answer = await run.control.report_wait(execution_id, report, want)
+                answer = await report_wait(send, execution_id, report, want)
                 if report.rows and not lost:
                     lost.append(report.message_id)
                     await run.control.take_over(execution_id)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from noetl.ports import Token
-from noetl.server.auth.tokens import create_token
+from noetl.server.auth.gate import create_token
 from noetl.server.http.endpoint import Call, Noun
 from noetl.server.problems import not_found
 from noetl.wire.answers import Removed, TokenMade, TokenRow, TokenRows

@@ -82,9 +82,8 @@ class _Reading:
         self._found = found
         self._messages = messages
         self._seen: set[tuple[str | None, int | None]] = set()
-        self._open: dict[
-            tuple[str, int | None], list[tuple[str, dict[str, Any]]]
-        ] = {}  # calls whose results are still to come
+        # Calls whose results are still to come.
+        self._open: dict[tuple[str, int | None], list[tuple[str, dict[str, Any]]]] = {}
 
     def read(self) -> None:
         for step in self._log.playbook.workflow:
