@@ -70,7 +70,7 @@ class Selection(msgspec.Struct, frozen=True, omit_defaults=True):
     path: str | None = None
     text: str | None = None  # substring of its id, path, tags or error message; ASCII letters match in either case
     tag: str | None = None
-    parent: str | None = None  # children of this execution
+    parent: str | None = None  # children of this execution; empty: executions without a parent
     since: int | None = None  # started at this time or later
     until: int | None = None  # started before this time
     before: str | None = None  # older than this execution, the last one of the previous page

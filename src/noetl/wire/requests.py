@@ -57,7 +57,7 @@ class ExecutionsQuery(Asked, frozen=True):
     path: str | None = None
     search: Annotated[str, Meta(max_length=500)] | None = None  # in id, path, tags, the error's message
     tag: str | None = None
-    parent: str | None = None
+    parent: str | None = None  # children of this execution; empty: executions without a parent
     since: Number | None = None  # milliseconds since the Unix epoch
     until: Number | None = None
     cursor: str | None = None  # `next` of the previous page

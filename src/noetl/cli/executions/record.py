@@ -41,7 +41,7 @@ def command(
         from noetl.testing.cases.cassettes.cassette import first_test, written
         from noetl.testing.cases.cassettes.recording import cassette
 
-        main, *children = await _read_logs(history, await _resolve_root(history, id))
+        main, *children = await _read_logs(history, await resolve_id(history, id))
         made = await cassette(main, children, _result_loader(history, store))
         for note in made.get("notes") or ():
             typer.echo(f"noetl: {note}", err=True)
@@ -53,18 +53,6 @@ def command(
             _write(test, first_test(made, main.events, output.name))
 
     read_history(store, job)
-
-
-async def _resolve_root(history: History, given: str) -> str:
-    """Return the ID of an execution; `last` is the newest that is not a child."""
-    execution_id = await resolve_id(history, given)
-    while given == "last":
-        events = await history.read(execution_id, limit=1)
-        parent = (events[0].payload.get("parent") if events else None) or {}
-        if not parent.get("execution_id"):
-            break
-        execution_id = str(parent["execution_id"])
-    return execution_id
 
 
 def _write(file: Path, text: str) -> None:

@@ -70,9 +70,9 @@ async def with_store(store: str | None, job: Callable[[Store], Awaitable[T]]) ->
 
 
 async def resolve_id(store: History, given: str) -> str:
-    """Return an execution's ID; `last` is the newest. Raises UnknownExecution."""
+    """Return an execution's ID; `last` is the newest that is no child. Raises UnknownExecution."""
     if given == "last":
-        rows = await store.executions(Selection(limit=1))
+        rows = await store.executions(Selection(parent="", limit=1))
         if not rows:
             raise UnknownExecution("The store has no executions yet. Start one with `noetl run FILE`.")
         return str(rows[0]["execution_id"])

@@ -198,5 +198,7 @@ def _conditions(selection: Selection) -> tuple[list[str], list[Any]]:
     asked["status"] = list(selection.status) or None
     if selection.text is not None:
         asked["text"] = selection.text.encode().lower().decode()  # ASCII letters only
-    values = {name: value for name, value in asked.items() if value is not None}
-    return [_CONDITIONS[name].format(f"${place}") for place, name in enumerate(values, 2)], list(values.values())
+    conditions = ["parent IS NULL"] if asked["parent"] == "" else []
+    values = {name: value for name, value in asked.items() if value is not None and (name != "parent" or value)}
+    conditions += [_CONDITIONS[name].format(f"${place}") for place, name in enumerate(values, 2)]
+    return conditions, list(values.values())

@@ -44,6 +44,7 @@ _CONDITIONS = {
     "until": "started_at < ?",
     "before": "number < (SELECT number FROM execution WHERE execution_id = ?)",
 }
+_NO_PARENT = "parent_id IS NULL"
 _TEXTS = (
     "instr(lower(execution_id), ?)",
     "instr(lower(path), ?)",
@@ -250,9 +251,11 @@ def _events_after(rows: Sequence[_LogRow], after: int) -> Iterator[tuple[int, li
 
 def _conditions(selection: Selection) -> tuple[list[str], list[Any]]:
     """Return the conditions of a selection and their values, followed by the limit."""
-    asked = [(_CONDITIONS[name], getattr(selection, name)) for name in _CONDITIONS]
-    conditions = [condition for condition, value in asked if value is not None]
-    values = [value for _, value in asked if value is not None]
+    asked = {name: getattr(selection, name) for name in _CONDITIONS}
+    conditions = [_NO_PARENT] if asked["parent"] == "" else []
+    asked = {name: value for name, value in asked.items() if value is not None and (name != "parent" or value)}
+    conditions += [_CONDITIONS[name] for name in asked]
+    values = list(asked.values())
     if selection.status:
         conditions.append(f"status IN ({', '.join('?' * len(selection.status))})")
         values += selection.status
