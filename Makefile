@@ -16,7 +16,7 @@ CHECK = --rounds 5 $(foreach peer,$(CHECKED),--peer $(peer)) $(foreach work,W1 W
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install demo test check fmt bench bench-baseline bench-check chaos docs lock clean
+.PHONY: help install demo test check fmt bench bench-baseline bench-check chaos pythons docs lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ bench-check: $(STAMP) ## Compare a short run with the baseline; fail on a loss o
 
 chaos: $(STAMP) ## Run the long mutation and fault tests, and every law with new random examples
 	NOETL_HYPOTHESIS_PROFILE=chaos $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "chaos or hypothesis"
+
+pythons: ## Run the fast tests on the other supported Pythons that this machine has
+	JOBS=$(JOBS) scripts/pythons.sh
 
 docs: $(STAMP) ## Regenerate the reference pages in docs/reference/ from the code
 	$(BIN)/python scripts/docs.py

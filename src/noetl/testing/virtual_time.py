@@ -71,9 +71,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Set a callback that maps the next due time to the time to advance to."""
         self._pretended.leap = leap
 
-    async def shutdown_default_executor(self) -> None:
+    async def shutdown_default_executor(self, *timeout: float | None) -> None:  # Python 3.12 and later give one
         with self.thread():
-            await super().shutdown_default_executor()
+            await super().shutdown_default_executor(*timeout)
 
     @contextmanager
     def thread(self) -> Iterator[None]:

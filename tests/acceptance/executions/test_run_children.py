@@ -28,7 +28,9 @@ def test_a_child_by_its_path_or_its_file(folder: Folder, path: str) -> None:
     ran = folder.run(file)
     assert (ran.status, ran.result) == ("completed", {"n": 42})
     assert len(folder.ids()) == 2
-    assert json.loads(folder.call("status", "last", "--json").out)["execution_id"] == ran.data["execution_id"]  # not the child
+    assert (
+        json.loads(folder.call("status", "last", "--json").out)["execution_id"] == ran.data["execution_id"]
+    )  # not the child
 
 
 def test_a_child_below_a_linked_folder_is_found_and_links_that_go_round_do_no_harm(tmp_path: Path) -> None:

@@ -13,7 +13,11 @@ FOREVER = float("inf")
 
 ExecutionId = Annotated[
     str,
-    typer.Argument(metavar="ID", help="Execution ID, or `last` for the newest one that no other started.", autocompletion=complete_execution),
+    typer.Argument(
+        metavar="ID",
+        help="Execution ID, or `last` for the newest one that no other started.",
+        autocompletion=complete_execution,
+    ),
 ]
 StorePath = Annotated[
     str | None,

@@ -70,7 +70,7 @@ async def with_store(store: str | None, job: Callable[[Store], Awaitable[T]]) ->
 
 
 async def resolve_id(store: History, given: str) -> str:
-    """Return an execution's ID; `last` is the newest that is no child. Raises UnknownExecution."""
+    """Return an ID; `last` is the newest that is no child. Raises UnknownExecution."""
     if given == "last":
         rows = await store.executions(Selection(parent="", limit=1))
         if not rows:

@@ -227,15 +227,23 @@ class Pipeline(Frame):
         if outcome.status == "ok" and attempt.task.sets:
             view = renderer.over(outcome=Envelope(data), output=Result(outcome.result))
             problem = self.write(attempt.task.sets, view)
-            if problem is not None:
-                return self._fail(problem, outcome)
+            if isinstance(problem, TaskError):
+                return self._refuse(problem, outcome, at)
         renderer = renderer.over(outcome=Envelope(data), output=Envelope(data))
         verdict = judge(attempt, outcome, renderer)
+        skipped = self.write(verdict.sets, renderer, failed=outcome.status != "ok")
+        if isinstance(skipped, TaskError):
+            return self._refuse(skipped, outcome, at)
+        if skipped:
+            verdict = msgspec.structs.replace(verdict, skipped=tuple(skipped))
         self._records += attempt_ended(self, outcome, verdict, at)
-        problem = self.write(verdict.sets, renderer)
-        if problem is not None:
-            return self._fail(problem, outcome)
         return self._act(verdict, outcome, at, stored)
+
+    def _refuse(self, problem: TaskError, outcome: Outcome, at: int) -> Next:
+        """Fail a task whose `set` cannot be applied, whatever its outcome was."""
+        refused = msgspec.structs.replace(outcome, status="error", error=problem)
+        self._records += attempt_ended(self, refused, Verdict("fail"), at)
+        return self._fail(problem, outcome)
 
     def _act(self, verdict: Verdict, outcome: Outcome, at: int, stored: Mapping[str, Any] | None) -> Next | None:
         memory, label = self.memory, self.task.label

@@ -31,6 +31,7 @@ class Verdict(Struct, frozen=True):
     error: TaskError | None = None  # why it fails, if the outcome has no error
     read: Mapping[str, Any] = {}
     problems: tuple[str, ...] = ()
+    skipped: tuple[Mapping[str, str], ...] = ()  # writes after a failure that cannot be read: key, reason
 
     def payload(self) -> dict[str, Any]:
         """Return the verdict as its event records it."""
@@ -43,6 +44,8 @@ class Verdict(Struct, frozen=True):
             data["delay_ms"] = self.delay_ms
         if self.problems:
             data["problems"] = list(self.problems)
+        if self.skipped:
+            data["skipped"] = list(self.skipped)
         return data
 
 

@@ -15,7 +15,7 @@ from uuid import NAMESPACE_OID, uuid5
 from noetl.dsl.grammar.kinds import Kind
 from noetl.dsl.grammar.types import Field, LevelOf, ListOf, MapOf, OneOf, Text, Type
 from noetl.dsl.secret_names import is_secret_name
-from noetl.dsl.tree.playbook import Assign, Value
+from noetl.dsl.tree.playbook import Value
 from noetl.engine.plan.plan import template
 from noetl.engine.state.writes import plain
 from noetl.expr import Template, TemplateError, Undefined, compile_template, first_undefined, has_template
@@ -147,15 +147,6 @@ class Renderer:
             if key == "params" and name == "postgres":
                 sql = _Sql(sql.dialect, percent=bool(rendered[key]))
         return {key: rendered[key] for key in values}
-
-    def assigned(self, assign: Assign) -> Any:
-        """Render the value of a `set`: undefined becomes null, a secret is refused."""
-        where = assign.target
-        if reads_secret(assign.value.data):
-            fix = "name the credential with `auth` where it is used"
-            raise RenderError(where, "a secret of `keychain` must not be written to the state", fix)
-        lenient = Renderer(lambda: self.names, self.key, self.at, self.statuses, strict=False)
-        return lenient.value(assign.value.data, where)
 
     def _text(self, text: str, where: str) -> Any:
         if not has_template(text):

@@ -13,7 +13,7 @@ from noetl.dsl.analysis.scopes import SCOPES
 from noetl.dsl.tree.playbook import Assign, Task, Value
 from noetl.engine.state.writes import put
 from noetl.engine.tasks.memory import Memory
-from noetl.engine.tasks.render import Names, Renderer, RenderError
+from noetl.engine.tasks.render import Names, Renderer, RenderError, reads_secret
 from noetl.engine.tasks.run_info import RunInfo, Scopes
 from noetl.engine.tasks.task_plan import Layered, plans_of
 from noetl.expr import Result
@@ -23,7 +23,10 @@ from noetl.model.messages import Record
 from noetl.model.outcome import TaskError
 
 _SECRET: Final = "`{target}`: a secret of a credential must not be written to the state; name the credential with `auth` where it is used"
+_FROM_KEYCHAIN: Final = "`{target}`: a secret of `keychain` must not be written to the state; name the credential with `auth` where it is used"
 _READ_ONLY: Final = "a workbook task must not write `{target}`: set it where the task is called"
+
+Skipped = list[dict[str, str]]  # of writes that were left out: key, reason
 
 
 class Frame:
@@ -200,12 +203,22 @@ class Frame:
         """Return whether a value contains a resolved secret."""
         return self.info.is_secret is not None and self.info.is_secret(value)
 
-    def write(self, sets: tuple[Assign, ...], renderer: Renderer) -> TaskError | None:
-        """Apply writes together: every value is computed from the state before them."""
-        try:
-            values = [(assign, renderer.assigned(assign)) for assign in sets]
-        except RenderError as error:
-            return TaskError("template", str(error))
+    def write(self, sets: tuple[Assign, ...], renderer: Renderer, *, failed: bool = False) -> TaskError | Skipped:
+        """Apply writes together: every value is computed from the state before them.
+
+        After a failure, a value that cannot be read is skipped: returns such keys with the reason.
+        """
+        values: list[tuple[Assign, Any]] = []
+        skipped: list[dict[str, str]] = []
+        for assign in sets:
+            if reads_secret(assign.value.data):
+                return TaskError("template", _FROM_KEYCHAIN.format(target=assign.target))
+            try:
+                values.append((assign, renderer.value(assign.value.data, f"set: {assign.target}")))
+            except RenderError as error:
+                if not failed:
+                    return TaskError("template", str(error))
+                skipped.append({"key": assign.target, "reason": str(error)})
         for assign, value in values:
             if assign.scope not in ("step", "iter") and self.holds_secret(value):
                 return TaskError("template", _SECRET.format(target=assign.target))
@@ -218,4 +231,4 @@ class Frame:
             else:
                 self.memory.write(assign.key, value)
                 put(self.ctx, assign.key, value)
-        return None
+        return skipped

@@ -164,8 +164,36 @@ def test_a_secret_must_not_be_written_to_the_state() -> None:
     assert "s3cret" not in str(end)
 
 
-def test_an_undefined_value_is_written_as_null() -> None:
-    assert Run(tasks("- a: {kind: noop, set: {ctx.x: '{{ output.data.none }}'}}")).result().writes == {"x": None}
+def test_an_undefined_value_fails_the_task() -> None:
+    run = Run(tasks("- a: {kind: noop, set: {ctx.x: '{{ workload.orderz }}'}}"), scopes=Scopes(workload={"orders": 1}))
+    end = run.result()
+    assert (end.status, end.writes, (end.error or {})["kind"]) == ("error", {}, "template")
+    assert "`set: ctx.x`: `workload.orderz` is undefined" in (end.error or {})["message"]
+    assert "did you mean `orders`?" in (end.error or {})["message"]
+    assert [record.event_type for record in run.records] == ["task.started", "task.failed"]
+
+
+def test_an_undefined_value_in_a_rule_fails_the_task() -> None:
+    run = Run(ruled("else: {then: {do: continue, set: {ctx.x: '{{ nothing }}', ctx.y: 1}}}"))
+    end = run.result()
+    assert (end.status, end.writes, (end.error or {})["kind"]) == ("error", {}, "template")
+    assert "`set: ctx.x`" in (end.error or {})["message"]
+
+
+def test_after_a_failure_what_cannot_be_read_is_skipped_with_a_record() -> None:
+    rule = "else: {then: {do: continue, set: {ctx.x: '{{ output.data.none }}', ctx.y: '{{ outcome.error.kind }}'}}}"
+    run = Run(ruled(rule), {"b": [failed("timeout", "no answer")]})
+    assert (run.result().status, run.result().writes) == ("ok", {"y": "timeout"})
+    [evaluated] = [record for record in run.records if record.event_type == "policy.task.evaluated"]
+    [skipped] = evaluated.payload["skipped"]
+    assert skipped["key"] == "ctx.x"
+    assert "`outcome.result` is null" in skipped["reason"]
+
+
+def test_with_loose_templates_an_undefined_value_is_null() -> None:
+    run_info = info(settings={"strict_templates": False})
+    pipeline = tasks("- a: {kind: noop, set: {ctx.x: '{{ output.data.none }}'}}")
+    assert Run(pipeline, run_info=run_info).result().writes == {"x": None}
 
 
 def test_a_condition_that_cannot_be_evaluated_may_fail_the_step() -> None:
