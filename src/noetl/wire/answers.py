@@ -68,6 +68,7 @@ class Execution(ExecutionRow, frozen=True):
     workload: dict[str, Any] = {}
     steps: dict[str, Any] = {}  # step → number of runs done, failed, skipped
     failures: list[Any] = []
+    warnings: list[dict[str, Any]] = []  # what it passed over without failing: step, message, seq; the first 50
     children: list[str] = []
     compensated: bool | None = None
     paused: bool = False

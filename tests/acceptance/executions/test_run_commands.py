@@ -172,3 +172,40 @@ def test_an_execution_that_is_not_there(folder: Folder, name: str) -> None:
     assert ran.code == 2
     assert "No execution 123456789012345678" in ran.err
     assert "Traceback" not in ran.err
+
+
+def test_what_a_run_passed_over_is_shown_everywhere(folder: Folder) -> None:
+    file = folder.playbook(
+        """
+        - step: look
+          tool: { kind: noop }
+          next: [{ step: never, when: "{{ 1 / 0 }}" }, { step: end }]
+        - { step: never, tool: { kind: noop } }
+        - { step: end, tool: { kind: noop } }
+        """
+    )
+    ran = folder.call("run", file)
+    told = "look: The condition of the arc to `never` cannot be evaluated, so it counts as false"
+    assert ran.code == 0
+    assert f"⚠ {told}" in ran.err
+    assert f"⚠ {told}" in folder.call("status", "last").out
+    assert f"⚠ {told}" in folder.call("explain", "last").out
+    for command in ("status", "explain"):
+        [warning] = json.loads(folder.call(command, "last", "--json").out)["warnings"]
+        assert warning["step"] == "look"
+    [warning] = folder.run(file).data["warnings"]
+    assert warning["step"] == "look"
+
+
+def test_a_branch_that_ends_on_a_mistake_fails(folder: Folder) -> None:
+    file = folder.playbook(
+        """
+        - step: look
+          tool: { kind: noop }
+          next: [{ step: end, when: "{{ 1 / 0 }}" }]
+        - { step: end, tool: { kind: noop } }
+        """
+    )
+    ran = folder.call("run", file)
+    assert ran.code == 1
+    assert "the condition of the arc from `look` to `end` cannot be evaluated, and no arc is taken" in ran.err

@@ -45,6 +45,8 @@ def command(id: ExecutionId, json: AsJson = False, store: Place = None) -> None:
             typer.echo(f"  {name}: {listed}")
         if state.error is not None:
             typer.echo(f"error: {state.error.get('kind', '')}: {state.error.get('message', '')}")
+        for warning in state.warnings:
+            typer.echo(f"⚠ {warning['step']}: {warning['message']}")
         if state.compensated is not None:
             typer.echo(f"compensated: {str(state.compensated).lower()}")
         if state.phase == "ended":

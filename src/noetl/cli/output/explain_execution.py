@@ -44,6 +44,7 @@ def explain_execution(given: str, store: str | None, *, as_json: bool) -> None:
                 "execution_id": state.execution_id,
                 "status": status_of(state),
                 "error": state.error,
+                "warnings": state.warnings,
                 "failed_items": state.partial,
                 "driven_by": driver,
                 "standing": [to_builtins(one) for one in open_work],
@@ -76,6 +77,7 @@ def _status_lines(state: Execution, driver: str | None) -> Iterator[str]:
     for failure in state.failures:
         error = failure.get("error") or {}
         yield f"Step {failure['step']} failed: {error.get('kind', '')}: {error.get('message', '')}"
+    yield from (f"⚠ {one['step']}: {one['message']}" for one in state.warnings)
     for run_id, count in state.partial.items():
         items = "1 item" if count == 1 else f"{count:,} items"
         yield f"{items} of {run_id} failed for good; see `noetl dlq groups --execution {state.execution_id}`."

@@ -59,8 +59,9 @@ class LineProgress:
         text = event_text(event, state)
         if text is None:
             text = self._loop_text(event, state)
-        if text is not None:
-            self._write(f"{format_time(event.timestamp)} {text}")
+        for line in (text, *warning_lines(event)):
+            if line is not None:
+                self._write(f"{format_time(event.timestamp)} {line}")
 
     def _loop_text(self, event: Event, state: Execution) -> str | None:
         run = state.runs.get(str(event.step_run_id))
@@ -92,12 +93,12 @@ class LiveProgress:
 
     def update(self, event: Event, state: Execution) -> None:
         self._state = state
-        text = event_text(event, state)
-        if text is not None and not text.startswith("▶"):
-            from rich.text import Text
+        for text in (event_text(event, state), *warning_lines(event)):
+            if text is not None and not text.startswith("▶"):
+                from rich.text import Text
 
-            style = {"✓": "green", "✗": "red", "↻": "yellow", "⏸": "cyan"}.get(text[0], "")
-            self._console.print(Text(text, style=style))
+                style = {"✓": "green", "✗": "red", "↻": "yellow", "⚠": "yellow", "⏸": "cyan"}.get(text[0], "")
+                self._console.print(Text(text, style=style))
 
     def close(self) -> None:
         self._live.stop()
@@ -132,6 +133,13 @@ class LiveProgress:
             yield f"{loop_count(loop)}{format_rate(loop, now - run.scheduled_at)} · {since}"
         else:
             yield from ("▶", run_label(run), since)
+
+
+def warning_lines(event: Event) -> list[str]:
+    """Return the warnings of an event as lines."""
+    from noetl.engine.state.warnings import warnings_in
+
+    return [f"⚠ {event_label(event)}: {message}" for message in warnings_in(event)]
 
 
 def event_text(event: Event, state: Execution) -> str | None:

@@ -9,6 +9,7 @@ BYTES = Number(integer=True, least=0)
 COUNT = Number(integer=True, least=1)
 TIME = Number(least=0)
 _WHEN_ERRORS = Choice(("treat_as_false", "fail_step"))
+_WHEN_DEFAULT = "false, and the step fails if no arc is taken"
 
 # What an executor sets for all steps, and a step for itself.
 FAILURE_SETTINGS: tuple[Field, ...] = (
@@ -22,7 +23,7 @@ FAILURE_SETTINGS: tuple[Field, ...] = (
 )
 FAILURE_POLICY = Field("failure", LevelOf("failure_policy"), "Whether a failed loop item stops the loop.")
 ON_WHEN_ERROR = Field(
-    "on_when_error", _WHEN_ERRORS, "What a condition that fails to evaluate does.", default="treat_as_false"
+    "on_when_error", _WHEN_ERRORS, "What a condition that fails to evaluate does.", default=_WHEN_DEFAULT
 )
 LAYERED: tuple[Field, ...] = (
     Field("pool", Text(), "Worker pool that runs the work.", example="gpu", rendered="server"),
@@ -42,7 +43,7 @@ LAYERED: tuple[Field, ...] = (
         "on_when_error",
         _WHEN_ERRORS,
         "What a condition that fails to evaluate does. The error is recorded in any case.",
-        default="treat_as_false",
+        default=_WHEN_DEFAULT,
     ),
     Field(
         "on_sink_fail",

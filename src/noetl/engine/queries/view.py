@@ -32,6 +32,7 @@ def summary(state: Execution, now: int) -> dict[str, Any]:
         "error": state.error,
         "ctx": state.ctx,
         "steps": state.counts,
+        "warnings": state.warnings,
         "duration_ms": (state.ended_at if ended else now) - state.started_at,
         **compensated,
     }

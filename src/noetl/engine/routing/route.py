@@ -46,6 +46,7 @@ class Choice(Struct):
     looked: list[dict[str, Any]] = []
     taken: list[int] = []
     broken: Error | None = None
+    doubt: Error | None = None  # the first condition that cannot be evaluated, where nothing says what it then does
 
 
 class Taken(Struct):
@@ -326,9 +327,14 @@ def _choose(d: DecisionBuilder, known: StepPlan, scope: Scope, takes_bare: bool)
             looked |= {"when": arc.when.data, "matched": verdict.holds, "read": verdict.read}
             if verdict.error is not None:
                 looked["error"] = verdict.error
-                if _on_when_error(d, step, arc) == "fail_step":
-                    message = f"the condition of the arc from `{step.name}` to `{arc.step}` cannot be evaluated"
+                message = f"the condition of the arc from `{step.name}` to `{arc.step}` cannot be evaluated"
+                policy = _on_when_error(d, step, arc)
+                if policy == "fail_step":
                     choice.broken = failure("template", f"{message}: {verdict.error}")
+                elif policy is None:
+                    choice.doubt = choice.doubt or failure(
+                        "template", f"{message}, and no arc is taken: {verdict.error}"
+                    )
         choice.looked.append(looked)
         if choice.broken is not None:
             choice.taken = []
@@ -337,12 +343,14 @@ def _choose(d: DecisionBuilder, known: StepPlan, scope: Scope, takes_bare: bool)
             choice.taken.append(index)
             if router is None or router.mode == "exclusive":
                 break
+    if takes_bare and not choice.taken and choice.broken is None:
+        choice.broken = choice.doubt  # a branch must not end on a mistake
     return choice
 
 
 def _on_when_error(d: DecisionBuilder, step: Step, arc: Arc) -> Any:
     own = arc.spec.get("on_when_error") or (step.router.spec.get("on_when_error") if step.router else None)
-    return own.data if own is not None else d.plan.setting("on_when_error", step, "treat_as_false")
+    return own.data if own is not None else d.plan.setting("on_when_error", step)
 
 
 def _bind(

@@ -12,6 +12,7 @@ from typing import Any
 from noetl.engine.state import evolve_dead_letters as letters
 from noetl.engine.state import evolve_loops as loops
 from noetl.engine.state import evolve_runs as runs
+from noetl.engine.state import warnings
 from noetl.engine.state.execution import Execution, Timer
 from noetl.engine.state.lineage import child_finished, give_up, left_alone
 from noetl.engine.state.writes import put
@@ -70,7 +71,9 @@ def _started(state: Execution, _event: Event, _payload: Payload) -> None:
     state.phase = "running"
 
 
-def _patched(state: Execution, _event: Event, payload: Payload) -> None:
+def _patched(state: Execution, event: Event, payload: Payload) -> None:
+    if "skipped" in payload:
+        warnings.keep(state, event)
     for key, value in payload["writes"].items():
         put(state.ctx, key, value)
 
@@ -135,6 +138,7 @@ HANDLERS: dict[str, Handler] = {
     "step.scheduled": runs.scheduled,
     "step.started": runs.started,
     **dict.fromkeys(runs.TASK_EVENTS, runs.task_recorded),
+    "policy.task.evaluated": runs.judged,
     "step.suspended": runs.suspended,
     "child.finished": child_finished,
     "step.done": runs.ended,

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from noetl.engine.state import evolve_loops as loops
+from noetl.engine.state import warnings
 from noetl.engine.state.execution import Completed, Ended, Execution, Loop, Split, StepRun, Suspended, Token, see
 from noetl.engine.state.lineage import add, forget, lineage_of, remove, settle
 from noetl.model.events import Event
@@ -25,7 +26,7 @@ TASK_EVENTS = frozenset({
     "task.attempt.started", "task.attempt.done", "task.attempt.failed",
 })  # fmt: skip
 # Keys that few scheduled runs have.
-_SELDOM = frozenset({"role", "compensates", "attempt", "pool", "priority", "spent"})
+_SELDOM = frozenset({"role", "compensates", "attempt", "pool", "priority", "spent", "warnings"})
 
 
 def _run_of(state: Execution, event: Event) -> StepRun | None:
@@ -75,11 +76,13 @@ def token_parked(state: Execution, event: Event, _payload: Payload) -> None:
         token.parked = event.seq
 
 
-def gated(state: Execution, _event: Event, payload: Payload) -> None:
+def gated(state: Execution, event: Event, payload: Payload) -> None:
     """Keep the values that a gate read when it decided on tokens."""
     for token_id in payload.get("tokens", ()):
         if token_id in state.tokens:
             state.tokens[token_id].gate = payload.get("read")
+    if "errors" in payload:
+        warnings.keep(state, event)
 
 
 def token_absorbed(state: Execution, event: Event, payload: Payload) -> None:
@@ -123,6 +126,7 @@ def scheduled(state: Execution, event: Event, payload: Payload) -> None:
         add(state, run_id, run.lineage)
     if not _SELDOM.isdisjoint(payload):
         _set_rare(state, run, payload)
+        warnings.keep(state, event)
     for token_id in payload.get("tokens", ()):
         _consume(state, token_id)
 
@@ -174,6 +178,12 @@ def task_recorded(state: Execution, event: Event, payload: Payload) -> None:
         run = _run_of(state, event)
         if run is not None:
             run.resume = {"pipeline": payload["pipeline"]}
+
+
+def judged(state: Execution, event: Event, payload: Payload) -> None:
+    """Keep what the policy of a task could not evaluate."""
+    task_recorded(state, event, payload)
+    warnings.keep(state, event)
 
 
 def suspended(state: Execution, event: Event, payload: Payload) -> None:
@@ -274,6 +284,10 @@ def routed(state: Execution, event: Event, payload: Payload) -> None:
         state.forks[fork] = Split(fork, run.step, sends, sends)
     if "action" in payload or "broken" in payload:
         _apply_failure(state, run, payload)
+    for arc in payload.get("arcs", ()):
+        if "error" in arc:
+            warnings.keep(state, event)
+            break
     if not sends:
         _leave(state, run)
 

@@ -13,7 +13,8 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
-STATE_VERSION = 6  # version of the fold; a snapshot of another version is ignored
+MOST_WARNINGS = 50  # of one execution
+STATE_VERSION = 7  # version of the fold; a snapshot of another version is ignored
 Lineage = dict[str, frozenset[int]]  # fork → branches
 _WIDTH: attrgetter[int] = attrgetter("width")
 
@@ -245,6 +246,12 @@ class Execution(Struct):
     partial: dict[str, int] = {}  # loops that ended with failed items → how many are not repaired
     result: Any = None
     error: Mapping[str, Any] | None = None
+    warnings: list[dict[str, Any]] = []  # the first ones: step, message, seq
+
+    def warn(self, step: str, message: str) -> None:
+        """Keep a warning, unless there are many already."""
+        if len(self.warnings) < MOST_WARNINGS:
+            self.warnings.append({"step": step, "message": message, "seq": self.seq})
 
     @property
     def status(self) -> str:

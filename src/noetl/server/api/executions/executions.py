@@ -77,6 +77,7 @@ async def detail(call: Call, execution_id: str) -> Execution:
             "workload": state.workload,
             "steps": state.counts,
             "failures": state.failures,
+            "warnings": state.warnings,
             "children": list(state.children),
             "compensated": state.compensated,
             "paused": state.paused,
