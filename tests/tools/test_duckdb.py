@@ -24,6 +24,13 @@ async def test_a_query_gives_rows_as_plain_data(attempts: Attempts) -> None:
     assert tried.result["row_count"] == 1
 
 
+async def test_a_time_with_a_zone_is_plain_data(attempts: Attempts) -> None:
+    query = "SET TimeZone = 'UTC'; SELECT TIMESTAMPTZ '2024-03-01 12:00:00+02' AS t"
+    done = await attempts.run("duckdb", {"query": query})
+    assert done.outcome.error is None, done.outcome.error
+    assert done.outcome.result["rows"] == [{"t": "2024-03-01T10:00:00+00:00"}]
+
+
 async def test_many_statements_give_each_its_answer(attempts: Attempts) -> None:
     text = "CREATE TABLE t (a INT, b TEXT); INSERT INTO t VALUES (1, 'x;y'), (2, 'z'); SELECT count(*) AS n FROM t;"
     tried = await attempts.run("duckdb", {"command": text})

@@ -197,6 +197,25 @@ def test_what_a_run_passed_over_is_shown_everywhere(folder: Folder) -> None:
     assert warning["step"] == "look"
 
 
+def test_a_bare_step_is_a_leaf_and_sql_may_be_a_value(folder: Folder) -> None:
+    file = folder.playbook(
+        """
+        - step: ask
+          tool: { kind: duckdb, query: "{{ workload.sql }}" }
+          set: { ctx.n: "{{ ask.rows[0].n }}" }
+          next: [{ step: end }]
+        - step: end
+        """,
+        workload={"sql": "SELECT 41 + 1 AS n"},
+    )
+    ran = folder.run(file)
+    assert (ran.status, ran.data["ctx"]) == ("completed", {"n": 42})
+    checked = folder.call("validate", file)
+    assert checked.code == 0
+    assert "warning[NOE507]" in checked.out + checked.err
+    assert "hint[NOE116]" in checked.out + checked.err
+
+
 def test_a_branch_that_ends_on_a_mistake_fails(folder: Folder) -> None:
     file = folder.playbook(
         """

@@ -64,7 +64,8 @@ def render_sql(
 ) -> Any:
     """Render SQL; `percent` doubles `%` in values, for drivers that use it as a mark.
 
-    A template that is nothing but one `{{ … | raw }}` keeps its type, so it may be a list of statements.
+    A template that is nothing but one `{{ … }}` is the statement itself: there is no place to quote for. It keeps its
+    type, so it may be a list of statements.
     """
     context = Context(scope, Budget(), functions, strict, [MISSING] * template.slots)
     out: list[str] = []
@@ -72,8 +73,11 @@ def render_sql(
         for step in _steps(template):
             step(context, out)
         pieces = _pieces(out, strict)
-        if len(pieces) == 1 and template.kind == "expression" and isinstance(out[-1], Hole) and out[-1].raw:
-            return out[-1].value
+        if len(pieces) == 1 and template.kind == "expression" and isinstance(out[-1], Hole):
+            value = out[-1].value
+            if isinstance(value, Undefined) and strict:
+                value.fail()
+            return value
         text = _write_pieces(pieces, dialect, percent, strict)
     except TemplateError:
         raise

@@ -240,12 +240,17 @@ def test_no_variable_is_suggested_that_the_shell_goes_by(taken: str) -> None:
         ('kind: postgres, query: "SELECT {{ workload.y | raw }}, {{ workload.x|raw }}"', 2),
         ('kind: duckdb, commands: ["SELECT {{ workload.y | raw }}"]', 1),
         ("kind: postgres, query: \"SELECT '{{ workload.y }}'\"", 0),
+        ('kind: duckdb, query: "{{ workload.y | raw }}"', 1),
         ('kind: http, url: "{{ workload.y | raw }}"', 0),
         ('kind: postgres, query: "SELECT 1 | 2", params: { raw: "{{ workload.y | raw }}" }', 0),
     ],
 )
 def test_raw_in_sql(fields: str, count: int) -> None:
     assert report(task(fields)) == [("NOE507", "raw")] * count
+
+
+def test_sql_that_is_nothing_but_a_value() -> None:
+    assert report(task('kind: duckdb, query: "{{ workload.y }}"')) == [("NOE507", "{{ workload.y }}")]
 
 
 CODE = """\

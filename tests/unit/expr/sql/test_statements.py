@@ -90,7 +90,7 @@ def test_no_text_changes_the_statement(value: str, place: str) -> None:
 
 @given(st.text(alphabet=st.characters(exclude_characters="\0", codec="utf-8")))
 def test_a_literal_holds_exactly_its_text(value: str) -> None:
-    written = rendered("{{ v }}", {"v": value}, dialect="duckdb")
+    written = rendered("SELECT {{ v }}", {"v": value}, dialect="duckdb").removeprefix("SELECT ")
     assert written[0] == written[-1] == "'"
     assert written[1:-1].replace("''", "'") == value
     assert rendered("SELECT '{{ v }}'", {"v": value})[8:-1].replace("''", "'") == value
@@ -154,9 +154,12 @@ def test_percent_signs_are_doubled_for_a_driver_that_reads_them() -> None:
     assert rendered(template, {"v": "5%"}) == "SELECT '5%', '5%', %s"
 
 
-def test_a_text_that_is_one_raw_value_keeps_its_type() -> None:
-    assert render_sql(compile_template("{{ v | raw }}"), {"v": ["SELECT 1", "SELECT 2"]}) == ["SELECT 1", "SELECT 2"]
-    assert rendered("{{ v }}", {"v": "SELECT 1"}) == "'SELECT 1'"
+@pytest.mark.parametrize("template", ["{{ v | raw }}", "{{ v }}", "\n{{ v }}\n"])
+def test_a_text_that_is_one_template_is_the_statement_itself(template: str) -> None:
+    assert render_sql(compile_template(template), {"v": ["SELECT 1", "SELECT 2"]}) == ["SELECT 1", "SELECT 2"]
+    assert render_sql(compile_template(template), {"v": "SELECT 1"}) == "SELECT 1"
+    with pytest.raises(TemplateError, match="`v` is undefined"):
+        render_sql(compile_template(template), {})
 
 
 @pytest.mark.parametrize(

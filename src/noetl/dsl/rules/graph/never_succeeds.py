@@ -67,7 +67,7 @@ def _failing_rule(flow: Flow, rules: tuple[TaskRule, ...]) -> TaskRule | None:
 RULE = Rule(
     code="NOE416",
     name="never-succeeds",
-    severity="error",
+    severity="warning",
     summary="A task policy never continues: even a success fails.",
     why=(
         "Rules and `else` match every outcome, not only errors. An `else` with `do: fail` after rules for certain errors "

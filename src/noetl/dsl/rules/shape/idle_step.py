@@ -26,8 +26,8 @@ def check(subject: CheckContext) -> Iterator[Finding]:
             continue
         if any(not _is_empty(node.get(key)) or (id(node), key) in instead for key in ("tool", "next")):
             continue
-        message = f"Step '{step.name}' has neither a `tool` nor a `next`, so it does nothing and leads nowhere."
-        yield at(step.name_at, message, "Add `tool: { kind: noop }` if the step only marks the end of a branch.")
+        message = f"Step '{step.name}' has neither a `tool` nor a `next`, so it does nothing: it ends its branch."
+        yield at(step.name_at, message, "If it should do something, give it a `tool`; look for one indented wrongly.")
 
 
 def _is_empty(node: Node | None) -> bool:
@@ -41,7 +41,7 @@ def _is_empty(node: Node | None) -> bool:
 RULE = Rule(
     code="NOE116",
     name="idle-step",
-    severity="error",
+    severity="hint",
     summary="A step has neither a `tool` nor a `next`.",
     why="The step does no work and routes nowhere. Often the `tool` is indented wrongly and belongs to another level.",
     fix="Add a `tool` (`kind: noop` does nothing and succeeds) or a `next`, or remove the step.",

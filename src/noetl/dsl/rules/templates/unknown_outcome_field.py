@@ -163,7 +163,7 @@ def _no_field(depth: int, owner: str, name: str, known: Iterable[str]) -> _Wrong
 RULE = Rule(
     code="NOE316",
     name="unknown-outcome-field",
-    severity="error",
+    severity="warning",
     summary="A template reads a field of `outcome` that this tool kind never has.",
     why=(
         "Every outcome has `status`, `result`, `error` and `meta`, and some kinds add their own part: `http`, `pg` or `py`. "

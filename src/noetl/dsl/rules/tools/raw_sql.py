@@ -1,4 +1,4 @@
-"""NOE507 reports `| raw` in SQL, which inserts a value unescaped."""
+"""NOE507 reports `| raw` in SQL, and SQL that is nothing but a value."""
 
 from __future__ import annotations
 
@@ -27,6 +27,14 @@ def check(subject: CheckContext) -> Iterator[Finding]:
     for site in subject.sites:
         if site.template is None or id(site.node) not in statements:
             continue
+        if site.template.kind == "expression" and not _RAW.search(site.template.source):
+            start = subject.locate(site, 0)
+            yield Finding(
+                start,
+                start + len(site.template.source),
+                "The whole statement is a value, so everyone who can set the value can run any SQL.",
+                "Write the statement here and use templates for its values, or make sure that the value is trusted.",
+            )
         for match in _RAW.finditer(site.template.source):
             start = subject.locate(site, match.start(1))
             yield Finding(
@@ -42,10 +50,11 @@ RULE = Rule(
     code="NOE507",
     name="raw-sql",
     severity="warning",
-    summary="A template in SQL is marked `| raw`.",
+    summary="A template in SQL is marked `| raw`, or is the whole statement.",
     why=(
         "Templates in SQL become literals, escaped text or quoted names, depending on their position, so a value cannot "
-        "change the statement. `| raw` turns this off: a value such as `1; DROP TABLE orders` becomes part of the statement."
+        "change the statement. `| raw` turns this off: a value such as `1; DROP TABLE orders` becomes part of the statement. "
+        "A field that is nothing but one template is the statement itself: there is no position to escape for."
     ),
     fix=(
         "Remove `| raw`, or bind the value with `params`. To choose between fixed pieces of SQL, write them in the playbook: "
