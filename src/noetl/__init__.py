@@ -13,6 +13,11 @@ __version__ = "0.1.0"
 _ERRORS = ("RetryableError", "FatalError", "SinkError", "CancelError", "TimeoutError")
 
 
+def __dir__() -> list[str]:
+    """Return what this module exports."""
+    return sorted(("Client", *_ERRORS, "__version__"))
+
+
 def __getattr__(name: str) -> object:
     """Import the client and the task errors on first use."""
     if name == "Client":

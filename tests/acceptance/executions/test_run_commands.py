@@ -228,3 +228,20 @@ def test_a_branch_that_ends_on_a_mistake_fails(folder: Folder) -> None:
     ran = folder.call("run", file)
     assert ran.code == 1
     assert "the condition of the arc from `look` to `end` cannot be evaluated, and no arc is taken" in ran.err
+
+
+def test_a_failed_run_prints_no_result(folder: Folder) -> None:
+    file = folder.playbook(
+        """
+        - { step: load, tool: { kind: noop, result: { n: 1 } }, next: [{ step: check }] }
+        - { step: check, tool: { kind: shell, command: "exit 3" } }
+        """
+    )
+    ran = folder.call("run", file)
+    assert (ran.code, ran.out) == (1, "")
+    assert "exit 3" in ran.err or "exit code 3" in ran.err
+
+
+def test_a_level_that_does_not_exist_is_told(folder: Folder) -> None:
+    ran = folder.call("runs", NOETL_LOG_LEVEL="verbos")
+    assert "NOETL_LOG_LEVEL is `VERBOS`, which is no level. Use DEBUG" in ran.err

@@ -167,7 +167,7 @@ async def _report(
 
 
 async def _follow(client: Client, execution_id: str, limit_s: float, *, show: bool, as_json: bool) -> int:
-    from asyncio import timeout
+    from asyncio import CancelledError, timeout
     from contextlib import suppress
 
     from noetl.cli.output.progress import make_progress
@@ -183,6 +183,10 @@ async def _follow(client: Client, execution_id: str, limit_s: float, *, show: bo
                 async for event in client.follow(execution_id):
                     evolve(state, event)
                     progress.update(event, state)
+    except CancelledError:  # Ctrl-C
+        told = f"Stopped watching. Execution {execution_id} goes on: `noetl events {execution_id} --follow` watches it again, "
+        typer.echo(f"{told}`noetl cancel {execution_id}` ends it.", err=True)
+        raise
     finally:
         progress.close()
     if as_json:

@@ -46,7 +46,7 @@ def print_result(state: Execution) -> None:
         typer.echo(f"{items} in the dead letters: `noetl dlq list --execution {state.execution_id}`", err=True)
     if state.compensated is not None:
         typer.echo("compensated" if state.compensated else "not everything could be compensated", err=True)
-    if state.result is not None:
+    if state.result is not None and state.outcome in ("completed", "partial"):  # a failed run has no result
         text = json.dumps(state.result, indent=2, ensure_ascii=False)
         if len(text) > _MAX_RESULT:
             text = f"{text[:_MAX_RESULT]}\n… ({len(text):,} characters; --json prints all)"

@@ -61,9 +61,10 @@ def _configure_logging() -> None:
 
     # Library warnings are noise for a user who runs a playbook: a task's outcome has the error.
     level = environment().get(LOG_LEVEL, "ERROR").upper()
-    logging.basicConfig(
-        format="noetl: %(message)s", level=level if level in logging.getLevelNamesMapping() else "ERROR"
-    )
+    if level not in logging.getLevelNamesMapping():
+        typer.echo(f"noetl: {LOG_LEVEL} is `{level}`, which is no level. Use DEBUG, INFO, WARNING or ERROR.", err=True)
+        level = "ERROR"
+    logging.basicConfig(format="noetl: %(message)s", level=level)
 
 
 def fast_loop() -> Callable[[], Any] | None:
