@@ -7,7 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.acceptance.running import Folder, noetl
+from tests.acceptance.run import noetl
+from tests.acceptance.running import Folder
 from tests.server.serving import process
 
 
