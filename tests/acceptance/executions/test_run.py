@@ -11,7 +11,7 @@ import pytest
 from tests.acceptance.run import noetl
 from tests.acceptance.running import Folder
 
-KEYS = {"execution_id", "status", "result", "error", "ctx", "steps", "duration_ms"}
+KEYS = {"execution_id", "status", "result", "error", "ctx", "steps", "warnings", "duration_ms"}
 HELLO = Path(__file__).parents[3] / "examples" / "hello.yaml"
 
 

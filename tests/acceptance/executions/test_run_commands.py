@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -245,3 +246,58 @@ def test_a_failed_run_prints_no_result(folder: Folder) -> None:
 def test_a_level_that_does_not_exist_is_told(folder: Folder) -> None:
     ran = folder.call("runs", NOETL_LOG_LEVEL="verbos")
     assert "NOETL_LOG_LEVEL is `VERBOS`, which is no level. Use DEBUG" in ran.err
+
+
+WORKLOAD = {"zip": "01067", "n": 5, "on": True, "names": ["a"], "deep": {"key": 1}, "free": None}
+
+
+@pytest.mark.parametrize(
+    ("given", "workload"),
+    [
+        ("zip=99", {"zip": "99"}),
+        ("zip=1.10", {"zip": "1.10"}),
+        ('zip="7"', {"zip": "7"}),
+        ("n=6", {"n": 6}),
+        ("n=null", {"n": None}),
+        ("on=false", {"on": False}),
+        ('names=["b"]', {"names": ["b"]}),
+        ("deep.key=2", {"deep": {"key": 2}}),
+        ("free=1.10", {"free": 1.1}),
+    ],
+)
+def test_a_value_takes_the_type_of_its_default(folder: Folder, given: str, workload: dict[str, Any]) -> None:
+    file = folder.playbook('- { step: say, tool: { kind: noop, result: "{{ workload }}" } }', workload=WORKLOAD)
+    ran = folder.call("run", file, "--set", given)
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out) == WORKLOAD | workload
+    assert "warning" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("n=many", "`--set n=many` must be a number, like the default 5."),
+        ("on=1", "`--set on=1` must be true or false, like the default true."),
+        ("n=true", "must be a number"),
+        ("names=b", "must be a JSON list"),
+        ("deep=1", "must be a JSON object"),
+    ],
+)
+def test_a_value_of_another_type_is_refused(folder: Folder, given: str, told: str) -> None:
+    file = folder.playbook("- { step: say, tool: { kind: noop } }", workload=WORKLOAD)
+    ran = folder.call("run", file, "--set", given)
+    assert (ran.code, told in ran.err) == (2, True), ran.err
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("zipp=1", "`workload` has no key `zipp`. Did you mean 'zip'?"),
+        ("deep.kay=1", "`workload.deep` has no key `kay`."),
+    ],
+)
+def test_a_key_that_the_workload_lacks_gets_a_warning(folder: Folder, given: str, told: str) -> None:
+    file = folder.playbook("- { step: say, tool: { kind: noop } }", workload=WORKLOAD)
+    ran = folder.call("run", file, "--set", given)
+    assert ran.code == 0
+    assert f"noetl: warning: {told}" in ran.err

@@ -11,11 +11,20 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NoReturn
 
+import typer
 from msgspec import Struct
 
 from noetl.cli.arguments.files import load_file
+from noetl.dsl.diagnostic import did_you_mean
 from noetl.model.errors import InvalidInput
 
+# Types of a default, and what a value must be then.
+_TYPES: tuple[tuple[Any, str], ...] = (
+    (bool, "true or false"),
+    ((int, float), "a number"),
+    (list, "a JSON list"),
+    (dict, "a JSON object"),
+)
 _NEXT_ITEM = re.compile(r"[^\s,]")
 
 
@@ -26,15 +35,48 @@ class BatchItem(Struct, frozen=True):
     payload: dict[str, Any]
 
 
-def read_payload(assignments: Iterable[str], payload: str | None) -> dict[str, Any]:
-    """Merge `--payload` with each `--set`, which win. Raises InvalidInput."""
+def read_payload(
+    assignments: Iterable[str], payload: str | None, declared: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Merge `--payload` with each `--set`, which win. Raises InvalidInput.
+
+    With the `declared` workload, a value takes the type of its default, and a key that it lacks gets a warning.
+    """
     data = _parse_payload(payload) if payload is not None else {}
     for text in assignments:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             raise InvalidInput(f"`--set {text}` is not of the form key=value.")
-        _put(data, key.strip().split("."), parse_value(value))
+        keys = key.strip().split(".")
+        default = _default(declared, keys) if declared else None
+        _put(data, keys, _typed(text, value, default))
     return data
+
+
+def _default(declared: Any, keys: list[str]) -> Any:
+    """Return the declared value of a key, or None; warn of a key that is not declared."""
+    for place, key in enumerate(keys):
+        if not isinstance(declared, Mapping) or not declared:
+            return None
+        if key not in declared:
+            name = ".".join(("workload", *keys[:place]))
+            typer.echo(f"noetl: warning: `{name}` has no key `{key}`.{did_you_mean(key, declared)}", err=True)
+            return None
+        declared = declared[key]
+    return declared
+
+
+def _typed(text: str, value: str, default: Any) -> Any:
+    parsed = parse_value(value)
+    if isinstance(default, str):
+        is_template = "{{" in default or "{%" in default
+        return parsed if isinstance(parsed, str) or is_template else value
+    for kinds, name in _TYPES:
+        if isinstance(default, kinds):
+            if parsed is None or (isinstance(parsed, kinds) and (kinds is bool or not isinstance(parsed, bool))):
+                return parsed
+            raise InvalidInput(f"`--set {text}` must be {name}, like the default {json.dumps(default)[:60]}.")
+    return parsed
 
 
 def parse_value(text: str) -> Any:

@@ -6,9 +6,9 @@ tests/acceptance/executions/test_run*.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +17,9 @@ from noetl.cli.arguments.options import AsJson, Payload, SetValue, StorePath, Wa
 from noetl.cli.runtime.runner import call
 from noetl.cli.runtime.store import local_settings
 from noetl.settings import Settings
+
+if TYPE_CHECKING:
+    from noetl.cli.playbooks.prepare import Prepared
 
 
 def command(
@@ -40,19 +43,29 @@ def command(
         from noetl.cli.arguments.payload import read_payload
         from noetl.cli.playbooks.prepare import Preparer
 
-        data = read_payload(set or [], payload)
+        def read(prepared: Prepared) -> dict[str, Any]:
+            declared = {key: value.data for key, value in prepared.tree.workload.items()}
+            return read_payload(set or [], payload, declared)
+
         if dry_run:
             from noetl.cli.driver.dry_run import print_route
 
-            print_route(Preparer(Path.cwd()).prepare(file, step), data, as_json=json)
+            prepared = Preparer(Path.cwd()).prepare(file, step)
+            print_route(prepared, read(prepared), as_json=json)
             return 0
-        return await _run(file, step, data, local_settings(store), parse_wait(wait), as_json=json)
+        return await _run(file, step, read, local_settings(store), parse_wait(wait), as_json=json)
 
     raise typer.Exit(call(job, fast=True))
 
 
 async def _run(
-    file: str, step: str | None, data: Mapping[str, Any], settings: Settings, wait_s: float, *, as_json: bool
+    file: str,
+    step: str | None,
+    read: Callable[[Prepared], Mapping[str, Any]],
+    settings: Settings,
+    wait_s: float,
+    *,
+    as_json: bool,
 ) -> int:
     from noetl.cli.playbooks.prepare import Preparer
     from noetl.wiring.embedded import child_processes
@@ -67,4 +80,4 @@ async def _run(
         prepared = preparer.prepare(file, step)
         from noetl.cli.driver.start import start_and_drive
 
-        return await start_and_drive(settings, preparer, prepared, data, wait_s, children, as_json=as_json)
+        return await start_and_drive(settings, preparer, prepared, read(prepared), wait_s, children, as_json=as_json)
