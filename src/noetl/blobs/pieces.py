@@ -73,11 +73,13 @@ def _decode_batch(items: list[bytes | msgspec.Raw], read: Read) -> list[Any]:
 
 def _is_light(value: Any) -> bool:
     left, waiting = _LIGHT, [value]
-    while waiting and left > 0:
+    while waiting:
         left -= sum(map(getsizeof, waiting))
+        if left < 0:
+            return False  # before its items are listed: there may be millions
         nested = [one.values() if type(one) is dict else _items(one) for one in waiting if type(one) not in _SCALARS]
         waiting = list(chain.from_iterable(nested))
-    return left > 0
+    return True
 
 
 def _items(value: Any) -> Iterable[Any]:

@@ -301,3 +301,10 @@ def test_a_key_that_the_workload_lacks_gets_a_warning(folder: Folder, given: str
     ran = folder.call("run", file, "--set", given)
     assert ran.code == 0
     assert f"noetl: warning: {told}" in ran.err
+
+
+def test_a_key_of_the_schema_gets_no_warning(folder: Folder) -> None:
+    executor = {"spec": {"workload_schema": {"properties": {"region": {"type": "string"}}}}}
+    file = folder.playbook("- { step: say, tool: { kind: noop } }", workload=WORKLOAD, executor=executor)
+    ran = folder.call("run", file, "--set", "region=eu")
+    assert (ran.code, "warning" in ran.err) == (0, False), ran.err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -87,3 +88,12 @@ async def test_the_event_loop_runs_while_much_is_read() -> None:
     beside.cancel()
     assert turns > 0
     assert max(read_by_pieces) < len(data) / 10
+
+
+async def test_the_items_of_a_large_list_are_not_listed_to_see_that_it_is_large() -> None:
+    class Unlisted(list[None]):
+        def __iter__(self) -> Iterator[None]:
+            raise AssertionError("listed")
+
+    assert not pieces._is_light({"rows": Unlisted([None] * 300_000)})
+    assert pieces._is_light({"rows": [None] * 300})

@@ -44,7 +44,10 @@ def command(
         from noetl.cli.playbooks.prepare import Preparer
 
         def read(prepared: Prepared) -> dict[str, Any]:
-            declared = {key: value.data for key, value in prepared.tree.workload.items()}
+            schema = prepared.tree.executor.setting("workload_schema")
+            properties = schema.get("properties") if isinstance(schema, Mapping) else None
+            declared = dict.fromkeys(properties if isinstance(properties, Mapping) else ())
+            declared |= {key: value.data for key, value in prepared.tree.workload.items()}
             return read_payload(set or [], payload, declared)
 
         if dry_run:

@@ -26,7 +26,7 @@ def has_room(d: DecisionBuilder) -> bool:
 
 
 def admit_alone(d: DecisionBuilder, token: Token) -> bool:
-    """Admit the only token unless a gate or a join has a say: 6 % less opcodes."""
+    """Admit the only token unless a gate or a join has a say: 6 % fewer opcodes."""
     known = d.plan.steps[token.step]
     if known.step.admit is not None or known.join not in ("all", "each", "any") or token.parked or not has_room(d):
         return False

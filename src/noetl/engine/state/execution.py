@@ -249,8 +249,9 @@ class Execution(Struct):
     warnings: list[dict[str, Any]] = []  # the first ones: step, message, seq
 
     def warn(self, step: str, message: str) -> None:
-        """Keep a warning, unless there are many already."""
-        if len(self.warnings) < MOST_WARNINGS:
+        """Keep a warning, once, unless there are many already."""
+        told = any(one["message"] == message and one["step"] == step for one in self.warnings)
+        if not told and len(self.warnings) < MOST_WARNINGS:
             self.warnings.append({"step": step, "message": message, "seq": self.seq})
 
     @property

@@ -22,8 +22,9 @@ from noetl.model.ids import idempotency_key
 from noetl.model.messages import Record
 from noetl.model.outcome import TaskError
 
-_SECRET: Final = "`{target}`: a secret of a credential must not be written to the state; name the credential with `auth` where it is used"
-_FROM_KEYCHAIN: Final = "`{target}`: a secret of `keychain` must not be written to the state; name the credential with `auth` where it is used"
+_SECRET: Final = (
+    "`{target}`: a secret of {owner} must not be written to the state; name the credential with `auth` where it is used"
+)
 _READ_ONLY: Final = "a workbook task must not write `{target}`: set it where the task is called"
 
 Skipped = list[dict[str, str]]  # of writes that were left out: key, reason
@@ -212,7 +213,7 @@ class Frame:
         skipped: list[dict[str, str]] = []
         for assign in sets:
             if reads_secret(assign.value.data):
-                return TaskError("template", _FROM_KEYCHAIN.format(target=assign.target))
+                return TaskError("template", _SECRET.format(target=assign.target, owner="`keychain`"))
             try:
                 values.append((assign, renderer.value(assign.value.data, f"set: {assign.target}")))
             except RenderError as error:
@@ -221,7 +222,7 @@ class Frame:
                 skipped.append({"key": assign.target, "reason": str(error)})
         for assign, value in values:
             if assign.scope not in ("step", "iter") and self.holds_secret(value):
-                return TaskError("template", _SECRET.format(target=assign.target))
+                return TaskError("template", _SECRET.format(target=assign.target, owner="a credential"))
             if assign.scope == "step":
                 put(self.memory.step, assign.key, value)
             elif self.info.caller:

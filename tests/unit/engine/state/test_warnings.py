@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from noetl.engine.state.execution import MOST_WARNINGS
+from noetl.engine.state.execution import MOST_WARNINGS, Execution
 from noetl.model.outcome import failed
 from noetl.testing.play import Script, play
 from tests.unit.engine.given import book
@@ -55,7 +55,7 @@ def test_a_skipped_write_is_a_warning() -> None:
     assert [one["message"].partition(":")[0] for one in script.state.warnings] == ["`set"]
 
 
-def test_only_the_first_are_kept() -> None:
+def test_the_same_warning_is_kept_once() -> None:
     text = """
 - step: s
   tool: {kind: noop}
@@ -64,4 +64,11 @@ def test_only_the_first_are_kept() -> None:
 """
     script = play(book(text))
     assert len(script.runs()) == 80
-    assert len(script.state.warnings) == MOST_WARNINGS
+    assert [warning["step"] for warning in script.state.warnings] == ["s"]
+
+
+def test_only_the_first_are_kept() -> None:
+    state = Execution("1")
+    for number in range(80):
+        state.warn("s", f"warning {number}")
+    assert [warning["message"] for warning in state.warnings] == [f"warning {n}" for n in range(MOST_WARNINGS)]
