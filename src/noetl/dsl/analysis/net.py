@@ -60,6 +60,23 @@ class Net(Struct, frozen=True):
         """Return the groups of steps that can all reach each other, in file order."""
         return tuple(sorted(group for group in self.groups if self.reaches(group[0], group[0])))
 
+    def cycle_of(self, name: str) -> tuple[str, ...]:
+        """Return the shortest cycle through a step, itself first and last, or itself."""
+        start = self.index[name]
+        came_from: dict[int, int] = {}
+        queue = [start]
+        for number in queue:
+            for edge in self.out[number]:
+                if edge.target == start:
+                    path = [start, number]
+                    while path[-1] != start:
+                        path.append(came_from[path[-1]])
+                    return tuple(self.steps[member].name for member in reversed(path))
+                if edge.target not in came_from:
+                    came_from[edge.target] = number
+                    queue.append(edge.target)
+        return (name,)
+
 
 def build(playbook: Playbook) -> Net:
     """Build the net of a playbook; of two steps with one name, the first counts."""

@@ -153,6 +153,7 @@ LAYERED_LEVELS: tuple[Level, ...] = (
         "Limits of one run.",
         (
             Field("max_transitions", COUNT, "Maximum task starts in one pipeline.", default="1000000"),
+            Field("max_step_runs", COUNT, "Maximum runs of one step in an execution: ends a cycle.", default="10000"),
             Field("max_attempts", COUNT, "Maximum deliveries of one work item; the server has its own limit."),
             Field("max_items", BYTES, "Maximum number of items in one loop."),
             Field("max_result_bytes", BYTES, "Maximum size of a result."),

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, Final
 
 from noetl.dsl.analysis.net import Net, build
 from noetl.dsl.tree.playbook import Playbook, Step, Task, Value
@@ -17,6 +17,7 @@ from noetl.engine.plan.step_plan import Paths, StepPlan, part, roots, router_rea
 from noetl.engine.state.writes import merge, plain
 from noetl.expr import Budget, Template, TemplateError, compile_template
 
+MAX_STEP_RUNS: Final = 10_000  # of one step; arcs alone lead a step that is in no cycle to a handful
 _MENTIONS = re.compile(r"\b(context|input_data)\b")
 _ASKS = re.compile(r"\b(done|ok|fail)\s*\(")
 
@@ -117,6 +118,7 @@ class Plan:
             places=self._places(step),
             deadline=deadline,
             timeouts=tuple(seconds for seconds in allowed if seconds is not None),
+            max_runs=self._max_runs(step),
         )
 
     def setting(self, name: str, step: Step | None = None, default: Any = None) -> Any:
@@ -153,6 +155,10 @@ class Plan:
         names = ("pool", "priority")
         own = any(name in task.spec for task in step.tasks for name in names)
         return own or any(self.setting(name, step) is not None for name in names)
+
+    def _max_runs(self, step: Step) -> int:
+        most = (self.setting("limits", step) or {}).get("max_step_runs")
+        return most if isinstance(most, int) else MAX_STEP_RUNS
 
     def policy(self, step: Step, *path: str) -> Any:
         """Look a policy up by layering: loop, step, executor, configuration."""

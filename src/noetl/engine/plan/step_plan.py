@@ -43,6 +43,7 @@ class StepPlan(Struct, frozen=True):
     places: bool  # a pool or a priority is set for it
     deadline: Any  # `deadline_s` as written
     timeouts: tuple[Any, ...]  # each `timeout_s` as written
+    max_runs: int  # `limits.max_step_runs`
     routings: dict[str, Any] = {}  # by event, what its router decides if nothing has to be read
 
     def remember_routing(self, event: str, routing: Any) -> None:

@@ -121,12 +121,24 @@ def _evaluate_gate(
 def schedule(d: DecisionBuilder, name: str, tokens: list[Token], broken: Mapping[str, Any] | None = None) -> None:
     """Schedule a run that consumes tokens; with `broken` it fails at once."""
     number = d.state.numbers.get(f"run:{name}", 0) + 1
+    if number > d.plan.steps[name].max_runs:
+        broken = _too_many_runs(d, name)
     if len(tokens) == 1 and not tokens[0].lineage:  # nothing to merge
         token = tokens[0]
         payload = {"number": number, "args": token.args, "lineage": {}, "tokens": [token.token_id]}
     else:
         payload = {"number": number, **_merged(tokens, d.plan.step(name).join)}
     runs.schedule(d, name, payload, broken)
+
+
+def _too_many_runs(d: DecisionBuilder, name: str) -> dict[str, Any]:
+    most = d.plan.steps[name].max_runs
+    cycle = " → ".join(d.plan.net.cycle_of(name))
+    message = (
+        f"step `{name}` has run {most} times, which is the limit `limits.max_step_runs`. The cycle: {cycle}. "
+        "Add an arc with a `when` that leaves the cycle, or set a higher limit in `spec.limits` of the step or the executor"
+    )
+    return failure("unknown", message, "MAX_STEP_RUNS")
 
 
 def _merged(tokens: list[Token], join: Any) -> dict[str, Any]:

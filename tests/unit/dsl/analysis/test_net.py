@@ -34,6 +34,14 @@ def test_a_step_reaches_itself_only_in_a_cycle() -> None:
     assert found.cycles() == ((1, 2), (3,))
 
 
+def test_the_shortest_cycle_through_a_step_begins_and_ends_with_it() -> None:
+    found = net({"a": "b", "b": "cd", "c": "d", "d": "ae", "e": "e"})
+    assert found.cycle_of("a") == ("a", "b", "d", "a")
+    assert found.cycle_of("c") == ("c", "d", "a", "b", "c")
+    assert found.cycle_of("e") == ("e", "e")
+    assert net({"a": "b", "b": ""}).cycle_of("a") == ("a",)
+
+
 def test_cycles_that_share_a_step_are_one_group() -> None:
     assert net({"a": "bc", "b": "a", "c": "a"}).cycles() == ((0, 1, 2),)
 

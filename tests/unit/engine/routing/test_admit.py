@@ -5,7 +5,9 @@ Rules, signals, patches and `on_parked` are played in tests/scenarios/admit_* an
 
 from __future__ import annotations
 
+from noetl.engine.plan.plan import MAX_STEP_RUNS, plan
 from noetl.model.messages import PatchCtx, Pause, Unpause
+from noetl.testing.play import read
 from tests.unit.engine.given import book, done, given
 
 GATED = book("""
@@ -112,3 +114,39 @@ def test_a_token_that_arrives_where_there_is_no_room_waits_behind_those_that_are
     assert sorted(scene.state.runs) == ["g#1", "g#2"]
     assert len(scene.state.tokens) == 1
     assert scene.when(done("g#1")).when(done("g#2")).when(done("g#3")).state.status == "completed"
+
+
+CYCLE = book("""
+- {step: fetch, tool: {kind: noop}, next: check}
+- step: check
+  spec: {limits: {max_step_runs: 2}}
+  tool: {kind: noop}
+  next:
+    arcs:
+    - {step: fetch, when: "{{ event.name == 'step.done' }}"}
+    - {step: give_up, when: "{{ event.name == 'step.failed' }}"}
+- {step: give_up, tool: {kind: noop}}
+""")
+
+
+def test_a_step_that_passes_its_limit_of_runs_fails_and_names_the_cycle() -> None:
+    scene = given(CYCLE, *[done(f"{step}#{n}") for n in (1, 2) for step in ("fetch", "check")])
+    scene.when(done("fetch#3"))
+    failed = scene.last("step.failed").payload["error"]
+    assert "step `check` has run 2 times" in failed["message"]
+    assert "check → fetch → check" in failed["message"]
+    assert list(scene.state.runs) == ["give_up#1"], "its failure arc is taken"
+
+
+def test_every_step_has_a_limit_of_runs_by_default() -> None:
+    known = plan(read(GATED), "").steps["g"]
+    assert known.max_runs == MAX_STEP_RUNS == 10_000
+
+
+def test_a_cycle_over_the_failure_arc_of_a_limited_step_ends() -> None:
+    text = CYCLE.replace("step: give_up, when", "step: check, when").replace(
+        "- {step: give_up, tool: {kind: noop}}", ""
+    )
+    scene = given(text, *[done(f"{step}#{n}") for n in (1, 2) for step in ("fetch", "check")])
+    scene.when(done("fetch#3"))
+    assert scene.state.status == "failed"

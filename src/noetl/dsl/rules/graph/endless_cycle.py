@@ -89,8 +89,8 @@ RULE = Rule(
     severity="error",
     summary="Steps form a cycle that no arc leaves.",
     why=(
-        "Such an execution ends only when a step fails or you cancel it. It occupies workers, and its event log grows without "
-        "bound."
+        "Such an execution ends only when a step fails, you cancel it, or a step reaches `limits.max_step_runs` (default: "
+        "10,000 runs). Until then it occupies workers, and its event log grows."
     ),
     fix=(
         "Add an arc with a condition that leads out to one step of the cycle, before the arc that stays in it. For a cycle "
