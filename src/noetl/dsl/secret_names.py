@@ -11,7 +11,9 @@ _ENDINGS = (
     "password", "passwd", "_pwd", "passphrase", "api_key", "apikey", "secret_key", "secret_access_key", "private_key",
     "client_secret", "access_token", "auth_token", "bearer_token", "refresh_token", "authorization",
 )  # fmt: skip
-_EXACT = frozenset({"token", "pwd"})
+_EXACT = frozenset(
+    {"token", "pwd", "secret", "bearer", "cookie", "set_cookie", "session", "sessionid", "session_id", "credentials"}
+)
 _OTHER_TOKENS = frozenset(
     {"next", "page", "next_page", "continuation", "cursor", "sync", "delta", "max", "start", "end", "resume", "csrf",
      "pagination"}

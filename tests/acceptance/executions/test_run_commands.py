@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.running import Folder, until
+from tests.tools.web import Web
 
 ENVELOPE = {
     "event_id", "execution_id", "seq", "event_type", "timestamp", "source", "entity_type", "entity_id", "parent_id",
@@ -308,3 +309,22 @@ def test_a_key_of_the_schema_gets_no_warning(folder: Folder) -> None:
     file = folder.playbook("- { step: say, tool: { kind: noop } }", workload=WORKLOAD, executor=executor)
     ran = folder.call("run", file, "--set", "region=eu")
     assert (ran.code, "warning" in ran.err) == (0, False), ran.err
+
+
+def test_a_cookie_of_a_response_is_masked_in_the_log_and_readable_in_its_pipeline(folder: Folder, web: Web) -> None:
+    web.headers["/login"] = {"Set-Cookie": "sid=0123456789abcdef; Path=/"}
+    file = folder.playbook(
+        f"""
+- step: a
+  tool:
+    - login: {{ kind: http, url: "{web.url}/login" }}
+    - use: {{ kind: http, url: "{web.url}/json", headers: {{ Cookie: "{{{{ login.headers['set-cookie'].split(';')[0] }}}}" }} }}
+  next: b
+- {{ step: b, tool: {{ kind: noop, result: "{{{{ a.login.headers['set-cookie'] }}}}" }} }}
+"""
+    )
+    assert folder.run(file).code == 0
+    assert web.asked[1].headers["cookie"] == "sid=0123456789abcdef"
+    log = json.dumps(folder.events("last"))
+    assert "0123456789abcdef" not in log
+    assert "(masked secret)" in log

@@ -25,11 +25,17 @@ MASK: Final = "(masked secret)"
 LEAST: Final = 6  # characters of a value that is masked everywhere; shorter ones occur in innocent text
 _MOST: Final = 10_000  # remembered values; tokens change
 _LINE: Final = 16  # characters of a line of a longer secret, such as a key file
-_HINTS: Final = ("pass", "pwd", "token", "key", "secret", "auth")  # a text without any of these names no secret
+_HINTS: Final = (  # a text without any of these names no secret
+    "pass", "pwd", "token", "key", "secret", "auth", "cookie", "session", "credentials", "bearer",
+)  # fmt: skip
 _NAMED: Final = re.compile(
     r"""([\w-]+)(\\?["']?\s*[:=]\s*\\?["']?)((?:(?:bearer|basic|token)\s+)?[^\s"',;&}\])\\]+)""", re.IGNORECASE
 )
-_LEAST_TOKEN: Final = 8  # `unexpected token: end` contains no secret
+_COOKIE: Final = re.compile(r"""((?:set-)?cookie\\?["']?\s*[:=]\s*\\?["']?)([^\s"'\\][^\r\n"'\\]*)""", re.IGNORECASE)
+_BEARER: Final = re.compile(r"\b(bearer\s+)[\w.~+/=-]{16,}", re.IGNORECASE)
+_LEAST_WORD: Final = 8  # `unexpected token: end` and `session: closed` contain no secret
+_WORDS: Final = ("token", "secret", "session", "credentials", "bearer")
+_SET_COOKIE: Final = "set-cookie"
 _PUBLIC: Final = frozenset((  # fields of a credential that are no secret by themselves
     "host", "hostname", "port", "user", "username", "login", "db_host", "db_port", "db_user", "db_name", "dbname",
     "database", "db", "schema", "sslmode", "kind", "type", "header", "scheme", "url", "base_url", "endpoint",
@@ -51,6 +57,7 @@ class Secrets:
     def __init__(self) -> None:
         self._values: dict[str, None] = {}
         self._short: set[str] = set()
+        self._sees_cookies = False
         self._texts: re.Pattern[str] | None = None
         self._bytes: re.Pattern[bytes] | None = None
 
@@ -75,6 +82,14 @@ class Secrets:
         escaped = dict.fromkeys(json.dumps(one, ensure_ascii=False)[1:-1].encode() for one in variants)
         self._bytes = re.compile(b"|".join(map(re.escape, escaped)))
 
+    def learn_response(self, helper: Mapping[str, Any]) -> None:
+        """Mask `set-cookie` from now on, once a response has set one.
+
+        By name, not by value: most responses of some servers set a new one.
+        """
+        if not self._sees_cookies:
+            self._sees_cookies = _SET_COOKIE in (helper.get("headers") or ())
+
     def holds(self, value: Any) -> bool:
         """Return whether a value contains a resolved secret."""
         if self._texts is None:
@@ -87,13 +102,18 @@ class Secrets:
 
     def may_be_in(self, data: bytes) -> bool:
         """Return whether data encoded as JSON may contain a secret."""
-        return bool(self._short) or (self._bytes is not None and self._bytes.search(data) is not None)
+        if self._short or (self._bytes is not None and self._bytes.search(data) is not None):
+            return True
+        return self._sees_cookies and b'"set-cookie"' in data
 
     def text(self, text: str) -> str:
         """Mask a text for people: resolved values, and values after a secret's name."""
         found = self._texts.sub(MASK, text) if self._texts is not None else text
         lower = found.lower()
-        return _NAMED.sub(_behind, found) if any(hint in lower for hint in _HINTS) else found
+        if not any(hint in lower for hint in _HINTS):
+            return found
+        found = _BEARER.sub(rf"\1{MASK}", _NAMED.sub(_behind, found))
+        return _COOKIE.sub(rf"\1{MASK}", found) if "cookie" in lower else found
 
     def value(self, value: Any) -> Any:
         """Mask plain data; data without secrets stays the same object."""
@@ -109,6 +129,8 @@ class Secrets:
         return value
 
     def _under(self, key: Any, value: Any) -> Any:
+        if key == _SET_COOKIE and self._sees_cookies and isinstance(value, str):
+            return MASK
         short = isinstance(value, str | int) and not isinstance(value, bool) and str(value) in self._short
         return MASK if short and isinstance(key, str) and is_secret_name(key) else self.value(value)
 
@@ -122,7 +144,7 @@ class Secrets:
 
     def message(self, message: Message) -> Message:
         """Mask a report; one without secrets is returned unchanged."""
-        if not self._values and not self._short:
+        if not self._values and not self._short and not self._sees_cookies:
             return message
         try:
             if not self.may_be_in(msgspec.json.encode(message)):
@@ -138,8 +160,8 @@ def _behind(match: re.Match[str]) -> str:
     name, between, value = match[1], match[2], match[3]
     if not is_secret_name(name) or value.startswith(MASK.split()[0]):
         return match[0]
-    is_token = name.lower().endswith("token")
-    return match[0] if is_token and len(value) < _LEAST_TOKEN else f"{name}{between}{MASK}"
+    is_word = name.lower().endswith(_WORDS)
+    return match[0] if is_word and len(value) < _LEAST_WORD else f"{name}{between}{MASK}"
 
 
 def _held(credential: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -308,6 +308,8 @@ class StepWork:
         finally:
             if context.lines is not None:
                 self._reporter.take_lines(context, context.lines)
+        if "http" in outcome.helpers:
+            self.shared.secrets.learn_response(outcome.helpers["http"])
         return outcome if outcome.error is None else self.shared.secrets.outcome(outcome)
 
     async def _kept(

@@ -102,7 +102,9 @@ def test_contradicting_inputs_are_told_at_the_last_one(fields: str, pointed: str
         ("apiKey", True), ("token", True), ("access_token", True), ("refresh-token", True), ("client_secret", True),
         ("Authorization", True), ("private_key", True), ("slack_token", True), ("aws_secret_access_key", True),
         ("token_url", False), ("password_field", False), ("secret_name", False), ("next_token", False),
-        ("page_token", False), ("max_tokens", False), ("key", False), ("auth", False), ("secret", False),
+        ("page_token", False), ("max_tokens", False), ("key", False), ("auth", False), ("secret", True),
+        ("Cookie", True), ("Set-Cookie", True), ("credentials", True), ("session", True), ("sessionid", True),
+        ("session_id", True), ("bearer", True), ("session_count", False), ("cookie_policy", False), ("credential", False),
         ("image_pull_secret", False), ("author", False), ("tokens", False), ("compass", False),
     ],
 )  # fmt: skip

@@ -114,6 +114,14 @@ def test_a_short_value_is_masked_under_the_name_of_a_secret_only(caplog: pytest.
         ('{"api_key": "k1", "n": 2}', f'{{"api_key": "{MASK}", "n": 2}}'),
         ("Authorization: Bearer abcdef123", f"Authorization: {MASK}"),
         ("GET /?access_token=abcdef123&page=2", f"GET /?access_token={MASK}&page=2"),
+        ("Cookie: sid=abc; theme=dark", f"Cookie: {MASK}"),
+        ('{"set-cookie": "sid=abc; Path=/", "n": 1}', f'{{"set-cookie": "{MASK}", "n": 1}}'),
+        ("sessionid=0123456789 next", f"sessionid={MASK} next"),
+        ("secret: 0123456789", f"secret: {MASK}"),
+        ("credentials='0123456789'", f"credentials='{MASK}'"),
+        ("the server refused Bearer abcdefghijklmnop", f"the server refused Bearer {MASK}"),
+        ("session: closed", "session: closed"),
+        ("the bearer sent nothing", "the bearer sent nothing"),
         ("unexpected token: end", "unexpected token: end"),
         ("next_page_token=abcdefghijk", "next_page_token=abcdefghijk"),
         ("12 rows of orders", "12 rows of orders"),
@@ -130,6 +138,16 @@ def test_a_report_without_secrets_is_not_copied() -> None:
     assert knowing(token="something").message(report) is report
     masked = knowing(token="else-where").message(Report("m", "r", 1, ending=Ending("ok", ["else-where"])))
     assert masked == Report("m", "r", 1, ending=Ending("ok", [MASK]))
+
+
+def test_a_cookie_that_a_response_sets_is_masked_by_name_once_one_was_seen() -> None:
+    secrets, headers = Secrets(), {"set-cookie": "sid=1; Path=/", "server": "x"}
+    secrets.learn_response({"status": 200, "headers": {"server": "x"}})
+    report = Report("m", "r", 1, ending=Ending("ok", {"headers": headers}))
+    assert secrets.message(report) is report
+    secrets.learn_response({"status": 200, "headers": headers})
+    masked = secrets.message(report).ending
+    assert masked == Ending("ok", {"headers": {"set-cookie": MASK, "server": "x"}})
 
 
 # In the whole system

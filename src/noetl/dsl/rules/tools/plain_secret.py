@@ -20,6 +20,7 @@ workflow:
 """)
 BAD = GOOD.replace("auth: orders_api", "headers: { Authorization: Bearer 3f9a8c1d7e5b2046 }")
 _SECTIONS = ("workload", "keychain", "workbook", "workflow")
+_NAMES = ("credentials", "session")  # in a playbook mostly the name of one
 _FIX = (
     "Store it as a credential and name the credential in `auth`, or read it from `keychain.<name>`. "
     "Then rotate the secret: everyone with access to this file knows it."
@@ -52,7 +53,7 @@ def _literals(root: Node | None) -> Iterator[tuple[Scalar, Scalar]]:
             for key, value in node.entries:
                 if not isinstance(value, Scalar):
                     pending.append(value)
-                elif is_secret_name(key.text) and _is_literal(key.text, value):
+                elif is_secret_name(key.text) and key.text not in _NAMES and _is_literal(key.text, value):
                     yield key, value
 
 
