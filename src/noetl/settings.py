@@ -104,7 +104,7 @@ VARIABLES: dict[str, tuple[str, str]] = {
         "",
         "Topic under which each new dead letter is also sent to `NOETL_OUTBOX_URL`, through the outbox. Empty: not sent.",
     ),
-    LOG_LEVEL: ("error", "Log level on stderr: debug, info, warning or error."),
+    LOG_LEVEL: ("error; `serve`, `up` and `worker`: info", "Log level on stderr: debug, info, warning or error."),
     HOST: (_HOST, "Address that the server listens on. Other addresses than loopback require API tokens."),
     PORT: (str(_PORT), "Port that the server listens on."),
     AUTH: (

@@ -17,7 +17,7 @@ import msgspec
 
 from noetl.client.http import Http
 from noetl.client.session import Session
-from noetl.model.errors import CredentialUnavailable, Denied, InvalidInput, NoetlError, Unreachable
+from noetl.model.errors import CredentialUnavailable, Denied, InvalidInput, NoetlError, Unreachable, log_level
 from noetl.model.messages import Report as Done
 from noetl.ports.outbox import OutboxMessage
 from noetl.ports.work import Answer, Deliver, Reply, Stop
@@ -152,7 +152,7 @@ class RemoteSubscription:
             self._deliver(list(answer.leases))
             self._send_claim()
             return True
-        _log.warning("no work can be claimed now: %s", answer)
+        _log.log(log_level(answer), "no work can be claimed now: %s", answer)
         self._retry = asyncio.get_running_loop().call_later(_AGAIN_S, self._send_claim)
         return False
 
@@ -168,7 +168,7 @@ class RemoteSubscription:
         try:
             lost = set(await self._control.heartbeat(self._worker, asked)) if asked else set()
         except NoetlError as error:
-            _log.warning("the worker's next heartbeat stops what was cancelled: %s", error)
+            _log.log(log_level(error), "the worker's next heartbeat stops what was cancelled: %s", error)
             return
         still = set(self._session.held)
         self._stop([held[0] for held in asked if held[0] in lost and held in still])

@@ -45,6 +45,7 @@ class Session:
         self._unseen: set[wire.Held] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._ended = False
+        self._lost_at: float | None = None  # since when no server is reached
 
     @property
     def held(self) -> tuple[wire.Held, ...]:
@@ -66,12 +67,13 @@ class Session:
                 except (Denied, InvalidInput):
                     raise
                 except NoetlError as error:
-                    _log.log(logging.WARNING if tries else logging.INFO, "%s; trying again", error)
+                    self._lose(f"Cannot connect to a server. {error}")
                     self._http.servers.turn(self._http.servers.url)
                 else:
                     began = asyncio.get_running_loop().time()
+                    self._find()
                     await self._keep(link)
-                    _log.warning("the session with %s ended; opening it again", self._http.servers.url)
+                    self._lose(f"Lost the server {self._http.servers.url}.")
                     if asyncio.get_running_loop().time() - began > _HELD_S:
                         tries = 0
                 wait_s = _AGAIN_S[min(tries, len(_AGAIN_S) - 1)]
@@ -81,6 +83,17 @@ class Session:
             beating.cancel()
             self._ended = True
             self._fail(Unreachable("this worker ends"))
+
+    def _lose(self, text: str) -> None:
+        if self._lost_at is None:
+            self._lost_at = asyncio.get_running_loop().time()
+            _log.warning("%s Trying again; work that runs continues.", text)
+
+    def _find(self) -> None:
+        if self._lost_at is not None:
+            lost_s = asyncio.get_running_loop().time() - self._lost_at
+            self._lost_at = None
+            _log.info("Connected to the server %s after %.1f s.", self._http.servers.url, lost_s)
 
     async def _open(self) -> Link:
         try:

@@ -12,7 +12,7 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from noetl.model.errors import NoetlError
+from noetl.model.errors import NoetlError, log_level
 from noetl.stores.postgres.database import SESSION, connect, shown, trouble
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class PgNotify:
             try:
                 await self._session()
             except NoetlError as error:
-                _log.warning("the doorbell is disconnected; servers poll until it is back: %s", error)
+                _log.log(log_level(error), "the doorbell is disconnected; servers poll until it is back: %s", error)
             await asyncio.sleep(_AGAIN_S)
 
     async def _session(self) -> None:

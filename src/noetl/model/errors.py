@@ -88,3 +88,11 @@ class Undecided(NoetlError):
 
 class Foreign(NoetlError):
     """This execution has events that a newer version wrote."""
+
+
+def log_level(error: object) -> int:
+    """Return the level at which a task that tries again later logs an error.
+
+    DEBUG for an outage: store and session log once that they lost the other side, and once that it is back.
+    """
+    return 10 if isinstance(error, StoreUnavailable) and not isinstance(error, Overloaded) else 30

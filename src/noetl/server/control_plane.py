@@ -21,7 +21,7 @@ from noetl.doorbells.poll import Poll
 from noetl.dsl.checking.requirements import CannotRun
 from noetl.engine.plan.plan import Plan
 from noetl.engine.routing.start import check, misfit
-from noetl.model.errors import InvalidInput, InvalidPayload, NoetlError
+from noetl.model.errors import InvalidInput, InvalidPayload, NoetlError, log_level
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Report, Start
 from noetl.model.work import Lease
@@ -253,7 +253,7 @@ class LocalControlPlane:
                     self.followers.wake_all()
                     self.completion.doubt_all()
             except NoetlError as error:
-                _log.warning("the store cannot be watched: %s", error)
+                _log.log(log_level(error), "the store cannot be watched: %s", error)
             # A message that was seen once is checked again soon, with or without a signal.
             await self._doorbell.heard(min(self._look_s, _LOOK_AGAIN_S) if left else self._look_s)
 

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 
 from msgspec import DecodeError, ValidationError
 
-from noetl.model.errors import NoetlError
+from noetl.model.errors import NoetlError, log_level
 from noetl.model.messages import Ending
 from noetl.model.outcome import ErrorKind, failed
 from noetl.model.work import Lease
@@ -186,7 +186,7 @@ class Worker:
         try:
             lost = set(await self._shared.control.heartbeat(self.name, held))
         except (NoetlError, OSError) as error:
-            _log.warning("the leases could not be renewed: %s", error)
+            _log.log(log_level(error), "the leases could not be renewed: %s", error)
             return
         for work_id, epoch in held:
             found = self._held.get(work_id) if work_id in lost else None
@@ -202,4 +202,4 @@ class Worker:
                     try:
                         await held.flush()
                     except NoetlError as error:
-                        _log.warning("progress of %s is not reported: %s", held.lease.work.work_id, error)
+                        _log.log(log_level(error), "progress of %s is not reported: %s", held.lease.work.work_id, error)

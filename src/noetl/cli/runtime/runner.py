@@ -25,10 +25,11 @@ _OLDER_GENERATIONS: Final = (20, 50)
 T = TypeVar("T")
 
 
-def call(job: Callable[[], Awaitable[T]], *, fast: bool = False) -> T:
+def call(job: Callable[[], Awaitable[T]], *, fast: bool = False, service: bool = False) -> T:
     """Run a coroutine function; print a NoetlError on one line, exit with its code.
 
-    `fast` uses uvloop, which takes longer to load than a short command can save.
+    `fast` uses uvloop, which takes longer to load than a short command can save. A `service` runs until it is stopped and
+    logs with time and level.
     """
     import asyncio
 
@@ -36,7 +37,7 @@ def call(job: Callable[[], Awaitable[T]], *, fast: bool = False) -> T:
         return await job()
 
     try:
-        _configure_logging()
+        _configure_logging(service)
         with asyncio.Runner(loop_factory=fast_loop() if fast else None) as runner:
             return runner.run(run_job())
     except NoetlError as error:
@@ -53,18 +54,25 @@ def print_error(error: NoetlError) -> None:
     typer.echo(f"noetl: {error}", err=True)
 
 
-def _configure_logging() -> None:
+def _configure_logging(service: bool) -> None:
     import logging
+    import time
 
     from noetl.cli.runtime.environment import environment
     from noetl.settings import LOG_LEVEL
 
+    given = environment().get(LOG_LEVEL, "").upper()
+    if given and given not in logging.getLevelNamesMapping():
+        typer.echo(f"noetl: {LOG_LEVEL} is `{given}`, which is no level. Use DEBUG, INFO, WARNING or ERROR.", err=True)
+        given = ""
     # Library warnings are noise for a user who runs a playbook: a task's outcome has the error.
-    level = environment().get(LOG_LEVEL, "ERROR").upper()
-    if level not in logging.getLevelNamesMapping():
-        typer.echo(f"noetl: {LOG_LEVEL} is `{level}`, which is no level. Use DEBUG, INFO, WARNING or ERROR.", err=True)
-        level = "ERROR"
-    logging.basicConfig(format="noetl: %(message)s", level=level)
+    logging.basicConfig(format="noetl: %(message)s", level=given or "ERROR")
+    if service:
+        logging.getLogger("noetl").setLevel(given or "INFO")
+        formatter = logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S")
+        formatter.converter = time.gmtime
+        for handler in logging.getLogger().handlers:
+            handler.setFormatter(formatter)
 
 
 def fast_loop() -> Callable[[], Any] | None:

@@ -51,4 +51,4 @@ def command(
 
         return await listen(host, port, auth, db or store, works=False)
 
-    raise typer.Exit(call(job, fast=True))
+    raise typer.Exit(call(job, fast=True, service=True))

@@ -31,4 +31,4 @@ def command(
 
         return await listen(host, port, auth, postgres or store, works=True)
 
-    raise typer.Exit(call(job, fast=True))
+    raise typer.Exit(call(job, fast=True, service=True))

@@ -92,7 +92,7 @@ def start(
         async with remote_worker(local_settings(None), settings) as (worker, session):
             await _work(worker, session, settings)
 
-    call(job, fast=True)
+    call(job, fast=True, service=True)
 
 
 @command.command("list")

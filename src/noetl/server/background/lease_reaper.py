@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 
-from noetl.model.errors import NoetlError
+from noetl.model.errors import NoetlError, log_level
 from noetl.ports import Clock, WorkQueue
 from noetl.server.sequencer.sequencer import Sequencer
 
@@ -41,5 +41,5 @@ class LeaseReaper:
             try:
                 await self.expire()
             except NoetlError as error:
-                _log.warning("Expired leases are reaped later: %s", error)
+                _log.log(log_level(error), "Expired leases are reaped later: %s", error)
             await self._clock.sleep(self._every_s)

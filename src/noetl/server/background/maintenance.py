@@ -10,7 +10,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from noetl.model.errors import NoetlError
+from noetl.model.errors import NoetlError, log_level
 from noetl.ports import Clock
 
 _log = logging.getLogger(__name__)
@@ -40,5 +40,5 @@ async def _every_day(tend: Callable[[], Awaitable[None]], clock: Clock) -> None:
             await tend()
             pause = _DAY_S
         except NoetlError as error:
-            _log.warning("Maintenance of the store failed and is tried again later: %s", error)
+            _log.log(log_level(error), "Maintenance of the store failed and is tried again later: %s", error)
             pause = _AGAIN_S

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from noetl.engine.tasks.retry import Schedule, asked_ms, chance, delay_ms
-from noetl.model.errors import NoetlError
+from noetl.model.errors import NoetlError, log_level
 from noetl.model.outcome import Outcome, failed, raised
 from noetl.ports import Clock
 from noetl.ports.outbox import Outbox, OutboxMessage
@@ -60,7 +60,7 @@ class OutboxRelay:
                     rest = _FORGET_EVERY_S
                     await self._outbox.forget(self._clock.now() - self._kept_ms)
             except NoetlError as error:
-                _log.warning("Outbox messages are delivered later: %s", error)
+                _log.log(log_level(error), "Outbox messages are delivered later: %s", error)
             except Exception as error:  # noqa: BLE001 - the relay must not end silently
                 _log.exception("Delivering outbox messages failed; it is tried again", exc_info=error)
             await self._clock.sleep(_EVERY_S)

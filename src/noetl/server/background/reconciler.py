@@ -21,7 +21,7 @@ from noetl.engine.queries import projections
 from noetl.engine.routing import loop_results
 from noetl.engine.state.execution import Execution, dump, load
 from noetl.engine.state.lineage import left_alone
-from noetl.model.errors import NoetlError, StoreUnavailable
+from noetl.model.errors import NoetlError, StoreUnavailable, log_level
 from noetl.model.messages import AnyMessage, Cancel, ChildEnded, LeaseLost, Mend, Start
 from noetl.ports import Clock, DerivedRows, DerivedTables, EventLog
 from noetl.server.background.rebuild import Rebuild
@@ -72,7 +72,7 @@ class Reconciler:
                 if await self._derived.on_duty(_DUTY, self._holder, now, now + round(3_000 * self._every_s)):
                     await self.look()
             except NoetlError as error:
-                _log.warning("Executions are reconciled later: %s", error)
+                _log.log(log_level(error), "Executions are reconciled later: %s", error)
             await self._clock.sleep(self._every_s)
 
     async def look(self) -> list[str]:
@@ -97,7 +97,7 @@ class Reconciler:
         except StoreUnavailable:
             raise
         except Exception as error:  # noqa: BLE001  written by another version, or a bug: check the others
-            _log.warning("Execution %s cannot be reconciled: %s", execution_id, error)
+            _log.log(log_level(error), "Execution %s cannot be reconciled: %s", execution_id, error)
             return False
 
     async def check(self, execution_id: str) -> bool:

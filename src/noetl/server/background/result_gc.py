@@ -15,7 +15,7 @@ import msgspec
 
 from noetl.engine.queries import result_gc
 from noetl.engine.queries.result_gc import REMOVED, Owner, Terms, Verdict
-from noetl.model.errors import NoetlError
+from noetl.model.errors import NoetlError, log_level
 from noetl.ports import BlobStore, Clock, EventLog, Selection
 
 _log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class ResultGC:
             try:
                 gone = await self.collect()
             except (NoetlError, OSError) as error:
-                _log.warning("Stored results could not be collected: %s", error)
+                _log.log(log_level(error), "Stored results could not be collected: %s", error)
             else:
                 if gone:
                     _log.info("Removed %d stored results, %d bytes", len(gone), sum(one.bytes for one in gone))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from noetl.model.errors import NoetlError
+from noetl.model.errors import NoetlError, log_level
 from noetl.model.messages import TimerDue
 from noetl.ports import Clock, WorkQueue
 from noetl.server.sequencer.sequencer import Sequencer
@@ -57,7 +57,7 @@ class Timers:
             try:
                 pause = await self._round()
             except NoetlError as error:
-                _log.warning("Timers are fired later: %s", error)
+                _log.log(log_level(error), "Timers are fired later: %s", error)
                 pause = _AFTER_ERROR_S
             await self._pause(pause)
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from noetl.engine.state.evolve import fold
 from noetl.engine.state.execution import STATE_VERSION, Execution, dump, load
-from noetl.model.errors import Foreign, StoreUnavailable
+from noetl.model.errors import Foreign, StoreUnavailable, log_level
 from noetl.model.events import SCHEMA_VERSION
 from noetl.ports import EventLog
 
@@ -99,7 +99,7 @@ class StateCache:
         try:
             await self._log.save_snapshot(execution_id, known.state.seq, STATE_VERSION, data)
         except StoreUnavailable as error:  # a snapshot only saves time
-            _log.warning("no snapshot of execution %s: %s", execution_id, error)
+            _log.log(log_level(error), "no snapshot of execution %s: %s", execution_id, error)
 
     async def _load(self, execution_id: str) -> tuple[Execution, int]:
         state, size = Execution(execution_id), 0

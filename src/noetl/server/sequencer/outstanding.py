@@ -11,7 +11,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 
-from noetl.model.errors import StoreUnavailable
+from noetl.model.errors import StoreUnavailable, log_level
 from noetl.model.work import Lease
 from noetl.ports import Claim, Clock, Commit, WorkQueue
 
@@ -75,7 +75,7 @@ class OutstandingLeases:
         try:
             await self._queue.release([(lease.work.work_id, lease.epoch) for lease in leases], self._clock.now())
         except StoreUnavailable as error:
-            _log.warning("%d undelivered leases wait for the store: %s", len(leases), error)
+            _log.log(log_level(error), "%d undelivered leases wait for the store: %s", len(leases), error)
             self._unreturned += [(lease.work.work_id, lease.epoch) for lease in leases]
         self._look()
 

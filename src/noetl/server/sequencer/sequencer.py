@@ -23,7 +23,7 @@ from msgspec import Struct, field
 from noetl.engine.decision.builder import projection
 from noetl.engine.handlers.decide import NeedsLoad
 from noetl.engine.state.execution import Execution
-from noetl.model.errors import Overloaded, StoreUnavailable
+from noetl.model.errors import Overloaded, StoreUnavailable, log_level
 from noetl.model.messages import AnyMessage, Report, Start
 from noetl.model.work import Lease
 from noetl.ports import Audit, Claim, Clock, Commit, Committed, EventLog, Receipt, WorkQueue
@@ -321,7 +321,7 @@ class Sequencer:
             await self.gather()
             self._left = False
         except Exception as error:  # noqa: BLE001  whatever it was: callers must be served or answered
-            _log.warning("messages wait for the store: %s", error)
+            _log.log(log_level(error), "messages wait for the store: %s", error)
             await self._clock.sleep(_AFTER_TROUBLE_S)
         if not self._inbox.is_idle:
             await self._finish(*self._begin())

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from noetl.model.errors import NoetlError
+from noetl.model.errors import NoetlError, log_level
 from noetl.ports import Clock, Runtime, WorkerInfo
 
 _log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ async def _signs(runtime: Runtime, clock: Clock, name: str) -> None:
         try:
             await runtime.seen(name, clock.now(), 0)
         except NoetlError as error:
-            _log.warning("a sign of life is not written down: %s", error)
+            _log.log(log_level(error), "a sign of life is not written down: %s", error)
 
 
 async def strike_off(runtime: Runtime, clock: Clock) -> None:
@@ -50,7 +50,7 @@ async def strike_off(runtime: Runtime, clock: Clock) -> None:
         try:
             await runtime.strike_off(clock.now() - _KEPT_MS)
         except NoetlError as error:
-            _log.warning("workers that are gone stay on the list: %s", error)
+            _log.log(log_level(error), "workers that are gone stay on the list: %s", error)
         await clock.sleep(_HOUR_S)
 
 

@@ -19,7 +19,7 @@ from uuid import uuid4
 
 from msgspec.structs import replace
 
-from noetl.model.errors import NoetlError
+from noetl.model.errors import NoetlError, log_level
 from noetl.model.messages import Report as Done
 from noetl.model.work import Lease
 from noetl.ports import Audit, Clock, Commit, Runtime, WorkerInfo, WorkQueue
@@ -124,6 +124,8 @@ class WorkerRegistry:
         try:
             await self._enlist(connection, now, act)
             await self._disown(connection, now, is_new=known is None)
+            if known is None:
+                _log.info("Worker %s connected: %s, capacity %d.", name, _pools(hello), hello.capacity)
             return connection, await self.heartbeat(connection, hello.held) if hello.held else []
         except BaseException:
             self.closed(connection, push)
@@ -176,6 +178,7 @@ class WorkerRegistry:
         if connection.is_back(registered_at):
             return
         had = dict(connection.grants)
+        self._log_loss(connection)
         until = max((grant.until for grant in had.values()), default=0)  # a later one was renewed by another server
         self._forget(connection)
         try:
@@ -183,7 +186,14 @@ class WorkerRegistry:
             if await self._queue.abandon(connection.name, list(had), self._clock.now(), until):
                 await self._control.lease_reaper.expire()
         except NoetlError as error:
-            _log.warning("the leases of %s stay until they run out: %s", connection.name, error)
+            _log.log(log_level(error), "the leases of %s stay until they run out: %s", connection.name, error)
+
+    def _log_loss(self, connection: WorkerConnection) -> None:
+        if connection.draining:
+            _log.info("Worker %s left.", connection.name)
+        else:
+            count = len(connection.grants)
+            _log.warning("Lost worker %s; %d work items that it had return to the queue.", connection.name, count)
 
     def _forget(self, connection: WorkerConnection) -> None:
         connection.let_claims_go()
@@ -445,6 +455,7 @@ class WorkerRegistry:
             self._control.sequencer.outstanding.give_back(back)
         self._take(connection, [held for held, grant in connection.grants.items() if grant.until <= now])
         if connection.push is None and not connection.grants and now - connection.heard_at > _GONE_MS:
+            self._log_loss(connection)
             self._forget(connection)
 
     async def close(self) -> None:
@@ -453,6 +464,10 @@ class WorkerRegistry:
             task.cancel()
         for connection in list(self._connections.values()):
             self._forget(connection)
+
+
+def _pools(hello: Hello) -> str:
+    return "pool " + ", ".join(pool or "(default)" for pool in hello.pools)
 
 
 def _is_over(report: Done) -> bool:

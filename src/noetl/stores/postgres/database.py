@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from noetl.model.errors import InvalidInput, NoetlError, StoreUnavailable
 from noetl.ports import Audit
+from noetl.stores.common.outage import Outage
 from noetl.stores.common.queries import queries
 from noetl.stores.postgres.migrations import SCHEMA, bring_up_to_date, make_partitions
 from noetl.stores.postgres.rows import audit_rows
@@ -65,6 +66,7 @@ class PostgresDatabase:
         self._opening = asyncio.Lock()
         self._ready = False
         self._closed = False
+        self._outage = Outage(self.name)
         self._sql = queries("postgres")
 
     async def rows(self, name: str, *values: Any) -> list[Any]:
@@ -109,8 +111,10 @@ class PostgresDatabase:
         await self._room.acquire()
         try:
             return await self._take(self._apart if apart else self._idle)
-        except BaseException:
+        except BaseException as error:
             self._room.release()
+            if isinstance(error, StoreUnavailable):
+                self._outage.begin(error)
             raise
 
     def give_back(self, connection: asyncpg.Connection, error: BaseException | None, *, apart: bool) -> None:
@@ -118,11 +122,15 @@ class PostgresDatabase:
         self._room.release()
         usable = error is None or (not connection.is_closed() and _is_usable_after(error))
         if usable and not self._closed:
+            if self._outage.is_on:
+                self._outage.end()
             (self._apart if apart else self._idle).append(connection)
         else:
             self._drop(connection)
         known = None if error is None else trouble(self.name, error)
         if known is not None:
+            if not usable and isinstance(known, StoreUnavailable) and not self._closed:
+                self._outage.begin(known)
             raise known from error
 
     async def _take(self, idle: list[asyncpg.Connection]) -> asyncpg.Connection:

@@ -20,6 +20,7 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from noetl.model.errors import InvalidInput, StoreUnavailable
+from noetl.stores.common.outage import Outage
 from noetl.stores.common.queries import migrations, statements
 
 Result = TypeVar("Result")
@@ -52,6 +53,7 @@ class Database:
         self._unmoved = 0  # brief writes since the last checkpoint
         self._slow = 0  # slow brief jobs in a row
         self._slow_until = 0.0
+        self._outage = Outage(self.path)
         self._checked_at = 0.0  # when the file was last seen in place
         self._thread.start()
         failure = self._opened.get()
@@ -177,16 +179,20 @@ class Database:
         now = time.perf_counter()
         if self._file is None or now < self._checked_at + _RECHECK_S:
             return
-        try:
-            in_place = _identity(self.path) == self._file
-        except OSError:
-            in_place = False
-        if not in_place:
-            raise StoreUnavailable(
+        if not self._is_in_place():
+            error = StoreUnavailable(
                 f"the store {self.path} was deleted, moved or replaced while in use, so nothing can be written to it. Put "
                 "the file and its -wal and -shm files back, or restart with a new store."
             )
+            self._outage.begin(error)
+            raise error
         self._checked_at = now
+
+    def _is_in_place(self) -> bool:
+        try:
+            return self._file is None or _identity(self.path) == self._file
+        except OSError:
+            return False
 
     async def close(self) -> None:
         """Finish the queued jobs and close the file."""
@@ -226,6 +232,10 @@ class Database:
 
     def _resolve(self, future: asyncio.Future[Any], result: Any, failure: BaseException | None) -> None:
         self._pending -= 1
+        if isinstance(failure, StoreUnavailable):
+            self._outage.begin(failure)
+        elif failure is None and self._outage.is_on and self._is_in_place():
+            self._outage.end()
         if future.done():  # cancelled
             return
         if failure is not None:

@@ -18,7 +18,7 @@ from noetl.engine.plan.patches import patched, patched_calls
 from noetl.engine.plan.plan import Plan, plan
 from noetl.engine.tasks.run_info import RunInfo, for_step, info_for
 from noetl.engine.tasks.task_plan import Layered
-from noetl.model.errors import NoetlError, StoreUnavailable
+from noetl.model.errors import NoetlError, StoreUnavailable, log_level
 from noetl.model.work import WorkItem
 from noetl.worker.tool_context import WorkerResources
 
@@ -131,5 +131,5 @@ class Playbooks:
             try:
                 return await self._shared.control.playbook(content)
             except (StoreUnavailable, OSError) as error:
-                _log.warning("a playbook cannot be fetched now: %s", error)
+                _log.log(log_level(error), "a playbook cannot be fetched now: %s", error)
                 await self._shared.clock.sleep(_AGAIN_S)

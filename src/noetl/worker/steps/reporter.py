@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from noetl.model.errors import Conflict, NoetlError, StoreUnavailable
+from noetl.model.errors import Conflict, NoetlError, StoreUnavailable, log_level
 from noetl.model.messages import Ending, ItemEnd, Record, Report, Row, Suspension
 from noetl.model.work import Lease
 from noetl.ports.work import Answer, resolve
@@ -105,7 +105,7 @@ class Reporter:
         try:
             return held[0] not in await self._shared.control.heartbeat(self._worker, [held])
         except (NoetlError, OSError) as error:
-            _log.warning("a claim of %s is given up: %s", held[0], error)
+            _log.log(log_level(error), "a claim of %s is given up: %s", held[0], error)
             return False
 
     def _in_order(self) -> asyncio.Lock:
@@ -165,7 +165,7 @@ class Reporter:
                 return (await self._answer(report, want)).leases
             except (StoreUnavailable, Conflict, OSError) as error:
                 if tries == 0:
-                    _log.warning("a report of %s is sent again: %s", work.work_id, error)
+                    _log.log(log_level(error), "a report of %s is sent again: %s", work.work_id, error)
                 await self._shared.clock.sleep(_AGAIN_S[min(tries, len(_AGAIN_S) - 1)])
                 tries += 1
 

@@ -312,3 +312,21 @@ async def test_nothing_is_written_to_a_file_that_is_gone(tmp_path: Path, rows: i
     await write()
     assert await database.run(lambda connection: connection.execute(count).fetchone()[0]) == 1
     await database.close()
+
+
+async def test_an_outage_is_logged_once_and_its_end_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "noetl.db"
+    database = Database(path)
+    write = "INSERT INTO message (message_id, execution_id, message) VALUES ('m', '1', '{}')"
+    path.rename(tmp_path / "away.db")
+    with caplog.at_level("INFO"):
+        for _ in range(2):
+            with pytest.raises(StoreUnavailable):
+                await database.write(lambda connection: connection.execute(write))
+            await database.run(lambda connection: connection.execute("SELECT 1").fetchone())
+        (tmp_path / "away.db").rename(path)
+        await database.write(lambda connection: connection.execute(write))
+    await database.close()
+    lost, back = caplog.messages
+    assert lost.startswith(f"Lost the store {path}; trying again")
+    assert back.startswith(f"The store {path} is back after")
