@@ -20,9 +20,8 @@ from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Scalar
 from noetl.dsl.reading.parse import parse
 from noetl.engine.state.writes import put
 from noetl.model.errors import InvalidInput
-from noetl.settings import CONFIG, CREDENTIAL, VARIABLES, config_file
+from noetl.settings import CONFIG, CREDENTIAL, PREFIX, VARIABLES, config_file
 
-_PREFIX: Final = "NOETL_"
 _MAPS: Final = ("retries", "timeouts", "limits", "result")  # own sections of the file; other settings are grouped
 _OF_PLAYBOOKS: Final = frozenset(
     {"entry_step", "final_step", "workload_schema", "pool", "priority", "requires"}
@@ -61,7 +60,7 @@ def _knobs(level: str, path: tuple[str, ...], about: str = "") -> Iterator[Knob]
             yield from _knobs(inner, here, field.summary if path else "")
         else:
             summary = f"{about} {field.summary}".strip()
-            yield Knob(_PREFIX + "_".join(_grouped(here)).upper(), here, field, summary)
+            yield Knob(PREFIX + "_".join(_grouped(here)).upper(), here, field, summary)
 
 
 def _level(found: Type) -> str | None:
@@ -133,7 +132,7 @@ def read(text: bytes, file: str) -> dict[str, str]:
     found: dict[str, str] = {}
     known = _names()
     for path, node in _leaves(document.root, ()):
-        variable = _PREFIX + "_".join(path).upper()
+        variable = PREFIX + "_".join(path).upper()
         where = document.source.position(node.start)
         if variable not in known:
             name = ".".join(path)
@@ -145,9 +144,7 @@ def read(text: bytes, file: str) -> dict[str, str]:
 
 def _names() -> dict[str, str]:
     """Return the variables that a file can set, with their names in the file."""
-    plain = {
-        name: name.removeprefix(_PREFIX).lower() for name in VARIABLES if not name.startswith((CREDENTIAL, CONFIG))
-    }
+    plain = {name: name.removeprefix(PREFIX).lower() for name in VARIABLES if not name.startswith((CREDENTIAL, CONFIG))}
     return plain | {knob.variable: knob.key for knob in knobs().values()}
 
 

@@ -17,6 +17,7 @@ from msgspec import Struct
 from noetl.model.errors import InvalidInput
 from noetl.model.letters import NO_LETTERS
 
+PREFIX = "NOETL_"
 HOME = "NOETL_HOME"
 CONFIG = "NOETL_CONFIG"
 DB_URL = "NOETL_DB_URL"

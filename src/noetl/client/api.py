@@ -45,6 +45,7 @@ from noetl.wire.answers import (
     TokenRow,
     TokenRows,
     Told,
+    UiSchema,
     Versions,
     WorkerRow,
     WorkerRows,
@@ -90,6 +91,11 @@ class Client:
         """Return a version of a playbook with its text."""
         query = _given(path=path, version=version)
         return await self._http.ask("GET", "/api/catalog/playbook", CatalogVersion, query=query)
+
+    async def ui_schema(self, path: str, version: int | None = None) -> UiSchema:
+        """Return the JSON Schema and the defaults of a playbook's workload."""
+        query = _given(path=path, version=version)
+        return await self._http.ask("GET", "/api/catalog/ui_schema", UiSchema, query=query)
 
     async def versions(self, path: str) -> list[CatalogVersion]:
         """List the versions of a path, the newest first."""

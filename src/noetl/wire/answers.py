@@ -81,6 +81,7 @@ class Told(Answer, frozen=True):
     execution_id: str
     status: str
     last_seq: int
+    warnings: list[str] = []  # of a message that was applied and may not do what was meant
 
 
 class EventRow(Answer, frozen=True):

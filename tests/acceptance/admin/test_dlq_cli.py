@@ -120,3 +120,13 @@ def test_where_they_are_not_enabled_no_letter_is_kept(tmp_path: Path) -> None:
     ran = run(tmp_path, loop(8))
     assert (ran.code, json.loads(ran.out)["status"]) == (5, "partial")
     assert found(tmp_path, "list") == []
+
+
+def test_the_execution_of_letters_may_be_the_last_one_and_must_exist(tmp_path: Path) -> None:
+    assert run(tmp_path, loop(10)).code == 5
+    every = found(tmp_path, "list")
+    assert found(tmp_path, "list", "--execution", "last") == every != []
+    for action in ("list", "groups"):
+        unknown = noetl("dlq", action, "--execution", "424242", cwd=tmp_path)
+        assert (unknown.code, unknown.out) == (2, "")
+        assert "No execution 424242 in this store. List executions with `noetl runs`." in unknown.err

@@ -131,3 +131,34 @@ def test_a_large_file_is_sent_in_parts_that_a_server_takes(folder: tuple[Folder,
     assert ran.code == 0, ran.err
     assert len(ran.out.splitlines()) == 12
     assert Path(folder[0].path / "orders").stat().st_size > 8 * 1024 * 1024
+
+
+def test_set_takes_the_type_of_the_default_and_a_key_that_is_not_declared_gets_a_warning(
+    folder: tuple[Folder, str],
+) -> None:
+    local, url = folder
+    ran = local.call("exec", "test/double", "--server", url, "--set", "bye=4", "--wait")
+    assert ran.code == 0, ran.err
+    assert "noetl: warning: `workload` has no key `bye`. Did you mean 'by'?" in ran.err
+    refused = local.call("exec", "test/double", "--server", url, "--set", "by=many")
+    assert (refused.code, refused.out) == (2, "")
+    assert "`--set by=many` must be a number, like the default 2" in refused.err
+
+
+def test_a_path_that_is_nearly_right_names_the_right_one(folder: tuple[Folder, str]) -> None:
+    for words in (("test/duoble",), ("test/duoble", "--set", "n=1")):
+        ran = folder[0].call("exec", *words, "--server", folder[1])
+        assert ran.code == 2
+        assert "The catalog has no `test/duoble`. Did you mean 'test/double'?" in ran.err
+
+
+def test_a_signal_that_nothing_waits_for_gets_a_warning_from_the_server(folder: tuple[Folder, str]) -> None:
+    local, url = folder
+    local.playbook("- {step: ask, tool: {kind: wait, signal: approved}}", name="ask")
+    assert local.call("register", "ask.yaml", "--server", url).code == 0
+    execution = local.call("exec", "test/ask", "--server", url).out.strip()
+    sent = local.call("signal", execution, "aproved", "--json", "--server", url)
+    warning = "Playbook `test/ask` names no signal `aproved`; it names `approved`. Did you mean 'approved'?"
+    assert (sent.code, json.loads(sent.out)["warnings"]) == (0, [warning])
+    assert f"noetl: warning: {warning}" in sent.err
+    assert "warning" not in local.call("signal", execution, "approved", "--server", url).err

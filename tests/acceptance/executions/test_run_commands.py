@@ -249,6 +249,14 @@ def test_a_level_that_does_not_exist_is_told(folder: Folder) -> None:
     assert "NOETL_LOG_LEVEL is `VERBOS`, which is no level. Use DEBUG" in ran.err
 
 
+def test_a_variable_that_is_no_setting_gets_a_warning(folder: Folder) -> None:
+    ran = folder.call("runs", NOETL_DB_ULR="postgresql://a/b", NOETL_LIMITS_MAX_ITEMS="9", NOETL_CREDENTIAL_X="y")
+    warnings = [line for line in ran.err.splitlines() if "warning" in line]
+    assert warnings == [
+        "noetl: warning: the environment variable NOETL_DB_ULR is no setting. Did you mean 'NOETL_DB_URL'?"
+    ]
+
+
 WORKLOAD = {"zip": "01067", "n": 5, "on": True, "names": ["a"], "deep": {"key": 1}, "free": None}
 
 

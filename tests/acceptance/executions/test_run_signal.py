@@ -210,3 +210,11 @@ def test_what_is_being_undone_is_not_cancelled_unless_it_is_abandoned(folder: Fo
     assert (told["payload"]["abandoned"], told["payload"]["reason"]) == (["book#1"], "by hand")
     assert "compensated: false" in folder.call("status", ran.id).out
     assert folder.call("cancel", ran.id, "--abandon", "--compensate").code == 2
+
+
+def test_a_signal_that_nothing_waits_for_gets_a_warning_and_is_kept(folder: Folder) -> None:
+    folder.run(folder.playbook(ASK))
+    sent = folder.call("signal", "last", "aproved")
+    assert sent.code == 4
+    assert "noetl: warning: Playbook `test/play` names no signal `aproved`; it names `approved`." in sent.err
+    assert "warning" not in folder.call("signal", "last", "approved", '{"by": "me"}').err

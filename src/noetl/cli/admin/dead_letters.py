@@ -15,12 +15,12 @@ from noetl.cli.arguments.options import FOREVER
 from noetl.cli.driver.drive import new_id
 from noetl.cli.driver.outbox_delivery import deliver_outbox
 from noetl.cli.runtime.driver_lock import driver_lock, lock_holder, root_of
-from noetl.cli.runtime.store import existing, local_settings
+from noetl.cli.runtime.store import existing, local_settings, resolve_id
 from noetl.cli.runtime.target import connect, server_of
 from noetl.engine.state.evolve import fold
 from noetl.model.errors import InvalidInput
 from noetl.model.letters import PENDING, REPLAYING, STATUSES, DeadLetter
-from noetl.ports import AuditEntry
+from noetl.ports import AuditEntry, History
 from noetl.ports.letters import LetterSelection
 from noetl.server.operations.dead_letters import Ready, discard, pending, preview, ready, replay
 from noetl.wiring.embedded import Embedded, embedded, language_kinds
@@ -94,14 +94,31 @@ class DeadLetterQueue(Protocol):
 @asynccontextmanager
 async def open_queue(place: str | None) -> AsyncIterator[DeadLetterQueue]:
     """Open the dead letters of a server or of an existing local store."""
+    async with select_letters(place, LetterFilter()) as (queue, _):
+        yield queue
+
+
+@asynccontextmanager
+async def select_letters(
+    place: str | None, wanted: LetterFilter
+) -> AsyncIterator[tuple[DeadLetterQueue, LetterFilter]]:
+    """Open the queue; resolve the execution of a filter. Raises UnknownExecution."""
     server = server_of(place)
     if server is not None:
+        from noetl.client.history import RemoteHistory
+
         async with connect(server) as client:
-            yield RemoteQueue(client)
+            yield RemoteQueue(client), await _resolve(RemoteHistory(client), wanted)
         return
     settings = existing(local_settings(place))
     async with embedded(settings) as app:
-        yield LocalQueue(settings, app)
+        yield LocalQueue(settings, app), await _resolve(app.store, wanted)
+
+
+async def _resolve(history: History, wanted: LetterFilter) -> LetterFilter:
+    if wanted.execution is None:
+        return wanted
+    return wanted._replace(execution=await resolve_id(history, wanted.execution))
 
 
 class LocalQueue:

@@ -36,7 +36,9 @@ Group = Annotated[
     str | None,
     typer.Option("--group", metavar="FP", help="Only letters with this fingerprint, as `noetl dlq groups` prints it."),
 ]
-Execution = Annotated[str | None, typer.Option("--execution", metavar="ID", help="Only letters of this execution.")]
+Execution = Annotated[
+    str | None, typer.Option("--execution", metavar="ID", help="Only letters of this execution; `last` is the newest.")
+]
 Path = Annotated[str | None, typer.Option("--path", help="Only letters of this playbook path.")]
 Step = Annotated[str | None, typer.Option("--step", help="Only letters of this step.")]
 Kind = Annotated[str | None, typer.Option("--kind", help="Only letters of this tool kind.")]
@@ -70,10 +72,10 @@ def list_letters(
     """List dead letters, newest first."""
 
     async def job() -> None:
-        from noetl.cli.admin.dead_letters import LetterFilter, open_queue
+        from noetl.cli.admin.dead_letters import LetterFilter, select_letters
 
         wanted = LetterFilter(None, tuple(status or ("pending",)), limit, group, execution, path, step, kind)
-        async with open_queue(store) as queue:
+        async with select_letters(store, wanted) as (queue, wanted):
             letters = await queue.letters(wanted)
         _print_rows(letters, _letter_row, json)
         if letters and not json:
@@ -97,10 +99,10 @@ def list_groups(
     """Count dead letters by cause."""
 
     async def job() -> None:
-        from noetl.cli.admin.dead_letters import LetterFilter, open_queue
+        from noetl.cli.admin.dead_letters import LetterFilter, select_letters
 
         wanted = LetterFilter(None, tuple(status or ("pending",)), limit, group, execution, path, step, kind)
-        async with open_queue(store) as queue:
+        async with select_letters(store, wanted) as (queue, wanted):
             _print_rows(await queue.groups(wanted), _group_row, json)
 
     call(job)
@@ -146,12 +148,12 @@ def replay(
     """Run dead letters again: one, a selection or all."""
 
     async def job() -> int:
-        from noetl.cli.admin.dead_letters import LetterFilter, open_queue
+        from noetl.cli.admin.dead_letters import LetterFilter, select_letters
 
         wanted = LetterFilter(id, ("pending",), 100, group, execution, path, step, kind, everything)
         wanted.require("replay")
         changes, wait_s = parse_patch(patch or ()), parse_wait(wait)
-        async with open_queue(store) as queue:
+        async with select_letters(store, wanted) as (queue, wanted):
             if dry_run:
                 _print_preview(await queue.preview(wanted, changes), json)
                 return 0
@@ -185,13 +187,13 @@ def discard(
     """Close dead letters without running them: one, a selection or all."""
 
     async def job() -> None:
-        from noetl.cli.admin.dead_letters import LetterFilter, open_queue
+        from noetl.cli.admin.dead_letters import LetterFilter, select_letters
 
         wanted = LetterFilter(id, ("pending",), 100, group, execution, path, step, kind, everything)
         wanted.require("discard")
         if not (reason or "").strip():
             raise InvalidInput("No reason given. Add --reason TEXT; it is kept with the letters.")
-        async with open_queue(store) as queue:
+        async with select_letters(store, wanted) as (queue, wanted):
             count = await queue.discard(wanted, str(reason))
         typer.echo(to_json({"discarded": count}) if json else _count(count, "discarded"))
 

@@ -14,6 +14,7 @@ from noetl.cli.output.format import to_json
 from noetl.cli.runtime.driver_lock import lock_holder, root_of
 from noetl.cli.runtime.store import existing, load_plan, load_state, local_settings, resolve_id, with_store
 from noetl.cli.runtime.target import Server, connect, server_of
+from noetl.engine.plan.signals import unknown_signal
 from noetl.engine.routing.saga import refused
 from noetl.model.errors import Conflict, InvalidInput
 from noetl.model.messages import Cancel, Pause, Signal, Unpause
@@ -60,8 +61,14 @@ async def _send_remote(server: Server, given: str, message: AnyMessage, notice: 
         answer = await _submit(client, execution_id, message)
     if as_json:
         typer.echo(to_json(answer))
+    for warning in answer.warnings:
+        _warn(warning)
     typer.echo(f"{notice} execution {execution_id}", err=True)
     return 0
+
+
+def _warn(text: str) -> None:
+    typer.echo(f"noetl: warning: {text}", err=True)
 
 
 async def _submit(client: Client, execution_id: str, message: AnyMessage) -> Told:
@@ -79,6 +86,10 @@ async def _submit(client: Client, execution_id: str, message: AnyMessage) -> Tol
 async def _find(store: str | None, given: str, message: AnyMessage) -> tuple[str, str, bool]:
     async def job(opened: Store) -> Execution:
         state, _ = await load_state(opened, given)
+        if isinstance(message, Signal):
+            warning = unknown_signal((await load_plan(opened, state)).playbook, message.name)
+            if warning is not None:
+                _warn(warning)
         if isinstance(message, Cancel) and message.run_id is None and not message.abandon and state.phase == "closing":
             why = refused(await load_plan(opened, state), state)
             if why is not None:

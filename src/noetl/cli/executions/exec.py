@@ -80,17 +80,23 @@ def command(
 
         wait_s = parse_wait(wait) if wait is not None else FOREVER if follow else None
         target = require_server(server, "`noetl run FILE` runs a playbook on this machine.")
-        data = read_payload(set or [], payload)
         if each is not None and follow:
             raise InvalidInput("--follow shows one execution. With --each, use --wait or `noetl events ID --follow`.")
-        batch = None if each is None else read_batch(each, data)
         options = {"path": path, "version": version, "tags": tag or (), "priority": priority, "idempotency_key": key}
         options |= {"trace": _new_traceparent() if trace else None}
         async with connect(target) as client:
+            data = read_payload(set or [], payload, await _declared(client, path, version) if set else None)
+            batch = None if each is None else read_batch(each, data)
             started = _start_one(client, data, options) if batch is None else _start_batch(client, batch, options)
             return await _report(client, started, target.url, wait_s, show=follow and not json, as_json=json)
 
     raise typer.Exit(call(job))
+
+
+async def _declared(client: Client, path: str, version: int | None) -> dict[str, Any]:
+    """Return the declared workload of a playbook; None for a key without a default."""
+    form = await client.ui_schema(path, version)
+    return dict.fromkeys(form.schema["properties"]) | form.defaults
 
 
 def _new_traceparent() -> str:

@@ -6,11 +6,13 @@ Loads the language only if it is needed. Tested in tests/acceptance/admin/test_c
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from noetl.settings import CONFIG, SECTIONS, config_file
+from noetl.settings import CONFIG, CREDENTIAL, PREFIX, SECTIONS, VARIABLES, config_file
+
+_IN_TASKS = "NOETL_CHILD"  # marks the processes of tasks, which may call a command
 
 
 def environment() -> Mapping[str, str]:
@@ -21,6 +23,21 @@ def environment() -> Mapping[str, str]:
     from noetl.configuration import configured
 
     return configured(os.environ, folder)
+
+
+def unknown_variables() -> Iterator[tuple[str, str]]:
+    """Yield variables that look like settings and are none, each with a hint."""
+    given = [name for name in os.environ if name.startswith(PREFIX) and not name.startswith(CREDENTIAL)]
+    unknown = [name for name in given if name not in VARIABLES and name != _IN_TASKS]
+    if not unknown:
+        return
+    from noetl.configuration import knobs
+    from noetl.dsl.diagnostic import did_you_mean
+
+    known = (*VARIABLES, *knobs())
+    for name in sorted(unknown):
+        if name not in known:
+            yield name, did_you_mean(name, known)
 
 
 def layer_of(variables: Mapping[str, str]) -> dict[str, Any]:

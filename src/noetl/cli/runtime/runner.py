@@ -38,6 +38,7 @@ def call(job: Callable[[], Awaitable[T]], *, fast: bool = False, service: bool =
 
     try:
         _configure_logging(service)
+        warn_of_unknown_variables()
         with asyncio.Runner(loop_factory=fast_loop() if fast else None) as runner:
             return runner.run(run_job())
     except NoetlError as error:
@@ -73,6 +74,14 @@ def _configure_logging(service: bool) -> None:
         formatter.converter = time.gmtime
         for handler in logging.getLogger().handlers:
             handler.setFormatter(formatter)
+
+
+def warn_of_unknown_variables() -> None:
+    """Print a warning for each variable that begins with NOETL_ and is no setting."""
+    from noetl.cli.runtime.environment import unknown_variables
+
+    for name, hint in unknown_variables():
+        typer.echo(f"noetl: warning: the environment variable {name} is no setting.{hint}", err=True)
 
 
 def fast_loop() -> Callable[[], Any] | None:

@@ -8,9 +8,16 @@ from __future__ import annotations
 
 import asyncio
 
+from noetl.dsl.diagnostic import did_you_mean
 from noetl.ports import Catalog
 
 _Name = tuple[str, int | None]
+_MOST_PATHS = 1_000  # that are compared with a path that does not exist
+
+
+async def similar_path(catalog: Catalog, path: str) -> str:
+    """Return ` Did you mean 'x'?` for an unknown path, or an empty text."""
+    return did_you_mean(path, [str(entry["path"]) for entry in await catalog.entries(None, None, _MOST_PATHS)])
 
 
 class CatalogLookup:

@@ -11,6 +11,7 @@ from msgspec.structs import asdict, replace
 
 from noetl.ports import AuditEntry
 from noetl.server.auth.gate import forbidden, may
+from noetl.server.cache.catalog_lookup import similar_path
 from noetl.server.feeds.completion import Ended
 from noetl.server.http.endpoint import Call
 from noetl.server.http.playbook_check import check_playbook
@@ -59,8 +60,9 @@ async def find_playbook(call: Call, body: StartAsked) -> tuple[str, str]:
         playbook = await call.services.lookups.content_hash(body.path, body.version)
         if playbook is None:
             which = f"version {body.version} of `{body.path}`" if body.version else f"`{body.path}`"
+            near = await similar_path(call.services.store, body.path)
             raise not_found(
-                f"The catalog has no {which}.", "Register it with POST /api/catalog, or check path and version."
+                f"The catalog has no {which}.{near}", "Register it with POST /api/catalog, or check path and version."
             )
         if body.playbook is not None and body.playbook != playbook:
             raise Refusal(

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from noetl.engine.queries.view import changed
+from noetl.server.cache.catalog_lookup import similar_path
 from noetl.server.http.endpoint import Call, Noun
 from noetl.server.http.playbook_check import check_playbook
 from noetl.server.problems import Refusal, not_found
@@ -131,7 +132,7 @@ async def remove(call: Call, query: PlaybookQuery) -> Removed:
 async def _found(call: Call, path: str, version: int | None) -> Mapping[str, Any]:
     found = await call.services.store.find(path, version)
     if found is None:
-        raise _missing(path, version)
+        raise _missing(path, version, await similar_path(call.services.store, path))
     return found
 
 
@@ -139,9 +140,9 @@ async def _canonical(call: Call, row: Mapping[str, Any]) -> bytes:
     return await call.services.store.canonical(str(row["playbook"])) or b"{}"
 
 
-def _missing(path: str, version: int | None) -> Refusal:
+def _missing(path: str, version: int | None, near: str = "") -> Refusal:
     which = f"`{path}`" if version is None else f"version {version} of `{path}`"
-    return not_found(f"The catalog has no {which}.", "GET /api/catalog lists the playbooks.")
+    return not_found(f"The catalog has no {which}.{near}", "GET /api/catalog lists the playbooks.")
 
 
 def _text(row: Mapping[str, Any]) -> str:

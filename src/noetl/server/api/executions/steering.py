@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
+import msgspec
+
+from noetl.engine.plan.signals import unknown_signal
 from noetl.engine.queries.view import ENDED
 from noetl.engine.routing.saga import refused
 from noetl.model.messages import AnyMessage, Cancel, Complete, PatchCtx, Pause, Signal, Unpause
@@ -95,7 +98,10 @@ async def signal(call: Call, execution_id: str, body: SignalSent) -> Told:
     """Send a signal to an execution; idempotent with an `Idempotency-Key`."""
     key = call.header(b"idempotency-key")
     name = f"signal:{call.actor.name}:{key[:200]}" if key else uuid4().hex
-    return await _tell(call, execution_id, Signal(name, body.name, body.data), name=body.name)
+    told = await _tell(call, execution_id, Signal(name, body.name, body.data), name=body.name)
+    state = await call.services.reader.state(execution_id)
+    warning = unknown_signal((await call.services.control.plan(state.playbook)).playbook, body.name)
+    return told if warning is None else msgspec.structs.replace(told, warnings=[warning])
 
 
 @noun.route(
