@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from msgspec import Struct
@@ -210,12 +211,13 @@ class Settings(Struct, frozen=True):
         No other store may use it: garbage collection removes files that this store does not know.
         """
         if self.database:
-            from urllib.parse import quote, urlsplit
+            from urllib.parse import quote as encode
+            from urllib.parse import urlsplit
             from zlib import crc32
 
             url = urlsplit(self.database)
             place = f"{url.hostname or ''}:{url.port or 5432}{url.path}?{url.query}"
-            return self.store.with_name(f"{quote(url.path.strip('/'), safe='')}-{crc32(place.encode()):08x}.blobs")
+            return self.store.with_name(f"{encode(url.path.strip('/'), safe='')}-{crc32(place.encode()):08x}.blobs")
         return self.store.with_name("blobs" if self.store.name == "noetl.db" else f"{self.store.name}.blobs")
 
 
@@ -322,6 +324,23 @@ def settings(environment: Mapping[str, str], folder: Path, store: str | None = N
         egress_deny=_split(environment.get(EGRESS_DENY, "")),
         egress_private=_choice(environment, EGRESS_PRIVATE, ("allow", "deny")) == "allow",
         outbox=_outbox(environment),
+    )
+
+
+def database_option(environment: Mapping[str, str], url: str) -> str:
+    """Return the option of a printed command that names a database, no password."""
+    if environment.get(DB_URL, "").strip() == url:
+        return f'--db "${DB_URL}"'
+    shown = re.sub(r"(://[^:@/]*:)[^@/]+@", r"\1PASSWORD@", url)
+    return f"--db {quote(shown)}"
+
+
+def store_option(environment: Mapping[str, str], settings: Settings) -> str:
+    """Return the option that names a store in a printed command, without a password."""
+    return (
+        database_option(environment, settings.database)
+        if settings.database
+        else f"--store {quote(str(settings.store))}"
     )
 
 

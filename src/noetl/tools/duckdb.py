@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from noetl.dsl.grammar.kinds import Need
-from noetl.model.outcome import Outcome, failed, ok
+from noetl.model.outcome import Outcome, ok
 from noetl.ports import ToolContext
 from noetl.tools.contract import about, describe
 from noetl.tools.fields import SQL_FORMS, SQL_RESULT, TABLE_NEEDS, MarkerTable, SqlInput, Transactional, UnreadableError
 from noetl.tools.sql.completion_markers import in_transaction, once_in_duckdb, refuse_transaction_control
-from noetl.tools.sql.connections import duckdb_failed, in_thread
+from noetl.tools.sql.connections import duckdb_failed, in_thread, missing_library
 from noetl.tools.sql.statements import (
     RowsError,
     answer,
@@ -74,7 +74,7 @@ async def run(input: Input, context: ToolContext) -> Outcome:
     try:
         import duckdb
     except ModuleNotFoundError:
-        return failed("unknown", "DuckDB is not installed: pip install 'noetl[duckdb]'", code="MISSING_EXTRA")
+        return missing_library("duckdb", "DuckDB")
     try:
         sent = await statements(input, context)
     except UnreadableError as error:

@@ -12,7 +12,7 @@ from noetl.ports import Confirm, ToolContext
 from noetl.tools.contract import describe
 from noetl.tools.fields import SQL_FORMS, SQL_RESULT, TABLE_NEEDS, MarkerTable, SqlInput, Transactional, UnreadableError
 from noetl.tools.sql.completion_markers import once_in_postgres, refuse_transaction_control
-from noetl.tools.sql.connections import pg_failed, pg_pool
+from noetl.tools.sql.connections import missing_library, pg_failed, pg_pool
 from noetl.tools.sql.pg_pool import NoConnectionError
 from noetl.tools.sql.statements import (
     RowsError,
@@ -101,7 +101,7 @@ async def run(input: Input, context: ToolContext) -> Outcome:
     try:
         import psycopg
     except ModuleNotFoundError:
-        return failed("unknown", "psycopg is not installed: pip install 'noetl[postgres]'", code="MISSING_EXTRA")
+        return missing_library("postgres", "psycopg")
     try:
         sent = await statements(input, context)
         problem = refuse_transaction_control(sent) if input.transactional else None

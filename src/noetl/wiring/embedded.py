@@ -30,7 +30,7 @@ from noetl.ports import (
     WorkQueue,
 )
 from noetl.ports.letters import DeadLetters
-from noetl.settings import ServerSettings, Settings, credential
+from noetl.settings import ServerSettings, Settings, credential, store_option
 from noetl.tools import kinds
 
 if TYPE_CHECKING:
@@ -345,7 +345,9 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
         store, team = app.store, open_team(app.store)
         live = [token for token in await team.tokens() if token.revoked_at is None]
         has_tokens = any(token.expires_at is None or token.expires_at > clock.now() for token in live)
-        required = needs_token(server.auth, server.host, has_tokens=has_tokens)
+        required = needs_token(
+            server.auth, server.host, has_tokens=has_tokens, option=store_option(os.environ, settings)
+        )
         names = ("localhost", "127.0.0.1", "::1", server.host) if is_loopback(server.host) else ()
         vault = _vault(settings, server)
         services = Services(

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -244,24 +241,6 @@ def test_an_address_that_others_could_reach_or_nobody_can_is_refused(address: st
     assert ran.code == 2
     assert reason in ran.err
     assert ran.out == ""
-
-
-def test_a_missing_extra_names_the_command_that_installs_it(tmp_path: Path) -> None:
-    script = tmp_path / "without_pygls.py"
-    script.write_text(
-        "import sys\nsys.modules['pygls'] = None\nfrom noetl.cli import main\nsys.argv = ['noetl', 'lsp']\nmain()\n"
-    )
-    done = subprocess.run(
-        [sys.executable, str(script)],
-        capture_output=True,
-        timeout=60,
-        check=False,
-        stdin=subprocess.DEVNULL,
-        env=os.environ,
-    )
-    assert done.returncode == 2
-    assert "pip install 'noetl[lsp]'" in done.stderr.decode()
-    assert "Traceback" not in done.stderr.decode()
 
 
 TESTS = """\

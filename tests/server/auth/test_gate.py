@@ -29,7 +29,7 @@ TOKEN = ServerSettings(auth="token")
     ],
 )
 def test_where_a_server_asks_for_tokens(mode: str, host: str, has: bool, asks: bool) -> None:
-    assert needs_token(mode, host, has_tokens=has) is asks
+    assert needs_token(mode, host, has_tokens=has, option="--store x") is asks
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_where_a_server_asks_for_tokens(mode: str, host: str, has: bool, asks: b
 )
 def test_a_server_that_others_reach_does_not_start_without_tokens(mode: str, host: str, has: bool) -> None:
     with pytest.raises(InvalidInput) as told:
-        needs_token(mode, host, has_tokens=has)
+        needs_token(mode, host, has_tokens=has, option="--store x")
     assert "token" in str(told.value)
 
 

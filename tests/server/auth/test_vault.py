@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from noetl.model.errors import InvalidInput
-from noetl.server.auth.vault import Vault, keys_of
+from noetl.model.errors import CredentialUnavailable, InvalidInput
+from noetl.server.auth.vault import Vault, keys_of, stored_credentials
 from tests.server.serving import ONE, Served, in_process, playbook
 
 KEY, OTHER = bytes(range(32)), bytes(32)
@@ -40,6 +40,20 @@ def test_keys_are_read_from_a_setting() -> None:
     for bad in ("", "abc", "!!", text + ","):
         with pytest.raises(InvalidInput):
             keys_of(bad)
+
+
+@pytest.mark.asyncio
+async def test_a_sealed_credential_without_a_key_says_what_is_missing(tmp_path: Path) -> None:
+    async def unknown(name: str) -> dict[str, Any]:
+        raise KeyError(name)
+
+    async with in_process(tmp_path) as served:
+        await served.http.put("/api/credentials/pg", json={"kind": "postgres", "data": {"dsn": SECRET}})
+        resolve = stored_credentials(unknown, served.services.team, None)
+        with pytest.raises(CredentialUnavailable, match="`pg` is encrypted, and this server has no key"):
+            await resolve("pg")
+        with pytest.raises(KeyError):
+            await resolve("other")
 
 
 async def leased(served: Served, worker: str = "w") -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`noetl credential`: store, list and delete a server's credentials.
+"""`noetl credential`: store, list and delete credentials; create their key.
 
 Values are never printed. Read them from a file or stdin to keep them out of the shell's history. Tested in tests/client/test_api.py.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name that `auth` in a playbook refers to.")]
 
-command = command_group("Store, list and delete a server's credentials. Values are never printed.")
+command = command_group("Store, list and delete a server's credentials, and create its key. Values are never printed.")
 
 
 @command.command("put")
@@ -66,6 +66,14 @@ def delete(name: Name, json: AsJson = False, server: Place = None) -> None:
         typer.echo(f"deleted credential {name}", err=True)
 
     _on_server(server, job)
+
+
+@command.command("key")
+def key(json: AsJson = False) -> None:
+    """Print a new random key for NOETL_ENCRYPTION_KEY; no server is needed."""
+    from noetl.server.auth.vault import new_key
+
+    typer.echo(to_json({"key": new_key()}) if json else new_key())
 
 
 def _on_server(place: str | None, job: Callable[[Client], Awaitable[None]]) -> None:

@@ -23,7 +23,8 @@ StorePath = Annotated[
     str | None,
     typer.Option(
         "--store",
-        metavar="PATH",
+        "--db",
+        metavar="PATH|URL",
         help="Store to use: a file or a `postgresql://` URL. [env: NOETL_DB_URL, NOETL_HOME] "
         "[default: .noetl/noetl.db]",
     ),
@@ -33,6 +34,7 @@ Place = Annotated[
     typer.Option(
         "--server",
         "--store",
+        "--db",
         metavar="URL|PATH",
         help="Server (`http://…`) or store (a file or a `postgresql://` URL) to use. [env: NOETL_SERVER_URL] "
         "[default: the context in use, else the local store]",

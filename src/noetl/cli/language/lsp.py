@@ -32,7 +32,9 @@ def command(
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("pygls", "lsprotocol"):
             raise
-        _fail("The language server is not installed. Run: pip install 'noetl[lsp]'")
+        from noetl.extras import install_command
+
+        _fail(f"The language server needs pygls, which is not installed. Run `{install_command('lsp')}`.")
     from noetl.wiring.embedded import language_kinds
 
     # stdout carries the protocol; messages go to stderr.

@@ -34,21 +34,17 @@ def command(
     host: Host = None,
     port: Port = None,
     auth: Auth = None,
-    db: Annotated[
-        str | None,
-        typer.Option(
-            "--db",
-            metavar="URL",
-            help="PostgreSQL database to use as the store; servers can share it. [env: NOETL_DB_URL]",
-        ),
-    ] = None,
     store: StorePath = None,
 ) -> None:
-    """Run the server: the API and the queue for remote workers."""
+    """Run the server: the API and the queue for remote workers.
+
+    Servers on one PostgreSQL database share its executions. They need the same key for stored credentials:
+    `noetl credential key` prints one for NOETL_ENCRYPTION_KEY. `noetl token create` creates API tokens.
+    """
 
     async def job() -> int:
         from noetl.cli.servers.listen import listen
 
-        return await listen(host, port, auth, db or store, works=False)
+        return await listen(host, port, auth, store, works=False)
 
     raise typer.Exit(call(job, fast=True, service=True))

@@ -154,10 +154,10 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def needs_token(mode: str, host: str, *, has_tokens: bool) -> bool:
+def needs_token(mode: str, host: str, *, has_tokens: bool, option: str) -> bool:
     """Return whether a server requires tokens. Raises InvalidInput.
 
-    `auto` requires them unless the server listens on loopback. A server that other machines can reach always requires them.
+    `option` names the store in a printed command. `auto` requires them unless the server listens on loopback. A server that other machines can reach always requires them.
     """
     if mode not in ("auto", "none", "token"):
         raise InvalidInput(f"Unknown value of `--auth`: {mode}. Use auto, none or token.")
@@ -165,11 +165,12 @@ def needs_token(mode: str, host: str, *, has_tokens: bool) -> bool:
     if not required and not is_loopback(host):
         raise InvalidInput(
             f"Refusing to listen on {host} without authentication. "
-            "Remove `--auth none` and create a token (`noetl token create --role admin`), or bind to 127.0.0.1."
+            "Bind to 127.0.0.1, or remove `--auth none` and create a token: "
+            f"`noetl token create --role admin --name me {option}`."
         )
     if required and not has_tokens:
         raise InvalidInput(
-            f"The server on {host} requires tokens, and none exists. Create one first: "
-            "`noetl token create --role admin --name me`. Its secret is shown once."
+            f"The server on {host} requires tokens, and none exists. Create one; its secret is shown once: "
+            f"`noetl token create --role admin --name me {option}`."
         )
     return required

@@ -18,12 +18,16 @@ from typing import Any
 
 import msgspec
 
-from noetl.model.errors import InvalidInput
+from noetl.model.errors import CredentialUnavailable, InvalidInput
 from noetl.ports import Credentials
 
 Resolve = Callable[[str], Awaitable[Mapping[str, Any]]]
 _KEY_BYTES = 32
 _NONCE_BYTES = 12
+NEW_KEY = (
+    "Start every server of this store with the same key. Create it once: "
+    '`export NOETL_ENCRYPTION_KEY="$(noetl credential key)"`'
+)
 _MARK_BYTES = 4  # names the key: the start of its hash
 
 
@@ -76,27 +80,36 @@ def keys_of(text: str) -> list[bytes]:
         except (Error, ValueError):
             key = b""
         if len(key) != _KEY_BYTES:
-            raise InvalidInput("A key for credentials must be 32 bytes in URL-safe base64. See `noetl serve --help`.")
+            raise InvalidInput(
+                "A key in NOETL_ENCRYPTION_KEY is not 32 bytes in URL-safe base64. Print a new one with `noetl credential key`."
+            )
         keys.append(key)
     return keys
+
+
+def new_key() -> str:
+    """Create a key as NOETL_ENCRYPTION_KEY takes it."""
+    return urlsafe_b64encode(secrets.token_bytes(_KEY_BYTES)).decode()
 
 
 def vault_beside(path: Path) -> Vault:
     """Return a vault whose key is in a private file; create a missing file."""
     with suppress(FileExistsError), open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(urlsafe_b64encode(secrets.token_bytes(_KEY_BYTES)).decode())
+        file.write(new_key())
     return Vault(keys_of(path.read_text(encoding="ascii")))
 
 
 def stored_credentials(first: Resolve, team: Credentials, vault: Vault | None) -> Resolve:
-    """Return a resolver that asks `first`, then the store. It raises KeyError."""
+    """Return a resolver that asks `first`, then the store. Raises KeyError."""
 
     async def resolve(name: str) -> Mapping[str, Any]:
         with suppress(KeyError):
             return await first(name)
         row = await team.sealed_credential(name)
-        if row is None or vault is None:
+        if row is None:
             raise KeyError(name)
+        if vault is None:
+            raise CredentialUnavailable(f"The credential `{name}` is encrypted, and this server has no key. {NEW_KEY}")
         return vault.open(name, bytes(row["sealed"]))
 
     return resolve

@@ -102,12 +102,12 @@ class PostgresAdmin:
         return found
 
     async def _create_database(self) -> bool:
-        import asyncpg
-
         name = unquote(urlsplit(self._url).path.lstrip("/"))
         try:
             await (await connect(self._url)).close()
         except StoreUnavailable as error:
+            import asyncpg
+
             if not isinstance(error.__cause__, asyncpg.InvalidCatalogNameError):
                 raise
         else:

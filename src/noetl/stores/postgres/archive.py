@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import astuple
 
+from noetl.extras import install_command
 from noetl.model.errors import InvalidInput
 from noetl.model.events import Event
 from noetl.stores.common.queries import queries
@@ -89,6 +90,8 @@ def _parquet() -> tuple[Any, Any]:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise InvalidInput("archives need pyarrow: pip install 'noetl[archive]'") from None
+        raise InvalidInput(
+            f"Archives need pyarrow, which is not installed. Run `{install_command('archive')}`."
+        ) from None
     kinds = {name: pyarrow.int64() for name in _INTEGERS} | {"duration_ms": pyarrow.float64()}
     return parquet, pyarrow.schema([(name, kinds.get(name, pyarrow.string())) for name in COLUMNS])

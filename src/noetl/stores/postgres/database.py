@@ -7,14 +7,17 @@ tests/unit/stores/postgres/test_*.py.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from noetl.extras import install_command
 from noetl.model.errors import InvalidInput, NoetlError, StoreUnavailable
 from noetl.ports import Audit
+from noetl.settings import database_option
 from noetl.stores.common.outage import Outage
 from noetl.stores.common.queries import queries
 from noetl.stores.postgres.migrations import SCHEMA, bring_up_to_date, make_partitions
@@ -41,7 +44,6 @@ _REASONS = {  # by SQLSTATE; the longest match wins
     "08": "the connection was lost",
     "25006": "it is read-only: a standby, or configured so",
     "28": "it refuses the user or the password",
-    "3D000": "there is no such database",
     "40": "it conflicts with another transaction",
     "53": "it has insufficient resources",
     "53100": "its disk is full",
@@ -201,13 +203,19 @@ async def connect(url: str, **more: Any) -> asyncpg.Connection:
     try:
         import asyncpg
     except ImportError:
-        raise InvalidInput("the PostgreSQL store needs asyncpg: pip install 'noetl[postgres]'") from None
+        raise InvalidInput(
+            f"The PostgreSQL store needs asyncpg, which is not installed. Run `{install_command('postgres')}`."
+        ) from None
     try:
         options: dict[str, Any] = {"server_settings": SESSION, "timeout": _CONNECT_S, "command_timeout": _COMMAND_S}
         options["max_cached_statement_lifetime"] = 0  # statements stay prepared
         return await asyncpg.connect(url, **(options | more))
     except (asyncpg.ClientConfigurationError, ValueError) as error:
         raise InvalidInput(f"the address of the store is invalid: {error}") from None
+    except asyncpg.InvalidCatalogNameError as error:
+        raise StoreUnavailable(
+            f"{shown(url)} does not exist. Create it with `noetl db init {database_option(os.environ, url)}`."
+        ) from error
     except Exception as error:
         known = trouble(shown(url), error)
         if known is not None:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from threading import Thread
 from typing import Any
 
+from noetl.extras import install_command
 from noetl.model.outcome import ErrorKind, Outcome, failed
 from noetl.ports import ToolContext
 from noetl.tools.sql.pg_pool import NoConnectionError, PgPool
@@ -134,3 +135,9 @@ async def in_thread(connection: Any, job: Callable[..., Any], *given: Any) -> An
 def duckdb_failed(error: Exception) -> Outcome:
     kind = type(error).__name__
     return failed(_DUCKDB.get(kind, "unknown"), str(error), code=f"DUCKDB_{kind}", retryable=kind in _RETRYABLE_DUCKDB)
+
+
+def missing_library(extra: str, library: str) -> Outcome:
+    """Return the failure of a task whose library is an extra that is not installed."""
+    message = f"{library} is not installed on the worker. Run `{install_command(extra)}` there."
+    return failed("unknown", message, code="MISSING_EXTRA")

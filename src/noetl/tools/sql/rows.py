@@ -22,7 +22,7 @@ from noetl.model.errors import InvalidInput
 from noetl.model.outcome import failed
 from noetl.ports import ToolContext
 from noetl.tools.fields import SqlInput, retry_after
-from noetl.tools.sql.connections import in_thread, pg_pool
+from noetl.tools.sql.connections import in_thread, missing_library, pg_pool
 from noetl.tools.sql.statements import RowsError, name, percent_statement, plain, write_statement
 from noetl.tools.sql.upsert_file import by_key
 
@@ -124,7 +124,7 @@ async def _pool(place: Place, context: ToolContext) -> Any:
     try:
         import psycopg  # noqa: F401 - fail early if it is missing
     except ModuleNotFoundError:
-        raise _missing("postgres", "psycopg") from None
+        raise RowsError(missing_library("postgres", "psycopg")) from None
     try:
         return await pg_pool(place.auth if place.auth is not None else context.auth, context)
     except KeyError as error:
@@ -138,7 +138,7 @@ async def _duckdb(database: str | None, context: ToolContext) -> AsyncIterator[A
     try:
         import duckdb
     except ModuleNotFoundError:
-        raise _missing("duckdb", "DuckDB") from None
+        raise RowsError(missing_library("duckdb", "DuckDB")) from None
     memory = database in (None, ":memory:")
     connection = await asyncio.to_thread(
         duckdb.connect, ":memory:" if memory else str(Path(context.folder, database or ""))
@@ -366,9 +366,3 @@ def _maps(rows: list[Any]) -> list[Row]:
         if not isinstance(row, dict):
             raise RowsError(failed("schema", f"a row must be a map from column to value, not {row!r:.100}"))
     return rows
-
-
-def _missing(extra: str, library: str) -> RowsError:
-    return RowsError(
-        failed("unknown", f"{library} is not installed: pip install 'noetl[{extra}]'", code="MISSING_EXTRA")
-    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from noetl.server.auth.vault import Vault
+from noetl.server.auth.vault import NEW_KEY, Vault
 from noetl.server.http.endpoint import Call, Noun
 from noetl.server.problems import Refusal, not_found
 from noetl.wire.answers import CredentialRow, CredentialRows, Removed
@@ -25,7 +25,7 @@ def vault_of(call: Call) -> Vault:
             503,
             "no-key",
             "This server has no key to encrypt credentials.",
-            fix="Start it with NOETL_ENCRYPTION_KEY: 32 bytes in URL-safe base64.",
+            fix=NEW_KEY,
         )
     return vault
 
