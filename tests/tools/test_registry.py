@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import import_module
+from importlib.metadata import metadata
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ NAMES = [
 ]
 SUPPORT = {"__init__", "contract", "fields", "registry"}
 SUSPENDING = {"sleep", "wait", "playbook"}
-EXTRAS = {"", "postgres", "duckdb", "nats", "snowflake"}
+EXTRAS = {"", *metadata("noetl").get_all("Provides-Extra", [])}
 COMMON_NAMES = {name for field in COMMON for name in (field.name, *field.aliases)}
 
 every_kind = pytest.mark.parametrize("name", NAMES)

@@ -35,7 +35,6 @@ KIND = describe(
     one_of=(SQL_FORMS,),
     needs=TABLE_NEEDS,
     result=SQL_RESULT,
-    extra="duckdb",
     examples="""
     # Add rows to a lake
     - append:

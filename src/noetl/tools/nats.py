@@ -60,7 +60,6 @@ KIND = describe(
         "revision": "Revision of the stored value.",
         "keys": "With `kv_keys`: keys of the bucket.",
     },
-    extra="nats",
     examples="""
     # Publish to a stream
     - announce:

@@ -27,7 +27,6 @@ KIND = describe(
     one_of=(SQL_FORMS,),
     needs=TABLE_NEEDS,
     result=SQL_RESULT,
-    extra="snowflake",
     examples="""
     # Sum up in the warehouse
     - totals:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from noetl.cli.arguments.command_group import command_group
-from noetl.cli.arguments.options import AsJson, Db, StorePath
+from noetl.cli.arguments.options import AsJson, StorePath
 from noetl.cli.runtime.runner import call
 from noetl.cli.runtime.store import existing, local_settings, with_store
 from noetl.model.errors import InvalidInput
@@ -107,7 +107,6 @@ def prune(
         Path | None,
         typer.Option("--archive", metavar="DIR", help="Write pruned logs to this folder first, as Parquet."),
     ] = None,
-    db: Db = None,
     store: StorePath = None,
 ) -> None:
     """Remove closed dead letters and, in PostgreSQL, old months.
@@ -116,11 +115,10 @@ def prune(
     """
 
     async def job() -> None:
-        from noetl.cli.admin.db import require_database
         from noetl.wiring.embedded import database_admin, open_store
 
         day_ms = None if before is None else _parse_day(before)
-        settings = local_settings(store if db is None else require_database(db))
+        settings = local_settings(store)
         if settings.database and day_ms is not None:
             pruned = await database_admin(settings.database).prune(day_ms, archive)
             for line in pruned or ["no complete month before that day"]:

@@ -60,7 +60,7 @@ def _kind(kind: Kind) -> Iterator[str]:
     yield kind.summary
     yield kind.description
     if kind.extra:
-        yield f"Install `noetl[{kind.extra}]` to run it."
+        yield f"It needs the extra `{kind.extra}` of NoETL on the worker."
     yield "## Inputs"
     yield "\n".join(field_list(kind.input)) or "None."
     yield " ".join(conditions(kind))
