@@ -92,8 +92,7 @@ def test_fan_out_meets_in_one_profile(folder: Folder, api: Backend) -> None:
 def test_approval_waits_for_an_answer(folder: Folder, approved: bool, left: int) -> None:
     with folder.started("run", "examples/approval.yaml", "--json") as process:
         until(lambda: bool(folder.ids()) and "step.suspended" in types(folder), "the question")
-        answer = json.dumps({"approved": approved, "who": "ada"})
-        assert folder.call("signal", "last", "delete_records", answer).code == 0
+        assert folder.call("approve" if approved else "reject", "last", "--by", "ada").code == 0
         out, err = process.communicate(timeout=60)
     found = json.loads(out.splitlines()[-1])
     assert (process.returncode, found["status"]) == (0, "completed"), err

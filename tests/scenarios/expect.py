@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from noetl.engine.decision.builder import needs_signal
+from noetl.engine.decision.builder import status_of
 from noetl.testing.scenario import Played
 
 _KNOWN = {
@@ -38,8 +38,7 @@ def check(played: Played, expect: Mapping[str, Any]) -> None:
     assert played.refused is None, played.refused
     state = played.live
     assert state is not None
-    waits = state.status == "running" and needs_signal(state)
-    assert expect["status"] == ("waiting" if waits else state.status), state.error
+    assert expect["status"] == status_of(state), state.error
     found: dict[str, Any] = {
         "result": state.result,
         "steps": {name: {kind: n for kind, n in counts.items() if n} for name, counts in state.counts.items()},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 
-from noetl.engine.decision.builder import needs_signal
+from noetl.engine.decision.builder import is_blocked
 from noetl.engine.state.evolve import fold
 from noetl.engine.state.execution import Execution, checksum
 from noetl.model.events import Event
@@ -86,7 +86,7 @@ def ended_means_quiescent(state: Execution, beside: DerivedRows) -> None:
     assert not quiescent, "nothing is left of an execution that has not ended"
     stalled = not state.runs and bool(state.tokens)
     assert (state.status == "waiting") == (stalled and not state.paused)
-    assert needs_signal(state), f"it rests though something could move it: {state.status}"
+    assert is_blocked(state), f"it rests though something could move it: {state.status}"
     assert not beside.work, "work is queued of an execution that rests"
 
 

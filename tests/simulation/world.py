@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, TypeVar
 
 from noetl.dsl.tree.pin import pinned
-from noetl.engine.decision.builder import needs_signal
+from noetl.engine.decision.builder import is_blocked
 from noetl.engine.plan.plan import plan
 from noetl.engine.queries.explain import standings
 from noetl.engine.state.evolve import fold
@@ -259,7 +259,7 @@ class World:
             passed = asyncio.get_running_loop().time() - begun
             if state.phase == "ended" and not self._down.is_set() and not await store.inbox(1):
                 return
-            if self.weather.calm and needs_signal(state) and not self._down.is_set():
+            if self.weather.calm and is_blocked(state) and not self._down.is_set():
                 if not self.helpful or self.helps >= _MOST_HELP or not await self._help(state):
                     await asyncio.sleep(3.0)
                     return

@@ -25,6 +25,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "replay": ("noetl.cli.executions.replay", "Show the state of an execution at any event, or diff two."),
     "fork": ("noetl.cli.executions.fork", "Start a new execution from the middle of an old one."),
     "signal": ("noetl.cli.executions.signal", "Send a signal to an execution."),
+    "approve": ("noetl.cli.executions.approve", "Approve what an execution waits for."),
+    "reject": ("noetl.cli.executions.reject", "Reject what an execution waits for."),
     "cancel": ("noetl.cli.executions.cancel", "Cancel an execution or one of its step runs."),
     "pause": ("noetl.cli.executions.pause", "Pause an execution: running steps finish, no new ones start."),
     "unpause": ("noetl.cli.executions.unpause", "Continue a paused execution."),

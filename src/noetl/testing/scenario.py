@@ -20,7 +20,9 @@ from noetl.dsl.reading.parse import parse
 from noetl.dsl.tree.normalize import normalize
 from noetl.dsl.tree.pin import pinned
 from noetl.dsl.tree.playbook import Playbook
+from noetl.engine.decision.builder import is_blocked
 from noetl.engine.queries.result_gc import Terms
+from noetl.engine.state.evolve import fold
 from noetl.engine.state.execution import Execution
 from noetl.model.errors import NoetlError
 from noetl.model.events import Event
@@ -187,7 +189,9 @@ class Player:
         if row is None or self._unsaid:
             return False
         ended = ("completed", "failed", "cancelled", "partial")
-        return row["status"] in ended or bool(row.get("needs_signal"))
+        if row["status"] in ended or not row.get("needs_signal"):
+            return row["status"] in ended
+        return is_blocked(fold(EXECUTION, await self._store.read(EXECUTION)))
 
     async def _speak(self) -> None:
         begun = self._clock.now()

@@ -18,7 +18,8 @@ KIND = describe(
     summary="Wait for a signal without holding a worker.",
     description="""
     The result is the signal's data. A signal that arrives early is queued; each signal completes one `wait`, the oldest first.
-    Use it for approvals and callbacks.
+    Use it for approvals and callbacks. `noetl approve ID` and `noetl reject ID` answer a wait if the playbook reads `approved` of
+    the result: their data is `{approved, by, comment}`.
     """,
     result=None,
     suspends=True,

@@ -50,6 +50,7 @@ class ExecutionRow(Answer, frozen=True):
     ended_at: int | None = None
     last_seq: int = 0
     needs_signal: bool = False
+    signals: list[str] = []  # names of the signals that it needs, as far as they are known
     error: Any = None
 
 

@@ -15,6 +15,7 @@ from noetl.cli.arguments.options import FOREVER
 from noetl.cli.driver.drive import new_id
 from noetl.cli.driver.outbox_delivery import deliver_outbox
 from noetl.cli.runtime.driver_lock import driver_lock, lock_holder, root_of
+from noetl.cli.runtime.environment import user_name
 from noetl.cli.runtime.store import existing, local_settings, resolve_id
 from noetl.cli.runtime.target import connect, server_of
 from noetl.engine.state.evolve import fold
@@ -206,12 +207,8 @@ class LocalQueue:
 
 
 def _user() -> str:
-    from getpass import getuser
-
-    try:
-        return f"cli:{getuser()}"
-    except (KeyError, OSError):  # a user ID without a name
-        return "cli"
+    name = user_name()
+    return f"cli:{name}" if name else "cli"
 
 
 def _audit(action: str, entity: str, **detail: Any) -> AuditEntry:

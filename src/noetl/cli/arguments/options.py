@@ -57,6 +57,14 @@ WaitForSignal = Annotated[
         help="Keep running while the execution waits for a signal: `--wait=SECONDS`, or `--wait` without a limit.",
     ),
 ]
+DecidedBy = Annotated[
+    str | None, typer.Option("--by", metavar="NAME", help="Who decides; `by` of the answer. [default: your user name]")
+]
+Comment = Annotated[str, typer.Option("--comment", metavar="TEXT", help="Comment; `comment` of the answer.")]
+DecisionSignal = Annotated[
+    str | None,
+    typer.Option("--signal", metavar="NAME", help="Signal to answer. [default: the only one that expects a decision]"),
+]
 
 
 def parse_wait(wait: str | None) -> float:

@@ -19,7 +19,7 @@ import typer
 
 from noetl.cli.output.progress import Progress
 from noetl.cli.runtime.runner import tune_gc
-from noetl.engine.decision.builder import needs_signal
+from noetl.engine.decision.builder import is_blocked
 from noetl.engine.state.evolve import evolve, fold
 from noetl.engine.state.execution import Execution
 from noetl.model.errors import StoreUnavailable
@@ -76,7 +76,7 @@ def _check_store(app: Embedded, execution_id: str) -> None:
 
 async def _is_blocked(log: EventLog, state: Execution) -> bool:
     if not state.children:
-        return needs_signal(state)
+        return is_blocked(state)
     if state.timers or any(run.phase in ("scheduled", "started") and run.loop is None for run in state.runs.values()):
         return False
     if any(run.loop is not None and run.loop.pieces for run in state.runs.values()):

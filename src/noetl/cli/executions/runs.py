@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 def command(
     status: Annotated[
-        str | None, typer.Option("--status", metavar="STATUS", help="Only this status: completed, failed, running …")
+        str | None,
+        typer.Option("--status", metavar="STATUS", help="Only this status: completed, failed, running, waiting …"),
     ] = None,
     path: Annotated[str | None, typer.Option("--path", metavar="PATH", help="Only this playbook path.")] = None,
     tag: Annotated[str | None, typer.Option("--tag", metavar="TAG", help="Only executions with this tag.")] = None,
@@ -49,4 +50,15 @@ def command(
     for row in rows:
         took = format_duration(row["ended_at"] - row["started_at"]) if row.get("ended_at") else ""
         started = format_time(row.get("started_at", 0))
-        typer.echo(f"{row['execution_id']}  {row['status']:<10} {started:<9} {took:>8}  {row.get('path', '')}")
+        line = f"{row['execution_id']}  {row['status']:<10} {started:<9} {took:>8}  {row.get('path', '')}"
+        typer.echo(f"{line}{_answer(row)}")
+
+
+def _answer(row: Mapping[str, Any]) -> str:
+    """Return what an execution waits for that needs an answer from outside."""
+    execution_id, signals = row["execution_id"], row.get("signals") or ()
+    if row["status"] == "paused":
+        return f"  waits for `noetl unpause {execution_id}`"
+    if signals:
+        return "  waits for " + " or ".join(f"`noetl signal {execution_id} {name}`" for name in signals)
+    return f"  waits for a change: `noetl explain {execution_id}`" if row.get("needs_signal") else ""

@@ -25,7 +25,7 @@ def command(id: ExecutionId, json: AsJson = False, store: Place = None) -> None:
         from noetl.cli.output.format import format_duration, format_time, to_json
         from noetl.cli.output.summary import standing_line
         from noetl.cli.runtime.driver_lock import driver_of
-        from noetl.engine.decision.builder import needs_signal, status_of
+        from noetl.engine.decision.builder import is_blocked, status_of
         from noetl.engine.queries.explain import standings
         from noetl.engine.queries.view import summary
 
@@ -55,7 +55,7 @@ def command(id: ExecutionId, json: AsJson = False, store: Place = None) -> None:
             typer.echo(f"  {standing_line(standing)}")
         if driver is not None:
             typer.echo(f"driven by process {driver}")
-        elif state.pool and not needs_signal(state):
+        elif state.pool and not is_blocked(state):
             typer.echo(f"No process is driving it. Continue with `noetl resume {state.execution_id}`.")
 
     read_history(store, job)

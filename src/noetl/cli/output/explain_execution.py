@@ -14,7 +14,7 @@ from msgspec import to_builtins
 from noetl.cli.output.format import format_duration, format_time, to_json
 from noetl.cli.runtime.driver_lock import driver_of
 from noetl.cli.runtime.store import load_plan, load_state, read_history
-from noetl.engine.decision.builder import needs_signal, status_of
+from noetl.engine.decision.builder import is_blocked, status_of
 from noetl.engine.queries.explain import Choice, Standing, choices, standings, values
 from noetl.server.workers.presence import groups
 from noetl.wiring.embedded import SystemClock, open_team
@@ -70,7 +70,7 @@ def _status_lines(state: Execution, driver: str | None) -> Iterator[str]:
         yield f"It ended at {format_time(state.ended_at)}, after {format_duration(state.ended_at - state.started_at)}."
     elif driver is not None:
         yield f"Process {driver} is driving it."
-    elif state.pool and not needs_signal(state):
+    elif state.pool and not is_blocked(state):
         yield f"No process is driving it. Continue with `noetl resume {state.execution_id}`."
     if state.paused:
         yield f"It is paused: no new steps start until `noetl unpause {state.execution_id}`."
@@ -100,6 +100,8 @@ def _open_work_lines(open_work: tuple[Standing, ...]) -> Iterator[str]:
             span = f", {limit.ms / 1000:g} s" if limit.ms is not None else ""
             yield f"    timeout    {time}{limit.what}{span}"
         yield f"    moved by   {one.moved_by}"
+        if one.answered_by is not None:
+            yield f"    answered by {one.answered_by}"
 
 
 def _decision_lines(decisions: tuple[Choice, ...]) -> Iterator[str]:

@@ -47,3 +47,13 @@ def layer_of(variables: Mapping[str, str]) -> dict[str, Any]:
     from noetl.configuration import layer
 
     return layer(variables)
+
+
+def user_name() -> str:
+    """Return the name of the operating system's user; empty if it has none."""
+    from getpass import getuser
+
+    try:
+        return getuser()
+    except (KeyError, OSError):  # a user ID without a name
+        return ""

@@ -7,6 +7,7 @@ test_recording.py.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -19,7 +20,7 @@ from noetl.engine.decision.work import REPLAYED, WORK_EVENTS, work_for, work_id
 from noetl.engine.plan.plan import Plan
 from noetl.engine.state.dead_letters import change_of
 from noetl.engine.state.evolve import apply
-from noetl.engine.state.execution import Execution, StepRun
+from noetl.engine.state.execution import Execution, StepRun, Suspended, Token
 from noetl.model.commit import Commit
 from noetl.model.events import EVENT_TYPES, Event
 from noetl.model.ids import message_digest
@@ -30,7 +31,9 @@ from noetl.model.work import WorkItem
 # Event type → its entity, and whether it puts work in the queue.
 _KINDS = {name: (kind.entity, name in WORK_EVENTS) for name, kind in EVENT_TYPES.items()}
 _NO_TIMERS: frozenset[str] = frozenset()
-_NO_ROW = ("", False)
+_Standing = tuple[str, bool, tuple[str, ...]]  # status, whether it needs a signal, names of such signals
+_NO_ROW: _Standing = ("", False, ())
+_SIGNAL = re.compile(r"(?:ctx|vars)\.signals(?:\.(\w+)|\['([^']+)'\])")  # what a gate reads of a signal
 
 Decision = Commit  # the server adds the sender of the message
 
@@ -45,7 +48,7 @@ class DecisionBuilder(msgspec.Struct, eq=False):
     resolved: Resolved  # stored results that were loaded or written for this decision, by address
     _stem: str  # prefix of its event ids
     _timers_before: frozenset[str]
-    _standing_before: tuple[str, bool]  # what changes in the row of an execution that goes on
+    _standing_before: _Standing  # what changes in the row of an execution that goes on
     events: list[Event] = []
     work: dict[str, WorkItem] = {}
     finished: list[tuple[str, int]] = []
@@ -238,8 +241,9 @@ class DecisionBuilder(msgspec.Struct, eq=False):
         state, events = self.state, self.events
         finished = {name for name, _ in self.finished} if self.held or self.dropped else ()
         timers = state.timers
-        row = projection(state) if events else {}
-        has_same_row = self._standing_before == (row.get("status"), row.get("needs_signal")) and state.phase != "ended"
+        standing = _standing(state) if events else _NO_ROW
+        row = _row(state, standing) if events else {}
+        has_same_row = self._standing_before == standing and state.phase != "ended"
         return Decision(
             state.execution_id,
             state.seq - len(events),
@@ -270,7 +274,11 @@ def begin(plan: Plan, state: Execution, message: AnyMessage, at: int, resolved: 
 
 def projection(state: Execution) -> dict[str, Any]:
     """Return the row that lists and searches read of an execution."""
-    status, waits = _standing(state)
+    return _row(state, _standing(state))
+
+
+def _row(state: Execution, standing: _Standing) -> dict[str, Any]:
+    status, waits, signals = standing
     row: dict[str, Any] = {
         "status": status,
         "path": state.path,
@@ -278,6 +286,8 @@ def projection(state: Execution) -> dict[str, Any]:
         "started_at": state.started_at,
         "needs_signal": waits,
     }
+    if signals:
+        row["signals"] = list(signals)
     if state.parent is not None:
         row["parent"] = state.parent.get("execution_id")
     if state.tags:
@@ -294,22 +304,44 @@ def projection(state: Execution) -> dict[str, Any]:
 
 
 def status_of(state: Execution) -> str:
-    """Return the status to show; `waiting` if only a signal can move the execution."""
+    """Return the status to show; `waiting` if all that is open waits for a signal."""
     return _standing(state)[0]
 
 
-def needs_signal(state: Execution) -> bool:
-    """Return whether only a signal or a patch from outside can move the execution."""
-    return _standing(state)[1]
+def is_blocked(state: Execution) -> bool:
+    """Return whether only a signal or a patch can move it: no time limit runs either."""
+    return not state.timers and _standing(state)[1]
 
 
-def _standing(state: Execution) -> tuple[str, bool]:
+def _standing(state: Execution) -> _Standing:
+    status = state.status
     for run in state.runs.values():
         loop = run.loop
         if run.phase != "suspended" if loop is None else loop.pieces or not loop.suspended:
-            return state.status, False
-    status = state.status
-    if state.phase in ("pending", "ended") or state.timers or state.children:
-        return status, False
-    waits = bool(state.runs) or status in ("waiting", "paused")
-    return "waiting" if waits and status == "running" else status, waits
+            return status, False, ()
+    if state.phase in ("pending", "ended") or state.children:
+        return status, False, ()
+    held = [one for run in state.runs.values() for one in _suspensions(run)]
+    if any(one.signal is None for one in held) or not (held or status in ("waiting", "paused")):
+        return status, False, ()
+    return "waiting" if status == "running" else status, True, _awaited(state, held)
+
+
+def _suspensions(run: StepRun) -> list[Suspended]:
+    if run.loop is not None:
+        return list(run.loop.suspended.values())
+    return [run.suspended] if run.suspended is not None else []
+
+
+def _awaited(state: Execution, held: list[Suspended]) -> tuple[str, ...]:
+    names = {one.signal: None for one in held if one.signal is not None}
+    for token in state.tokens.values():
+        if token.parked:
+            names |= dict.fromkeys(signals_read(token))
+    return tuple(names)
+
+
+def signals_read(token: Token) -> list[str]:
+    """Return the names of the signals that a parked token's gate reads."""
+    found = (_SIGNAL.match(path) for path in token.gate or ())
+    return list(dict.fromkeys(one[1] or one[2] for one in found if one is not None))

@@ -43,7 +43,13 @@ def below(tree: Wanted, *keys: str | int) -> Wanted:
 
 def server_reads(playbook: Playbook, name: str) -> Wanted:
     """Return what the server's templates read of a step's result."""
-    return wanted(path for step in playbook.workflow for path in _of(step, name))
+    return wanted(server_paths(playbook, name))
+
+
+def server_paths(playbook: Playbook, name: str) -> Iterator[Path]:
+    """Yield the paths that the server's templates read of a step's result."""
+    for step in playbook.workflow:
+        yield from _of(step, name)
 
 
 def _of(step: Step, name: str) -> Iterator[Path]:

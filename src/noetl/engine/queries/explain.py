@@ -11,8 +11,10 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from noetl.engine.decision.builder import signals_read
 from noetl.engine.plan.plan import Plan
 from noetl.engine.queries.deadlines import Deadline, Underway, deadlines, under_way
+from noetl.engine.queries.decisions import expects_decision, gate_expects_decision
 from noetl.engine.routing.join import Meeting, meetings
 from noetl.engine.state.dead_letters import letter_id
 from noetl.engine.state.execution import Execution, StepRun, Suspended, Token
@@ -33,6 +35,9 @@ class Standing(Struct, frozen=True):
     until: int | None = None
     read: Mapping[str, Any] | None = None  # the values that the last decision on it read
     deadlines: tuple[Deadline, ...] = ()  # every time-out that applies, earliest first
+    signal: str | None = None  # the signal that moves it, if its name is known
+    decision: bool = False  # the playbook reads `approved` of that signal
+    answered_by: str | None = None  # who or what may send it
 
 
 class Choice(Struct, frozen=True):
@@ -73,7 +78,7 @@ def standings(
         if event.event_type == "policy.admit.evaluated" and event.payload.get("errors")
         for token in event.payload.get("tokens", ())
     }
-    waiting = [*_tokens(plan, state, times, broken), *_runs(state, times, workers, lacks)]
+    waiting = [*_tokens(plan, state, times, broken), *_runs(plan, state, times, workers, lacks)]
     waiting += [*_children(state, events), *_messages(state, events)]
     underway = under_way(events)
     timed = (_timed(plan, state, standing, underway) for standing in waiting)
@@ -120,10 +125,35 @@ def _parked(plan: Plan, state: Execution, token: Token, times: Mapping[int, int]
     waits = f"the gate of `{token.step}` to open" + (f": {' or '.join(wanted)}" if wanted else "")
     waits += f"; a condition of it cannot be evaluated: {broken}" if broken else ""
     moved = "a change of `ctx` that the gate reads, the end of a step, or a signal"
+    since = times.get(token.parked, state.started_at)
+    standing = Standing("token", token.token_id, token.step, waits, moved, since, _end(state), token.gate)
+    names = signals_read(token)
+    if len(names) == 1:
+        return _answerable(state, standing, names[0], gate_expects_decision(plan, token.step, names[0]))
     if any("signal" in text for text in wanted):
         moved = f"a signal: `noetl signal {state.execution_id} NAME`"
-    since = times.get(token.parked, state.started_at)
-    return Standing("token", token.token_id, token.step, waits, moved, since, _end(state), token.gate)
+        moved += f", where NAME is {' or '.join(names)}" if names else ""
+        return replace(standing, moved_by=moved, answered_by=_senders(state))
+    return standing
+
+
+def _answerable(state: Execution, standing: Standing, signal: str, decides: bool) -> Standing:
+    """Return what waits for a signal, with the commands that send it."""
+    execution, sending = state.execution_id, f"`noetl signal {state.execution_id} {signal} [JSON]`"
+    moved = f"`noetl approve {execution}` or `noetl reject {execution}`; {sending} sends other data"
+    return replace(
+        standing,
+        moved_by=moved if decides else sending,
+        signal=signal,
+        decision=decides,
+        answered_by=_senders(state),
+    )
+
+
+def _senders(state: Execution) -> str:
+    if state.pool.startswith("local:"):
+        return "any process that can write this store"
+    return "any caller with the role operator, editor or admin"
 
 
 def _joining(plan: Plan, state: Execution, meeting: Meeting, times: Mapping[int, int]) -> Iterator[Standing]:
@@ -172,16 +202,14 @@ def _span(ms: int) -> str:
 
 
 def _runs(
-    state: Execution, times: Mapping[int, int], workers: Mapping[str, str], lacks: Mapping[str, str | None]
+    plan: Plan, state: Execution, times: Mapping[int, int], workers: Mapping[str, str], lacks: Mapping[str, str | None]
 ) -> Iterator[Standing]:
     for run in state.runs.values():
         until = _end(state, run)
         if run.loop is not None:
-            yield from _loop(state, run, times, until, lacks.get(run.run_id))
+            yield from _loop(plan, state, run, times, until, lacks.get(run.run_id))
         elif run.suspended is not None:
-            waits, moved = _held(state, run.suspended)
-            since = times.get(run.suspended.seq, run.scheduled_at)
-            yield Standing("run", run.run_id, run.step, waits, moved, since, _earlier(run.suspended.until, until))
+            yield _held(plan, state, run, run.suspended, times, until)
         elif run.phase == "started":
             who = f" {workers[run.run_id]}" if workers.get(run.run_id) else ""
             waits = f"its work to end on worker{who}"
@@ -208,7 +236,7 @@ def _children(state: Execution, events: Sequence[Event]) -> Iterator[Standing]:
 
 
 def _loop(
-    state: Execution, run: StepRun, times: Mapping[int, int], until: int | None, lack: str | None
+    plan: Plan, state: Execution, run: StepRun, times: Mapping[int, int], until: int | None, lack: str | None
 ) -> Iterator[Standing]:
     loop = run.loop
     if loop is None:
@@ -225,15 +253,24 @@ def _loop(
     moved = "a worker's report" + _driver(state)
     yield Standing("run", run.run_id, run.step, waits, moved, run.scheduled_at, until)
     for index, held in loop.suspended.items():
-        what, moved = _held(state, held)
-        since = times.get(held.seq, run.scheduled_at)
-        name = f"{run.run_id}[{index}]"
-        yield Standing("item", name, run.step, what, moved, since, _earlier(held.until, until))
+        standing = _held(plan, state, run, held, times, until)
+        yield replace(standing, what="item", name=f"{run.run_id}[{index}]")
 
 
-def _held(state: Execution, held: Suspended) -> tuple[str, str]:
+def _held(
+    plan: Plan, state: Execution, run: StepRun, held: Suspended, times: Mapping[int, int], until: int | None
+) -> Standing:
+    waits, moved = _suspension(held)
+    since = times.get(held.seq, run.scheduled_at)
+    standing = Standing("run", run.run_id, run.step, waits, moved, since, _earlier(held.until, until))
+    if held.signal is None:
+        return standing
+    return _answerable(state, standing, held.signal, expects_decision(plan, run.step))
+
+
+def _suspension(held: Suspended) -> tuple[str, str]:
     if held.signal is not None:
-        return f"the signal `{held.signal}`", f"`noetl signal {state.execution_id} {held.signal} [JSON]`"
+        return f"the signal `{held.signal}`", "that signal"
     if held.child_id is not None:
         return f"its child execution {held.child_id}", f"the child's end: `noetl explain {held.child_id}`"
     if held.cause == "delay":
