@@ -14,7 +14,7 @@ from noetl.dsl.grammar.kinds import Kinds
 from noetl.dsl.reading.parse import parse
 from noetl.dsl.rules import RULES
 
-_TOLERATED = frozenset({"NOE101", "NOE102", "NOE502"})
+_TOLERATED = frozenset({"NOE015", "NOE101", "NOE102", "NOE502"})
 
 
 def validate(

@@ -6,6 +6,7 @@ import pytest
 
 from noetl.dsl.checking.shape import ShapeFinding, findings
 from noetl.dsl.dialects import FIRST_FORMS, FORMS, SECOND_FORMS, LegacyForm
+from noetl.dsl.dialects.other_tools import FOREIGN_KEYS, ForeignKey
 from noetl.dsl.grammar import LEVELS
 from noetl.dsl.reading.parse import parse
 from tests.unit.dsl.rules.samples import HEAD, KINDS, codes, indented, with_rules, with_step
@@ -106,3 +107,16 @@ def test_an_action_beside_a_kind_is_an_unknown_field_of_that_kind() -> None:
     assert (finding.kind, finding.name) == ("unknown-key", "action")
     (finding,) = found_in(with_step("tool: { action: http, url: a }"))
     assert (finding.kind, finding.name) == ("legacy", "action")
+
+
+@pytest.mark.parametrize("key", FOREIGN_KEYS, ids=lambda key: f"{key.level}.{key.key}")
+def test_a_key_of_another_tool_is_never_legal_here(key: ForeignKey) -> None:
+    assert LEVELS[key.level].field(key.key) is None
+    assert (key.level, key.key) not in FORMS
+    if key.replaces and key.level != "task":
+        assert LEVELS[key.level].field(key.replaces)
+
+
+def test_each_key_of_another_tool_stands_once() -> None:
+    places = [(key.level, key.key) for key in FOREIGN_KEYS]
+    assert len(set(places)) == len(places)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from noetl.dsl.grammar.kinds import Kind, Kinds
@@ -76,6 +76,15 @@ def result_fields(kind: Kind | None) -> frozenset[str] | None:
     if kind is None or kind.result is None or "data" in kind.result:
         return None
     return frozenset(kind.result) | STORED_FIELDS
+
+
+def fields_beside_body(tasks: Iterable[Task], kinds: Kinds, workbook: dict[str, Task]) -> frozenset[str]:
+    """Return the keys that results with a `body` have beside it; empty without one.
+
+    Any other key may exist in the body, so only a typing mistake in one of these is certain.
+    """
+    results = (kind.result or {} for task in tasks if (kind := kind_of(task, kinds, workbook)))
+    return frozenset(name for result in results if "body" in result for name in result)
 
 
 def has_field(fields: frozenset[str], name: str) -> bool:

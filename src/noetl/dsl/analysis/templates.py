@@ -1,6 +1,7 @@
 """Find every template of a playbook with its position and role.
 
-Text that is never rendered, such as python code, is not included. Tested in tests/unit/dsl/analysis/test_templates.py.
+Text with a stray `}}` counts as one: its author meant a template. Text that is never rendered, such as python code, is not
+included. Tested in tests/unit/dsl/analysis/test_templates.py.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
+from noetl.dsl.analysis.braces import stray_end
 from noetl.dsl.diagnostic import nearest
 from noetl.dsl.grammar.kinds import Kind, Kinds
 from noetl.dsl.grammar.types import Field, LevelOf, ListOf, OneOf, Type
@@ -84,7 +86,7 @@ def scalars(node: Node | None) -> Iterator[Scalar]:
 
 def _below(nodes: Iterable[Scalar], role: Role, place: _Place, field: str) -> Iterator[TemplateSite]:
     for node in nodes:
-        if not isinstance(node.value, str) or "{" not in node.value:
+        if not isinstance(node.value, str) or ("{" not in node.value and "}}" not in node.value):
             continue
         template: Template | None = None
         error: TemplateError | None = None
@@ -92,7 +94,7 @@ def _below(nodes: Iterable[Scalar], role: Role, place: _Place, field: str) -> It
             template = compile_template(node.value)
         except TemplateError as problem:
             error = problem
-        if template is None or template.kind != "plain":
+        if template is None or template.kind != "plain" or stray_end(node.value) is not None:
             step, task, arc, rule, in_workbook = place
             yield TemplateSite(node, role, template, error, step, task, arc, rule, field, in_workbook)
 

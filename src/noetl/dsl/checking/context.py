@@ -12,7 +12,8 @@ from noetl.dsl.analysis.references import Reference, references
 from noetl.dsl.analysis.scopes import Names
 from noetl.dsl.analysis.templates import TemplateSite, sites
 from noetl.dsl.checking.shape import findings
-from noetl.dsl.checking.shape_findings import ShapeFinding, hides_routing, obscured, stand_ins, stray_ranges
+from noetl.dsl.checking.shape_findings import STRAY, ShapeFinding, hides_routing, obscured, stand_ins, stray_ranges
+from noetl.dsl.checking.split_values import SplitValue, split_values
 from noetl.dsl.dialects import LegacyForm
 from noetl.dsl.grammar.kinds import Kinds
 from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Source
@@ -43,7 +44,22 @@ class CheckContext:
 
     @cached_property
     def shape(self) -> tuple[ShapeFinding, ...]:
+        """What does not fit the grammar, without words that a comma split off a value."""
+        split = {id(word) for value in self.split_values for word in value.words}
+        return tuple(finding for finding in self._every_finding if id(finding.node) not in split)
+
+    @cached_property
+    def _every_finding(self) -> tuple[ShapeFinding, ...]:
         return findings(self.root, self.kinds)
+
+    @cached_property
+    def split_values(self) -> tuple[SplitValue, ...]:
+        return split_values(self.root, self.source) if self.root else ()
+
+    @cached_property
+    def strange_keys(self) -> frozenset[int]:
+        """The ids of keys that have no place where they are."""
+        return frozenset(id(finding.node) for finding in self._every_finding if finding.kind in STRAY)
 
     @cached_property
     def legacy(self) -> tuple[LegacyForm, ...]:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from noetl.dsl.checking.shape_findings import ACTION_FIELDS, SETS, ShapeFinding, settled
 from noetl.dsl.diagnostic import nearest
 from noetl.dsl.dialects import LegacyForm, recognise
+from noetl.dsl.dialects.other_tools import ForeignKey, foreign_key
 from noetl.dsl.grammar import LEVELS, cursor_level, task_level, task_spec_level
 from noetl.dsl.grammar.kinds import Kind, Kinds, Need
 from noetl.dsl.grammar.misplaced_keys import Place, place
@@ -172,6 +173,10 @@ class _Walk(Struct, frozen=True):
             return
         elif _is_control(base, name, entry.value):
             self.findings.append(ShapeFinding("control", entry.key, level, name, owner=node))
+        elif foreign := self.foreign(entry, node, base):
+            self.findings.append(
+                ShapeFinding("unknown-key", entry.key, level, name, tool=tool, owner=node, foreign=foreign)
+            )
         elif home := self.home(entry, node, base):
             self.findings.append(ShapeFinding("misplaced", entry.key, level, name, owner=node, place=home))
         else:
@@ -187,6 +192,11 @@ class _Walk(Struct, frozen=True):
             for item in node.items:
                 walk.map(item, LEVELS[form.below])
             self.findings.extend(finding for finding in walk.findings if finding.kind == "legacy")
+
+    def foreign(self, entry: Entry, node: MapNode, level: str) -> ForeignKey | None:
+        if level == "step" and self.is_tool_field(entry.key.text, node):
+            return None
+        return foreign_key("task" if level in _TASK_LEVELS else level, entry.key.text, entry.value)
 
     def home(self, entry: Entry, node: MapNode, level: str) -> Place | None:
         if level == "step" and self.is_tool_field(entry.key.text, node):

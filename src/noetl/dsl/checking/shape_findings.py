@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from noetl.dsl.dialects import LegacyForm
+from noetl.dsl.dialects.other_tools import ForeignKey
 from noetl.dsl.grammar import LEVELS
 from noetl.dsl.grammar.kinds import Kind
 from noetl.dsl.grammar.misplaced_keys import Place
@@ -28,8 +29,8 @@ SETS = frozenset({"set", "set_ctx", "set_iter"})
 ACTION_FIELDS = frozenset(LEVELS["task_then"].names()) - SETS
 
 _AT_THE_VALUE = frozenset({"wrong-type", "not-templated"})
-_ASTRAY = frozenset({"unknown-key", "misplaced", "control", "set-in-spec", "legacy"})
-_HIDING = _AT_THE_VALUE | _ASTRAY | {"twice", "missing"}
+STRAY = frozenset({"unknown-key", "misplaced", "control", "set-in-spec", "legacy"})
+_HIDING = _AT_THE_VALUE | STRAY | {"twice", "missing"}
 # Without this field, normalization drops the whole map and every name in it.
 _NAMED_BY = {"step": "step", "arc": "step", "keychain": "name"}
 _WITH_ROLES = frozenset({"spec", "set", "set_ctx", "set_iter", "policy", "output"})
@@ -51,6 +52,7 @@ class ShapeFinding(Struct, frozen=True):
     owner: Node | None = None  # the map that holds the key
     place: Place | None = None  # where a misplaced key belongs
     others: tuple[str, ...] = ()  # keys of the same map that belong to the same place
+    foreign: ForeignKey | None = None  # the key of another tool
     meant: str = ""  # the known name closest to an unknown key
 
 
@@ -62,6 +64,8 @@ def stand_ins(findings: Iterable[ShapeFinding]) -> frozenset[tuple[int, str]]:
 def _stands_for(finding: ShapeFinding) -> str:
     if finding.form:
         return finding.form.replaces
+    if finding.foreign:
+        return finding.foreign.replaces
     if finding.place:
         return finding.place.stands_for
     known = finding.level.field(finding.meant)
@@ -113,7 +117,7 @@ def stray_ranges(findings: Iterable[ShapeFinding]) -> list[tuple[int, int]]:
     return [
         (part.start, part.end)
         for finding in findings
-        if finding.kind in _ASTRAY and (finding.tool is None or finding.meant in _WITH_ROLES)
+        if finding.kind in STRAY and (finding.tool is None or finding.meant in _WITH_ROLES)
         for part in _hidden_parts(finding)
         if part is not None
     ]
@@ -121,7 +125,7 @@ def stray_ranges(findings: Iterable[ShapeFinding]) -> list[tuple[int, int]]:
 
 def hides_routing(finding: ShapeFinding) -> bool:
     """Return whether a finding may hide an arc, its condition or a router's mode."""
-    if finding.level.name in _ROUTING or finding.name in _ROUTING:
+    if finding.level.name in _ROUTING or finding.name in _ROUTING or (finding.foreign and finding.foreign.routes):
         return True
     return finding.place is not None and not _ROUTING.isdisjoint((finding.place.level, *finding.place.path.split(".")))
 

@@ -9,11 +9,20 @@ from collections.abc import Iterable
 
 _SHORTEST = 3
 _SHORTEST_WITH_WRONG_LETTER = 6
+# Common keys of results and bodies that are one typing mistake away from a field of an outcome or of an HTTP result.
+_COMMON_KEYS = frozenset(
+    {"stats", "states", "statuses", "date", "errors", "results", "urls", "curl", "header", "metadata"}
+)
 
 
 def slip_of(name: str, candidates: Iterable[str]) -> str | None:
     """Return the candidate that `name` is a typing mistake of, or None."""
     return next((candidate for candidate in sorted(candidates) if is_slip(name, candidate)), None)
+
+
+def slip_beside_data(name: str, fields: Iterable[str]) -> str | None:
+    """Return the field that `name` misspells, where data may have any key."""
+    return None if name in _COMMON_KEYS else slip_of(name, fields)
 
 
 def is_slip(written: str, meant: str) -> bool:

@@ -1,4 +1,4 @@
-"""Older spellings of the language, recognised by key; one table per dialect.
+"""Older spellings of the language and keys of other tools, one table each.
 
 Tested in tests/unit/dsl/test_dialects.py.
 """

@@ -21,6 +21,11 @@ _CLOSES: Final = {"(": ")", "[": "]", "{": "}"}
 _TAG_ENDS: Final = {"{{": "}}", "{%": "%}", "{#": "#}"}
 _error: Final = TemplateSyntaxError
 _SWALLOWED: Final = re.compile(r"[}%]\}.*\{[{%]", re.DOTALL)
+_BINARY: Final = frozenset(
+    {"+", "-", "*", "/", "//", "%", "**", "~", "==", "!=", "<", ">", "<=", ">=", "and", "or", "in", "is"}
+)
+# Operators and words that a value must follow.
+_OPEN_ENDED: Final = _BINARY | {":", "not", "if", "elif", "else", "for", "set"}
 _STATEMENTS: Final = ("if", "elif", "else", "endif", "for", "endfor", "set", "endset", "raw", "endraw")
 
 
@@ -40,10 +45,14 @@ class ParseFailure(Struct, frozen=True):
         match = re.compile(r"\w*").match(self.text, self.offset)
         return match.group() if match else ""
 
+    def previous(self) -> Lexeme | None:
+        """Return the token before the offset, if there is one."""
+        return next((lexeme for lexeme in reversed(self.lexemes) if lexeme.offset < self.offset), None)
+
     def before(self) -> str:
-        """Return the token before the offset."""
-        lexemes = [lexeme for lexeme in self.lexemes if lexeme.offset < self.offset]
-        return lexemes[-1].text if lexemes else ""
+        """Return the text of the token before the offset, or an empty string."""
+        previous = self.previous()
+        return previous.text if previous else ""
 
     def tag(self) -> Lexeme | None:
         """Return the `{{` or `{%` that is open at the offset."""
@@ -111,6 +120,22 @@ def _open_at_the_end(failure: ParseFailure) -> TemplateSyntaxError | None:
         return None
     mark = tag.text[:2]
     return _error(f"`{mark}` is never closed", tag.offset, f"add `{_TAG_ENDS[mark]}`")
+
+
+def _missing_value(failure: ParseFailure) -> TemplateSyntaxError | None:
+    """Find an operator without a value after it: `{{ x + }}`, `{{ (x and) }}`."""
+    last, rest = failure.previous(), failure.text[failure.offset :]
+    if last is None or last.type not in {"operator", "name"} or last.text not in _OPEN_ENDED:
+        return None
+    if last.text == "%" and rest.startswith("}") and last.offset == failure.offset - 1:
+        return None  # `{{ x %}`: the wrong end
+    if rest[:1] in {")", "]", "}"} or rest.lstrip("-+")[:2] in {"}}", "%}"}:
+        return _error(f"nothing follows `{last.text}`", last.offset, "write a value after it, or remove it")
+    here = next((lexeme.text for lexeme in failure.lexemes if lexeme.offset == failure.offset), "")
+    if here in _BINARY and last.text in _BINARY:
+        fix = "write a value between them, or remove one"
+        return _error(f"`{here}` follows `{last.text}` directly", failure.offset, fix)
+    return None
 
 
 def _unclosed(bracket: Lexeme) -> TemplateSyntaxError:
@@ -254,8 +279,8 @@ def _missing_name(failure: ParseFailure) -> TemplateSyntaxError | None:
 
 
 _RECOGNISERS: Final[tuple[Callable[[ParseFailure], TemplateSyntaxError | None], ...]] = (
-    _open_comment, _open_quote, _nested_braces, _open_at_the_end, _brackets, _characters, _single_equals, _double_bar,
-    _words, _unknown_tag, _open_block, _empty, _missing_name,
+    _open_comment, _open_quote, _nested_braces, _open_at_the_end, _missing_value, _brackets, _characters, _single_equals,
+    _double_bar, _words, _unknown_tag, _open_block, _empty, _missing_name,
 )  # fmt: skip
 _JARGON: Final = (
     ("begin of print statement", "{{"),

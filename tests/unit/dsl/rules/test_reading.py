@@ -102,3 +102,52 @@ def test_two_steps_may_each_repeat_a_key() -> None:
 def test_bytes_that_are_not_utf8_are_found_at_their_character() -> None:
     (found,) = checked((HEAD + "workload: { a: é }\n" + BODY).encode("latin-1"))
     assert (found.code, found.line, found.column) == ("NOE010", 4, 16)
+
+
+# Values that a comma splits -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tool", "word", "fix"),
+    [
+        ("{ kind: noop, message: hello, world }", "world", '`message: "hello, world"`'),
+        (
+            "{ kind: postgres, auth: pg, query: select a, b, c from t }",
+            "b, c from t",
+            '`query: "select a, b, c from t"`',
+        ),
+        ('{ kind: noop, message: say "hi", twice }', "twice", "`message: 'say \"hi\", twice'`"),
+        ("{ kind: noop, message: a, version }", "version", '`message: "a, version"`'),
+    ],
+)
+def test_a_comma_that_splits_a_value_is_the_one_mistake(tool: str, word: str, fix: str) -> None:
+    text = with_step(f"tool: {tool}")
+    (found,) = checked(text)
+    assert (found.code, found.severity) == ("NOE015", "error")
+    assert text.split("\n")[found.line - 1][found.column - 1 : found.end.column - 1] == word
+    assert "a comma ends a value" in found.message
+    assert fix in found.fix
+
+
+def test_a_comma_in_data_of_your_own_is_a_warning() -> None:
+    (found,) = checked(with_root("workload: { greeting: hello, world }"))
+    assert (found.code, found.severity, found.line) == ("NOE015", "warning", 4)
+
+
+def test_a_comma_that_splits_a_value_is_tolerated_like_an_unknown_key() -> None:
+    (found,) = checked(with_step("tool: { kind: noop, message: hello, world }"), tolerant=True)
+    assert (found.code, found.severity) == ("NOE015", "warning")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        'workload: { greeting: "hello, world" }',
+        "workload: { greeting: [hello, world] }",
+        "workload: { greeting: hello, world: }",
+        "workload: { greeting: hello, world: null }",
+        "workload:\n  ? greeting\n  ? world",
+    ],
+)
+def test_other_maps_split_no_value(body: str) -> None:
+    assert codes(with_root(body)) == []

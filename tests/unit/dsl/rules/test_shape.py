@@ -252,3 +252,72 @@ def test_a_loop_goes_over_a_list(items: str) -> None:
 @pytest.mark.parametrize("items", ["[1]", "'[]'", "'[1, 2]'", "'{{ workload.rows }}'", "'{% if 1 %}[]{% endif %}'"])
 def test_what_may_be_a_list_is_fine(items: str) -> None:
     assert codes(with_step(f"loop: {{ in: {items}, iterator: item }}\ntool: {{ kind: noop }}")) == []
+
+
+# Keys of other tools ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "tool", "instead"),
+    [
+        ("needs: other", "GitHub Actions", "`next: <this step>`"),
+        ("depends_on: [other]", "Kestra", "`next: <this step>`"),
+        ("if: x", "GitHub Actions", "on the arc"),
+        ("retries: 3", "Airflow", "max_attempts"),
+        ("schedule: '@daily'", "Airflow", "`noetl exec PATH`"),
+        ("env: { A: b }", "GitHub Actions", "kind: shell"),
+        ("inputs: { a: 1 }", "Kestra", "`input: {…}`"),
+        ("strategy: { matrix: [1] }", "GitHub Actions", "loop"),
+        ("continue-on-error: true", "GitHub Actions", "do: continue"),
+    ],
+)
+def test_a_key_of_another_tool_on_a_step_says_what_replaces_it(line: str, tool: str, instead: str) -> None:
+    (found,) = checked(with_step(f"{line}\ntool: {{ kind: noop }}"))
+    assert (found.code, found.severity, found.line) == ("NOE101", "error", 6)
+    assert tool in found.message
+    assert instead in found.fix
+
+
+@pytest.mark.parametrize(
+    ("line", "instead"),
+    [
+        ("on: push", "`POST /api/execute`"),
+        ("schedule: '0 7 * * *'", "cron"),
+        ("inputs: { a: 1 }", "`workload`"),
+        ("env: { A: b }", "`workload`"),
+        ("secrets: [a]", "`keychain`"),
+        ("id: hello", "`metadata: {name: …, path: …}`"),
+    ],
+)
+def test_a_key_of_another_tool_at_the_root_says_what_replaces_it(line: str, instead: str) -> None:
+    (found,) = checked(with_root(line))
+    assert (found.code, found.line) == ("NOE101", 4)
+    assert instead in found.fix
+
+
+@pytest.mark.parametrize("key", ["jobs", "tasks", "dag", "stages"])
+def test_the_workflow_of_another_tool_is_not_also_missing(key: str) -> None:
+    (found,) = checked(f"{HEAD}{key}:\n  - name: a\n")
+    assert (found.code, "`workflow`" in found.fix) == ("NOE101", True)
+
+
+def test_a_run_line_is_not_also_a_step_without_work() -> None:
+    (found,) = checked(with_step("run: echo hello"))
+    assert (found.code, "kind: shell" in found.fix) == ("NOE101", True)
+
+
+def test_a_key_of_another_tool_on_a_task_says_what_replaces_it() -> None:
+    (found,) = checked(with_task("kind: shell\nrun: echo hello"))
+    assert (found.code, "`command: …`" in found.fix) == ("NOE502", True)
+
+
+def test_steps_ordered_by_needs_are_not_also_unreachable() -> None:
+    body = "  - step: work\n    tool: { kind: noop }\n  - step: after\n    needs: work\n    tool: { kind: noop }\n"
+    assert [found.code for found in checked(f"{HEAD}workflow:\n{body}")] == ["NOE101"]
+
+
+def test_settings_of_ours_keep_their_place() -> None:
+    (found,) = checked(with_step("retries: { plugin: { max_attempts: 2 } }\ntool: { kind: noop }"))
+    assert (found.code, "Move it under `spec`" in found.fix) == ("NOE102", True)
+    (found,) = checked(with_step("env: { A: b }\ntool: { kind: shell, command: env }"))
+    assert (found.code, "under `tool`" in found.fix) == ("NOE102", True)

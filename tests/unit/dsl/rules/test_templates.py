@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.dsl.rules.samples import condition, diagnostics, message, report, task
+from tests.unit.dsl.rules.samples import condition, diagnostics, message, report, rule, task
 
 # Syntax -------------------------------------------------------------------------------------------------------------
 
@@ -223,3 +223,128 @@ def test_iteration_of_the_caller_is_known_to_children() -> None:
     assert report(task('message: "{{ iter.parent.index }} {{ iter.parent.parent.row }}"')) == []
     assert report(condition('"{{ iter.parent.index == 0 }}"')) == []
     assert report(task('message: "{{ iter.index }}"')) == [("NOE312", "iter")]
+
+
+# Braces -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        task('message: "${{ workload.mode }}"'),
+        task('result: { n: "${{ workload.db.port }}" }'),
+        task('url: "http://127.0.0.1/${{ workload.mode }}"', "http"),
+        task('command: "echo ${{ workload.mode }} now"', "shell"),
+        task("message: \"${{ workload.mode | default('{') }}\""),
+    ],
+)
+def test_a_dollar_before_braces_is_noticed(body: str) -> None:
+    assert report(body, only="NOE327") == [("NOE327", "${{")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It costs ${{ workload.db.port }} per day.",
+        "US${{ workload.db.port }}",
+        "{{ '$' ~ workload.db.port }}",
+        "{% raw %}${{ secrets.TOKEN }}{% endraw %}",
+        "{# ${{ workload.mode }} #}a {{ workload.mode }}",
+        "$$ {{ workload.mode }} $$",
+    ],
+)
+def test_a_price_is_no_template_of_another_tool(text: str) -> None:
+    assert report(task(f'message: "{text}"')) == []
+
+
+def test_a_dollar_quote_of_sql_is_left_alone() -> None:
+    body = task('auth: pg, query: "DO $${{ workload.mode | raw }}$$"', "postgres")
+    assert report(body, only="NOE327") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["workload.mode }}", "{ workload.mode }}", "{{ workload.mode }} and workload.api }}", "{ a: { b } } }}"],
+)
+def test_a_stray_end_of_a_template_is_noticed(text: str) -> None:
+    assert report(task(f'message: "{text}"')) == [("NOE328", "}}")]
+
+
+def test_a_condition_with_a_stray_end_gets_one_message() -> None:
+    assert report(condition('"workload.mode }}"')) == [("NOE328", "}}")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": {"b": 1}}',
+        '{"a": {"b": {{ workload.db.port }}}}',
+        "{% raw %}}}{% endraw %} {{ workload.mode }}",
+        "{{ '{{' }} workload.mode }}",
+        "{% if workload.mode %}}}{% endif %}",
+        "{# }} #}{{ workload.mode }}",
+        "{{ {'a': {'b': 1}} | tojson }}",
+    ],
+)
+def test_braces_of_data_are_no_stray_end(text: str) -> None:
+    assert report(task(f"message: '{text.replace(chr(39), chr(39) * 2)}'")) == []
+
+
+# Fields of HTTP results ---------------------------------------------------------------------------------------------
+
+
+def after_http(read: str, tool: str = '{ kind: http, url: "http://127.0.0.1" }') -> str:
+    return f"""\
+    workflow:
+      - step: fetch
+        tool: {tool}
+        next: show
+      - step: show
+        tool: {{ kind: noop, message: "{{{{ {read} }}}}" }}
+    """
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("stauts", "status"),
+        ("bdy", "body"),
+        ("hedaers", "headers"),
+        ("status_cod", "status_code"),
+        ("elapsd", "elapsed"),
+    ],
+)
+def test_a_misspelled_field_of_an_http_result_is_noticed(key: str, meant: str) -> None:
+    (found,) = diagnostics(after_http(f"fetch.{key}"))
+    assert (found.code, found.severity) == ("NOE317", "warning")
+    assert f"Did you mean '{meant}'?" in found.message
+    assert f"`fetch.body.{key}`" in found.fix
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        "fetch.status", "fetch.body.stauts", "fetch.data.stauts", "fetch.data.data.stauts", "fetch.items", "fetch.state",
+        "fetch.stats", "fetch.urls", "fetch.date", "fetch.stauts | default('')", "fetch['status']", "fetch.results.x",
+    ],
+)  # fmt: skip
+def test_keys_of_the_body_are_not_judged(read: str) -> None:
+    assert report(after_http(read)) == []
+
+
+def test_a_field_of_an_http_result_is_checked_in_pipelines_and_outcomes() -> None:
+    pipeline = """\
+    workflow:
+      - step: fetch
+        tool:
+          - get: { kind: http, url: "http://127.0.0.1" }
+          - show: { kind: noop, message: "{{ get.stauts }} {{ _prev.hedaers }}" }
+    """
+    assert report(pipeline) == [("NOE317", "stauts"), ("NOE317", "hedaers")]
+    assert report(rule("outcome.result.stauts == 404")) == [("NOE316", "stauts")]
+    assert report(rule("output.bdy == 404")) == [("NOE316", "bdy")]
+    assert report(rule("outcome.result.data.stauts == 404")) == []
+
+
+def test_a_python_result_may_have_any_key() -> None:
+    assert report(after_http("fetch.stauts", '{ kind: python, code: "result = {}" }')) == []

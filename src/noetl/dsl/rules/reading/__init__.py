@@ -12,6 +12,7 @@ from noetl.dsl.rules.reading import (
     many_documents,
     not_a_map,
     not_text,
+    split_value,
     syntax,
     tab,
     tag,
@@ -22,6 +23,6 @@ from noetl.dsl.rules.reading import (
 
 _MODULES = (
     syntax, tab, duplicate_key, bad_key, tag, unknown_anchor, endless_alias, too_large, too_deep, not_text,
-    many_documents, empty, not_a_map, legacy_boolean,
+    many_documents, empty, not_a_map, legacy_boolean, split_value,
 )  # fmt: skip
 RULES: tuple[Rule, ...] = tuple(module.RULE for module in _MODULES)

@@ -20,7 +20,10 @@ def check(subject: CheckContext) -> Iterator[Finding]:
     for finding in subject.shape:
         if finding.kind == "unknown-key" and finding.tool is None:
             message = f"'{finding.name}' is not a key of {title(finding.level)}."
-            if finding.meant:
+            if finding.foreign:
+                message = f"{message[:-1]}; it is a key of {finding.foreign.origin}."
+                yield at(finding.node, message, finding.foreign.instead)
+            elif finding.meant:
                 message += f" Did you mean '{finding.meant}'?"
                 yield at(finding.node, message, f"Write `{finding.meant}`, or remove the key.")
             else:
@@ -34,7 +37,7 @@ RULE = Rule(
     summary="A key is not part of the language at this level.",
     why="If NoETL ignored a misspelled key, the run would silently do something other than you meant.",
     fix="Correct the spelling, or remove the key. `noetl explain FIELD` lists the allowed keys; "
-    "with `--tolerant`, unknown keys are warnings.",
+    "with `--tolerant`, unknown keys are warnings. For a key of another workflow tool, the message says what replaces it.",
     bad=GOOD.replace("desc:", "dscription:"),
     good=GOOD,
     check=check,

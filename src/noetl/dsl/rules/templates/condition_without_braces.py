@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from noetl.dsl.analysis.braces import stray_end
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.reading.nodes import Scalar
@@ -33,7 +34,7 @@ def check(subject: CheckContext) -> Iterator[Finding]:
         if not isinstance(node, Scalar) or not isinstance(node.value, str) or has_template(node.value):
             continue
         text = node.value.strip()
-        if text.lower() in _TRUTHS:
+        if text.lower() in _TRUTHS or stray_end(text) is not None:
             continue
         if not text:
             yield at(node, "This condition is empty, so it is always false.", "Write a condition, or remove `when`.")

@@ -10,6 +10,7 @@ from noetl.dsl.analysis.outcomes import (
     ERROR_FIELDS,
     HELPERS,
     META_FIELDS,
+    fields_beside_body,
     has_field,
     kind_of,
     step_fields,
@@ -19,7 +20,7 @@ from noetl.dsl.analysis.references import Reference
 from noetl.dsl.analysis.templates import TemplateSite
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, example
-from noetl.dsl.checking.typos import slip_of
+from noetl.dsl.checking.typos import slip_beside_data, slip_of
 from noetl.dsl.diagnostic import Severity, did_you_mean
 from noetl.dsl.rules.templates.reporting import at_element
 from noetl.dsl.tree.playbook import Task
@@ -42,8 +43,6 @@ workflow:
                 - else:
                     then: { do: continue }
 """)
-# Common keys of results that are one typing mistake away from a field of the outcome.
-_COMMON_KEYS = frozenset({"stats", "states", "statuses", "date", "errors", "results"})
 
 
 class _Shape(NamedTuple):
@@ -52,6 +51,7 @@ class _Shape(NamedTuple):
     who: str
     fields: frozenset[str] | None
     helpers: dict[str, frozenset[str]]
+    beside_body: frozenset[str]  # the fields of a result with a body, which may have any key
     closed_helpers: bool  # every kind is known, so other helpers never exist
 
 
@@ -95,7 +95,8 @@ def _shape(site: TemplateSite, subject: CheckContext) -> _Shape:
         who = f"step '{site.step.name}'" if site.step else "this"
     kinds = [kind_of(task, subject.kinds, subject.workbook) for task in tasks]
     helpers = {kind.helper[0]: frozenset(kind.helper[1]) for kind in kinds if kind and kind.helper}
-    return _Shape(who, fields, helpers, all(kinds))
+    beside = frozenset() if fields else fields_beside_body(tasks, subject.kinds, subject.workbook)
+    return _Shape(who, fields, helpers, beside, all(kinds))
 
 
 def _wrong(reference: Reference, shape: _Shape) -> _Wrong | None:
@@ -113,7 +114,10 @@ def _wrong(reference: Reference, shape: _Shape) -> _Wrong | None:
             return _no_field(2, f"{reference.name}.{first}", second, shape.helpers[first])
     if first in ("result", "data") and shape.fields is not None:
         return _in_result(reference, shape, shape.fields)
-    if first in ENVELOPE or first in shape.helpers:
+    if first in ("result", "data") and isinstance(second, str) and second not in shape.beside_body:
+        meant = slip_beside_data(second, shape.beside_body)
+        return _no_field(2, f"the result of {shape.who}", second, sorted(shape.beside_body)) if meant else None
+    if first in ENVELOPE or first in shape.helpers or first in shape.beside_body:
         return None
     if first in HELPERS and shape.closed_helpers and _is_helper_read(first, second):
         has = ", ".join(f"`{reference.name}.{name}`" for name in shape.helpers) or "none of its own"
@@ -139,10 +143,10 @@ def _in_result(reference: Reference, shape: _Shape, fields: frozenset[str]) -> _
 
 def _elsewhere(root: str, name: str, shape: _Shape) -> _Wrong | None:
     """Check a key that is not a field of the outcome: it is looked up in the result."""
-    known = (*ENVELOPE, *shape.helpers)
+    known = (*ENVELOPE, *shape.helpers, *sorted(shape.beside_body))
     if shape.fields is None:
-        meant = slip_of(name, known)
-        if meant is None or name in _COMMON_KEYS:
+        meant = slip_beside_data(name, known)
+        if meant is None:
             return None
         message = f"`{root}` has no field '{name}'. Did you mean '{meant}'?"
         return _Wrong(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from noetl.dsl.analysis.outcomes import LOOP_RESULT, STATS, has_field, step_fields, task_fields
+from noetl.dsl.analysis.outcomes import LOOP_RESULT, STATS, fields_beside_body, has_field, step_fields, task_fields
 from noetl.dsl.analysis.references import Reference
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, example
+from noetl.dsl.checking.typos import slip_beside_data
 from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.rules.templates.reporting import at_element
 from noetl.dsl.tree.playbook import Step, Task
@@ -60,6 +61,8 @@ def check(subject: CheckContext) -> Iterator[Finding]:
         fields, owner = _fields(reference, results)
         if fields is not None:
             yield from _unknown(subject, reference, fields, owner)
+        else:
+            yield from _misspelled(subject, reference)
 
 
 def _fields(reference: Reference, results: _Results) -> tuple[frozenset[str] | None, str]:
@@ -71,6 +74,31 @@ def _fields(reference: Reference, results: _Results) -> tuple[frozenset[str] | N
     if name == "_prev" and reference.means == ("scope",) and site.step is not None and site.task is not None:
         return results.before(site.step, site.task), "the previous task"
     return None, ""
+
+
+def _misspelled(subject: CheckContext, reference: Reference) -> Iterator[Finding]:
+    """Find a typing mistake in a result with a body: any other key may be the body's."""
+    fields = fields_beside_body(_tasks(reference, subject), subject.kinds, subject.workbook)
+    key = reference.key
+    meant = slip_beside_data(key, fields) if key and key not in fields else None
+    if meant:
+        message = f"The result of '{reference.name}' has no field '{key}'. Did you mean '{meant}'?"
+        fix = f"It has: {', '.join(sorted(fields))}. A key of the body is read as `{reference.name}.body.{key}`."
+        yield at_element(subject, reference, 1, message, fix)
+
+
+def _tasks(reference: Reference, subject: CheckContext) -> tuple[Task, ...]:
+    """Return the tasks whose result a name may hold; none where it may be other data."""
+    site, name = reference.site, reference.name
+    if reference.means == ("step",):
+        step = next(step for step in subject.playbook.workflow if step.name == name)
+        labels = {task.label for task in step.tasks} | {"results"}
+        return () if step.loop or reference.key in labels else step.tasks
+    if reference.means == ("label",) and site.step is not None:
+        return tuple(task for task in site.step.tasks if task.label == name)
+    if name == "_prev" and reference.means == ("scope",) and site.step is not None:
+        return tuple(task for task in site.step.tasks if task is not site.task)
+    return ()
 
 
 def _unknown(subject: CheckContext, reference: Reference, fields: frozenset[str], owner: str) -> Iterator[Finding]:
@@ -102,7 +130,8 @@ RULE = Rule(
     summary="A template reads a field that the result of a step or task never has.",
     why=(
         "Loops and kinds such as `postgres` and `shell` have results of a known form. Any other field is undefined and fails "
-        "the task that uses it. Free-form results, such as those of `python` and `http`, are not checked."
+        "the task that uses it. The body of an `http` result may have any key, so there only a typing mistake in a field of "
+        "the result is reported: `fetch.stauts`, `fetch.bdy`. Results of `python` are not checked."
     ),
     fix="Use a field of the result; `noetl explain KIND` lists the fields of a kind.",
     bad=GOOD.replace("read.row_count", "read.rowcount"),

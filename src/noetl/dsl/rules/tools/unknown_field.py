@@ -25,7 +25,10 @@ def check(subject: CheckContext) -> Iterator[Finding]:
         kind, name = finding.tool, finding.name
         meant = nearest(name, finding.level.names())
         message = f"Kind '{kind.name}' has no field '{name}'."
-        if meant:
+        if finding.foreign:
+            message = f"{message[:-1]}; it is a key of {finding.foreign.origin}."
+            yield at(finding.node, message, finding.foreign.instead)
+        elif meant:
             yield at(finding.node, f"{message} Did you mean '{meant}'?", f"Write `{meant}`, or remove the field.")
         else:
             own = ", ".join(known.name for known in kind.input.fields)
