@@ -9,8 +9,6 @@ from msgspec import Struct
 
 from noetl.dsl.reading.nodes import Node, Scalar
 
-_GITHUB, _AIRFLOW, _ARGO, _PREFECT, _KESTRA = "GitHub Actions", "Airflow", "Argo Workflows", "Prefect", "Kestra"
-
 _ORDER = "Write the order as arcs: `next: <this step>` on the step before it. A step where branches meet waits for all."
 _CONDITION = 'Put the condition on the arc that leads to the step: `next: {arcs: [{step: …, when: "{{ … }}"}]}`.'
 _START = (
@@ -40,104 +38,94 @@ class ForeignKey(Struct, frozen=True):
 
     level: str
     key: str
-    origin: str  # the tools that have it
     instead: str  # what to write here
     replaces: str = ""  # the field that is not missing where this key stands in for it
     routes: bool = False  # it orders steps, so the net is incomplete without it
 
 
-def _keys(
-    level: str, names: str, origin: str, instead: str, replaces: str = "", routes: bool = False
-) -> tuple[ForeignKey, ...]:
-    return tuple(ForeignKey(level, name, origin, instead, replaces, routes) for name in names.split())
+def _keys(level: str, names: str, instead: str, replaces: str = "", routes: bool = False) -> tuple[ForeignKey, ...]:
+    return tuple(ForeignKey(level, name, instead, replaces, routes) for name in names.split())
 
 
 _ROOT: tuple[ForeignKey, ...] = (
-    *_keys("playbook", "on", _GITHUB, _START),
-    *_keys("playbook", "triggers trigger", _KESTRA, _START),
-    *_keys("playbook", "schedule schedules", f"{_AIRFLOW}, {_ARGO} and {_PREFECT}", _START),
-    *_keys("playbook", "schedule_interval start_date catchup", _AIRFLOW, _START),
-    *_keys("playbook", "cron crons", f"{_ARGO} and {_PREFECT}", _START),
-    *_keys("playbook", "jobs", _GITHUB, _WORKFLOW, "workflow", routes=True),
-    *_keys("playbook", "tasks", f"{_KESTRA} and {_AIRFLOW}", _WORKFLOW, "workflow", routes=True),
-    *_keys("playbook", "dag templates", f"{_ARGO} and {_AIRFLOW}", _WORKFLOW, "workflow", routes=True),
-    *_keys("playbook", "stages pipeline", "CI pipelines", _WORKFLOW, "workflow", routes=True),
-    *_keys("playbook", "entrypoint", f"{_ARGO} and {_PREFECT}", "Write `executor: {spec: {entry_step: …}}`."),
-    *_keys("playbook", "inputs", f"{_GITHUB} and {_KESTRA}", _WORKLOAD),
-    *_keys("playbook", "params parameters", f"{_AIRFLOW} and {_PREFECT}", _WORKLOAD),
-    *_keys("playbook", "arguments", _ARGO, _WORKLOAD),
-    *_keys("playbook", "variables vars", f"{_KESTRA} and {_PREFECT}", _WORKLOAD),
-    *_keys("playbook", "env", _GITHUB, f"{_WORKLOAD} {_ENVIRONMENT}"),
-    *_keys("playbook", "secrets", _GITHUB, "Declare credentials under `keychain`; tasks name them with `auth`."),
-    *_keys("playbook", "outputs", f"{_GITHUB} and {_KESTRA}", "The result of the last step, or of `executor.spec.final_step`, "
-           "is the result of the execution."),
-    *_keys("playbook", "id", _KESTRA, "Write `metadata: {name: …, path: …}`."),
-    *_keys("playbook", "namespace", f"{_KESTRA} and {_ARGO}", "Write it in front of `metadata.path`: `path: namespace/name`."),
-    *_keys("playbook", "concurrency", f"{_GITHUB} and {_KESTRA}", "Write `executor: {spec: {max_parallel: …}}` to bound the "
-           "step-runs of one execution."),
-    *_keys("playbook", "runs-on", _GITHUB, "Write `executor: {spec: {pool: …}}` to choose the workers."),
-    *_keys("playbook", "default_args defaults", f"{_AIRFLOW} and {_GITHUB}", "Write defaults of all steps under `executor.spec`."),
-    *_keys("playbook", "onExit errors finally", f"{_ARGO} and {_KESTRA}", "Write a step that runs at the end, after success "
-           "and after a halt: `executor: {spec: {final_step: …}}`."),
-)  # fmt: skip
+    *_keys(
+        "playbook", "on triggers trigger schedule schedules schedule_interval start_date catchup cron crons", _START
+    ),
+    *_keys("playbook", "jobs tasks dag templates stages pipeline", _WORKFLOW, "workflow", routes=True),
+    *_keys("playbook", "entrypoint", "Write `executor: {spec: {entry_step: …}}`."),
+    *_keys("playbook", "inputs params parameters arguments variables vars", _WORKLOAD),
+    *_keys("playbook", "env", f"{_WORKLOAD} {_ENVIRONMENT}"),
+    *_keys("playbook", "secrets", "Declare credentials under `keychain`; tasks name them with `auth`."),
+    *_keys(
+        "playbook",
+        "outputs",
+        "The result of the last step, or of `executor.spec.final_step`, is the result of the execution.",
+    ),
+    *_keys("playbook", "id", "Write `metadata: {name: …, path: …}`."),
+    *_keys("playbook", "namespace", "Write it in front of `metadata.path`: `path: namespace/name`."),
+    *_keys(
+        "playbook",
+        "concurrency",
+        "Write `executor: {spec: {max_parallel: …}}` to bound the step-runs of one execution.",
+    ),
+    *_keys("playbook", "runs-on", "Write `executor: {spec: {pool: …}}` to choose the workers."),
+    *_keys("playbook", "default_args defaults", "Write defaults of all steps under `executor.spec`."),
+    *_keys(
+        "playbook",
+        "onExit errors finally",
+        "Write a step that runs at the end, after success and after a halt: `executor: {spec: {final_step: …}}`.",
+    ),
+)
 _STEP: tuple[ForeignKey, ...] = (
-    *_keys("step", "needs", _GITHUB, _ORDER, routes=True),
-    *_keys("step", "depends_on", f"{_KESTRA} and Compose", _ORDER, routes=True),
-    *_keys("step", "dependsOn", _KESTRA, _ORDER, routes=True),
-    *_keys("step", "depends dependencies", _ARGO, _ORDER, routes=True),
-    *_keys("step", "upstream", _AIRFLOW, _ORDER, routes=True),
-    *_keys("step", "wait_for", _PREFECT, _ORDER, routes=True),
-    *_keys("step", "if", _GITHUB, _CONDITION, routes=True),
-    *_keys("step", "runIf condition", _KESTRA, _CONDITION, routes=True),
-    *_keys("step", "run", _GITHUB, _SHELL, "tool"),
-    *_keys("step", "uses", _GITHUB, "Choose a kind: `tool: {kind: http, url: …}`. Another playbook is "
-           "`tool: {kind: playbook, path: …}`.", "tool"),
-    *_keys("step", "env", _GITHUB, _ENVIRONMENT),
-    *_keys("step", "inputs", f"{_GITHUB} and {_KESTRA}", _STEP_INPUT),
-    *_keys("step", "params parameters arguments", f"{_AIRFLOW}, {_ARGO} and {_PREFECT}", _STEP_INPUT),
-    *_keys("step", "outputs", f"{_GITHUB} and {_ARGO}", "Later steps read the result by the step's name: `{{ <step>.<field> }}`. "
-           "`set: {ctx.<name>: …}` keeps a value under a name of its own."),
-    *_keys("step", "id", f"{_GITHUB} and {_KESTRA}", "Write `step: <name>`."),
-    *_keys("step", "retries retry_delay", f"{_AIRFLOW} and {_PREFECT}", _RETRY),
-    *_keys("step", "retryStrategy", _ARGO, _RETRY),
-    *_keys("step", "max_retries", _PREFECT, _RETRY),
-    *_keys("step", "timeout-minutes", _GITHUB, _TIMEOUT),
-    *_keys("step", "execution_timeout", _AIRFLOW, _TIMEOUT),
-    *_keys("step", "continue-on-error", _GITHUB, _GO_ON),
-    *_keys("step", "continueOn", _ARGO, _GO_ON),
-    *_keys("step", "allowFailure", _KESTRA, _GO_ON),
-    *_keys("step", "on_failure on_error errors", f"{_PREFECT} and {_KESTRA}", _FAILURE, routes=True),
-    *_keys("step", "on_failure_callback", _AIRFLOW, _FAILURE, routes=True),
-    *_keys("step", "trigger_rule", _AIRFLOW, "Write `spec: {join: all|any|each}`; a failure is routed by an arc of the failed "
-           "step: `when: \"{{ event.name == 'step.failed' }}\"`.", routes=True),
-    *_keys("step", "strategy matrix", _GITHUB, _LOOP),
-    *_keys("step", "with_items withItems withParam", _ARGO, _LOOP),
-    *_keys("step", "foreach for_each", _KESTRA, _LOOP),
-    *_keys("step", "runs-on", _GITHUB, "Write `spec: {pool: …}` or `spec: {requires: {tags: […]}}`."),
-    *_keys("step", "schedule cron", f"{_AIRFLOW} and {_PREFECT}", _START),
-)  # fmt: skip
+    *_keys("step", "needs depends_on dependsOn depends dependencies upstream wait_for", _ORDER, routes=True),
+    *_keys("step", "if runIf condition", _CONDITION, routes=True),
+    *_keys("step", "run", _SHELL, "tool"),
+    *_keys(
+        "step",
+        "uses",
+        "Choose a kind: `tool: {kind: http, url: …}`. Another playbook is `tool: {kind: playbook, path: …}`.",
+        "tool",
+    ),
+    *_keys("step", "env", _ENVIRONMENT),
+    *_keys("step", "inputs params parameters arguments", _STEP_INPUT),
+    *_keys(
+        "step",
+        "outputs",
+        "Later steps read the result by the step's name: `{{ <step>.<field> }}`. "
+        "`set: {ctx.<name>: …}` keeps a value under a name of its own.",
+    ),
+    *_keys("step", "id", "Write `step: <name>`."),
+    *_keys("step", "retries retry_delay retryStrategy max_retries", _RETRY),
+    *_keys("step", "timeout-minutes execution_timeout", _TIMEOUT),
+    *_keys("step", "continue-on-error continueOn allowFailure", _GO_ON),
+    *_keys("step", "on_failure on_error errors on_failure_callback", _FAILURE, routes=True),
+    *_keys(
+        "step",
+        "trigger_rule",
+        "Write `spec: {join: all|any|each}`; a failure is routed by an arc of the failed "
+        "step: `when: \"{{ event.name == 'step.failed' }}\"`.",
+        routes=True,
+    ),
+    *_keys("step", "strategy matrix with_items withItems withParam foreach for_each", _LOOP),
+    *_keys("step", "runs-on", "Write `spec: {pool: …}` or `spec: {requires: {tags: […]}}`."),
+    *_keys("step", "schedule cron", _START),
+)
 _TASK: tuple[ForeignKey, ...] = (
-    *_keys("task", "needs", _GITHUB, f"Tasks of a pipeline run in file order. For steps: {_ORDER}"),
-    *_keys("task", "depends_on dependsOn", _KESTRA, f"Tasks of a pipeline run in file order. For steps: {_ORDER}"),
-    *_keys("task", "if", _GITHUB, _CONDITION),
-    *_keys("task", "condition runIf", _KESTRA, _CONDITION),
-    *_keys("task", "run", _GITHUB, "Write `kind: shell` and `command: …`.", "command"),
-    *_keys("task", "uses", _GITHUB, "Choose a kind: `kind: http`, `kind: python`, ….", "kind"),
-    *_keys("task", "env", _GITHUB, "Only `kind: shell` has `env`. Put values for templates and code into `input`."),
-    *_keys("task", "inputs", f"{_GITHUB} and {_KESTRA}", "Write `input: {…}`."),
-    *_keys("task", "retries retry_delay", f"{_AIRFLOW} and {_PREFECT}", _RETRY),
-    *_keys("task", "max_retries", _PREFECT, _RETRY),
-    *_keys("task", "retryStrategy", _ARGO, _RETRY),
-    *_keys("task", "timeout-minutes", _GITHUB, "Write `timeout: …`, in seconds."),
-    *_keys("task", "continue-on-error", _GITHUB, _GO_ON),
-    *_keys("task", "allowFailure", _KESTRA, _GO_ON),
-    *_keys("task", "schedule cron", f"{_AIRFLOW} and {_PREFECT}", _START),
+    *_keys("task", "needs depends_on dependsOn", f"Tasks of a pipeline run in file order. For steps: {_ORDER}"),
+    *_keys("task", "if condition runIf", _CONDITION),
+    *_keys("task", "run", "Write `kind: shell` and `command: …`.", "command"),
+    *_keys("task", "uses", "Choose a kind: `kind: http`, `kind: python`, ….", "kind"),
+    *_keys("task", "env", "Only `kind: shell` has `env`. Put values for templates and code into `input`."),
+    *_keys("task", "inputs", "Write `input: {…}`."),
+    *_keys("task", "retries retry_delay max_retries retryStrategy", _RETRY),
+    *_keys("task", "timeout-minutes", "Write `timeout: …`, in seconds."),
+    *_keys("task", "continue-on-error allowFailure", _GO_ON),
+    *_keys("task", "schedule cron", _START),
 )
 _ARC: tuple[ForeignKey, ...] = (
-    *_keys("arc", "if", _GITHUB, 'Write `when: "{{ … }}"`.', "when", routes=True),
-    *_keys("arc", "condition", _KESTRA, 'Write `when: "{{ … }}"`.', "when", routes=True),
-    *_keys("arc", "to goto target", "other workflow tools", "Write `step: <name>`.", "step", routes=True),
-    *_keys("arc", "inputs params", f"{_KESTRA} and {_AIRFLOW}", "Write `args: {…}`.", "args"),
+    *_keys("arc", "if condition", 'Write `when: "{{ … }}"`.', "when", routes=True),
+    *_keys("arc", "to goto target", "Write `step: <name>`.", "step", routes=True),
+    *_keys("arc", "inputs params", "Write `args: {…}`.", "args"),
 )
 FOREIGN_KEYS: tuple[ForeignKey, ...] = (*_ROOT, *_STEP, *_TASK, *_ARC)
 _BY_PLACE = {(key.level, key.key): key for key in FOREIGN_KEYS}

@@ -22,3 +22,4 @@ class ReadProblem(Struct, frozen=True):
     start: int
     end: int
     message: str
+    fix: str = ""  # if one is known

@@ -18,8 +18,12 @@ _TEMPLATE_CLOSING: Final = {"{{": "}}", "{%": "%}", "{#": "#}"}
 _KEY_WITHOUT_SPACE: Final = re.compile(r"\s*(?:- +)*([\w.-]+):(?=[^\s:/])")
 _SECOND_COLON: Final = re.compile(r"\s*(?:- +)*[^\s:#'\"][^:#]*:\s+(.+)")
 _CONFLICT: Final = re.compile(r"(?:<{7}|={7}|>{7})(?=\s|$)", re.MULTILINE)
+_BRACKET: Final = (
+    "Write the missing mark. A value that contains a comma, a bracket or a quote must be in quotes as a whole."
+)
 _COMMENT: Final = re.compile(r"\s+#.*")
 _BEFORE_A_VALUE: Final = re.compile(r"(?:[:\-]\s+|[\[{,]\s*)\Z")
+_TWO_WORDS: Final = re.compile(r"((?:- )?\w+) +(\S.*)")
 _WORD: Final = re.compile(r"[^\s,\[\]{}]+|\S")
 _LINE: Final = re.compile(r"[^\r\n]{0,1000}")
 
@@ -62,15 +66,15 @@ class _Error(NamedTuple):
     def opens_its_line(self) -> bool:
         return not self.text[self.line_start(self.at) : self.at].strip()
 
-    def syntax(self, start: int, message: str, end: int | None = None) -> ReadProblem:
+    def syntax(self, start: int, message: str, end: int | None = None, fix: str = "") -> ReadProblem:
         if end is None:
             word = _WORD.match(self.text, start)
             end = word.end() if word else start
-        return ReadProblem("syntax", start, end, message)
+        return ReadProblem("syntax", start, end, message, fix)
 
-    def rest_of_line(self, start: int, message: str) -> ReadProblem:
+    def rest_of_line(self, start: int, message: str, fix: str = "") -> ReadProblem:
         line = self.text[start : self.line_start(start) + len(self.line(start))]
-        return self.syntax(start, message, start + len(_COMMENT.sub("", line).rstrip()))
+        return self.syntax(start, message, start + len(_COMMENT.sub("", line).rstrip()), fix)
 
 
 def explain(text: str, error: yaml.YAMLError) -> ReadProblem:
@@ -154,7 +158,9 @@ def _reserved_start(seen: _Error) -> ReadProblem | None:
 def _open_quote(seen: _Error) -> ReadProblem | None:
     if "quoted scalar" not in seen.context or "unexpected" not in seen.problem:
         return None
-    return seen.syntax(seen.context_at, "The quote that opens here is never closed.", seen.context_at + 1)
+    quote = seen.text[seen.context_at : seen.context_at + 1]
+    fix = f"Write the closing `{quote}` at the end of the value."
+    return seen.syntax(seen.context_at, "The quote that opens here is never closed.", seen.context_at + 1, fix)
 
 
 def _escape(seen: _Error) -> ReadProblem | None:
@@ -185,17 +191,17 @@ def _missing_space(seen: _Error) -> ReadProblem | None:
         match = _KEY_WITHOUT_SPACE.match(seen.text, start) if start >= 0 else None
         if match:
             message = f"A space is missing after '{match[1]}:'."
-            return seen.syntax(match.start(1), message, match.end())
+            return seen.syntax(match.start(1), message, match.end(), f"Write `{match[1]}: ` with a space.")
     return None
 
 
 def _missing_colon(seen: _Error) -> ReadProblem | None:
     if "expected ':'" in seen.problem:
         if seen.text.startswith("-", seen.context_at):
-            return seen.syntax(seen.context_at, "A space is missing after '-'.")
+            return seen.syntax(seen.context_at, "A space is missing after '-'.", fix="Write `- ` with a space.")
         word = shortened(seen.line(seen.context_at).strip())
         message = f"A colon is missing: '{word}' is neither a key with a value nor part of the value above."
-        return seen.rest_of_line(seen.context_at, message)
+        return seen.rest_of_line(seen.context_at, message, _with_colon(word))
     if "mapping values" not in seen.problem:
         return None
     return _colon_in_value(seen) or _value_continues(seen)
@@ -218,13 +224,19 @@ def _value_continues(seen: _Error) -> ReadProblem | None:
         return None
     if ":" not in seen.line(above):
         place = above + seen.indentation(above)
-        return seen.rest_of_line(
-            place, f"A colon is missing: '{shortened(seen.line(above))}' is not a key with a value."
-        )
+        word = shortened(seen.line(above).strip())
+        return seen.rest_of_line(place, f"A colon is missing: '{word}' is not a key with a value.", _with_colon(word))
     if seen.indentation(seen.at) > seen.indentation(above):
         message = f"This line is indented deeper than line {seen.line_number(above)}, whose key already has a value."
-        return seen.rest_of_line(start, message)
+        fix = f"Indent it like the key of line {seen.line_number(above)}, or remove the value of that line."
+        return seen.rest_of_line(start, message, fix)
     return None
+
+
+def _with_colon(line: str) -> str:
+    """Return how to write a line that lacks the colon after its key."""
+    match = _TWO_WORDS.fullmatch(line)
+    return f"Write `{match[1]}: {match[2]}`." if match else "Write the key, a colon and a space before the value."
 
 
 def _after_quote(seen: _Error) -> ReadProblem | None:
@@ -264,26 +276,28 @@ def _open_bracket(seen: _Error) -> ReadProblem | None:
     is_below = seen.char() == ":" and seen.line_start(seen.at) > seen.context_at
     if opening in ("[", "{") and (at_end or is_below):
         message = f"The '{opening}' that opens here is not closed, or a comma is missing before line {seen.line_number(seen.at)}."
-        return seen.syntax(seen.context_at, message, seen.context_at + 1)
+        return seen.syntax(seen.context_at, message, seen.context_at + 1, _BRACKET)
     if at_end:
-        return seen.syntax(seen.at, "The text ends inside an unclosed bracket.")
-    return seen.syntax(seen.at, f"A ',' or the closing '{closing}' is missing before this.")
+        return seen.syntax(seen.at, "The text ends inside an unclosed bracket.", fix=_BRACKET)
+    return seen.syntax(seen.at, f"A ',' or the closing '{closing}' is missing before this.", fix=_BRACKET)
 
 
 def _stray_mark(seen: _Error) -> ReadProblem | None:
     if seen.char() not in ("]", "}", ",") or "expected" not in seen.problem:
         return None
     if "flow" in seen.context:
-        return seen.syntax(seen.at, f"A value is missing before this '{seen.char()}'.", seen.at + 1)
+        message = f"A value is missing before this '{seen.char()}'."
+        return seen.syntax(seen.at, message, seen.at + 1, "Write the value, or remove the mark.")
     if "block node" in seen.context:
         return seen.syntax(seen.at, f"A value cannot begin with '{seen.char()}'; put it in quotes.", seen.at + 1)
-    return seen.syntax(seen.at, f"This '{seen.char()}' has no matching opening bracket.", seen.at + 1)
+    message = f"This '{seen.char()}' has no matching opening bracket."
+    return seen.syntax(seen.at, message, seen.at + 1, "Remove it, or put the value in quotes.")
 
 
 def _missing_key(seen: _Error) -> ReadProblem | None:
     if seen.char() != ":" or not seen.problem.endswith(("expected key", "node content")):
         return None
-    return seen.syntax(seen.at, "A key is missing before this ':'.", seen.at + 1)
+    return seen.syntax(seen.at, "A key is missing before this ':'.", seen.at + 1, "Write the key before the colon.")
 
 
 def _inline_list(seen: _Error) -> ReadProblem | None:

@@ -20,7 +20,7 @@ workflow:
 def _fix(problem: ReadProblem) -> str:
     if "in quotes: " in problem.message:
         return "Put the whole value in quotes."
-    return "Fix this position first; the text below it was not read."
+    return problem.fix or "Correct this position first: the text below it was not read."
 
 
 RULE = Rule(

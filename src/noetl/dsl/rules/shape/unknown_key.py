@@ -21,7 +21,7 @@ def check(subject: CheckContext) -> Iterator[Finding]:
         if finding.kind == "unknown-key" and finding.tool is None:
             message = f"'{finding.name}' is not a key of {title(finding.level)}."
             if finding.foreign:
-                message = f"{message[:-1]}; it is a key of {finding.foreign.origin}."
+                message = f"{message[:-1]}; other workflow tools have it."
                 yield at(finding.node, message, finding.foreign.instead)
             elif finding.meant:
                 message += f" Did you mean '{finding.meant}'?"

@@ -40,7 +40,7 @@ RULE = Rule(
     code="NOE327",
     name="dollar-before-braces",
     severity="warning",
-    summary="A template is written `${{ … }}`, as in GitHub Actions.",
+    summary="A template is written with a dollar sign: `${{ … }}`.",
     why="Templates are written `{{ … }}`. The `$` becomes part of the text, so `${{ workload.n }}` is the text `$5`, "
     "never the number 5. A price in a sentence is not reported.",
     fix="Remove the `$`. Where you mean a dollar sign, write `{{ '$' ~ workload.price }}`.",

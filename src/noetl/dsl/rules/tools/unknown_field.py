@@ -26,7 +26,7 @@ def check(subject: CheckContext) -> Iterator[Finding]:
         meant = nearest(name, finding.level.names())
         message = f"Kind '{kind.name}' has no field '{name}'."
         if finding.foreign:
-            message = f"{message[:-1]}; it is a key of {finding.foreign.origin}."
+            message = f"{message[:-1]}; other workflow tools have it."
             yield at(finding.node, message, finding.foreign.instead)
         elif meant:
             yield at(finding.node, f"{message} Did you mean '{meant}'?", f"Write `{meant}`, or remove the field.")
