@@ -1,5 +1,5 @@
 # `make` alone lists the targets. A fresh clone needs Python 3.11 or newer, make and git. The first target creates the virtual
-# environment; it is updated when the lock file or pyproject.toml changes.
+# environment; it is updated when a lock file or pyproject.toml changes.
 #   VENV=/some/where make test     keeps the environment elsewhere
 #   PYTHON=python3.12 make test    builds it with that interpreter
 
@@ -15,6 +15,7 @@ CHECKED ?= dbos-sqlite pgqueuer
 CHECK = --rounds 5 $(foreach peer,$(CHECKED),--peer $(peer)) $(foreach work,W1 W2 W3 W4,--workload $(work))
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+RUN_STAMP := $(VENV)/.runs
 
 .PHONY: help install demo test check fmt bench bench-baseline bench-check chaos pythons docs lock clean
 
@@ -25,9 +26,14 @@ install: $(STAMP) ## Create the virtual environment from the lock file
 
 $(STAMP): requirements.lock pyproject.toml scripts/setup.sh
 	@PYTHON="$(PYTHON)" scripts/setup.sh "$(VENV)"
+	@touch $@ $(RUN_STAMP)
+
+# Enough to run NoETL; $(STAMP) completes it.
+$(RUN_STAMP): requirements-run.lock pyproject.toml scripts/setup.sh
+	@PYTHON="$(PYTHON)" scripts/setup.sh "$(VENV)" requirements-run.lock
 	@touch $@
 
-demo: $(STAMP) ## Start a server with a worker and run playbooks on it; Ctrl-C stops it
+demo: $(RUN_STAMP) ## Start a server with a worker and run playbooks on it; Ctrl-C stops it
 	@PATH="$(abspath $(BIN)):$$PATH" scripts/demo.sh
 
 test: check ## Run every check and every test; CI runs exactly this
@@ -63,7 +69,7 @@ pythons: ## Run the fast tests on the other supported Pythons that this machine 
 docs: $(STAMP) ## Regenerate the reference pages in docs/reference/ from the code
 	$(BIN)/python scripts/docs.py
 
-lock: ## Resolve requirements.lock from pyproject.toml (needs uv)
+lock: ## Resolve the lock files from pyproject.toml (needs uv)
 	scripts/lock.sh
 
 clean: ## Delete the environment and all caches

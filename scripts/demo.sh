@@ -51,43 +51,30 @@ up() {
 say "1. A playbook is a YAML file. This is the smallest useful one:"
 run 0 cat examples/hello.yaml
 
-say "2. NoETL checks it whole, templates included, before anything runs:"
-run 0 noetl validate examples/*.yaml
-
-say "3. A broken one: everything that is wrong, in one pass, with the place and the fix. The code says so too (1):"
+say "2. NoETL checks it before anything runs. A broken one gets line, reason and fix:"
+run 0 noetl validate examples/hello.yaml
 run 1 noetl validate examples/broken/hello.yaml
 
-say "4. A playbook is a net of steps; see where a token can go:"
-run 0 noetl graph examples/hello.yaml
-
-say "5. A server and a worker in one process, on one SQLite file:"
+say "3. A server and a worker in one process, on one SQLite file:"
 printf '%s$ noetl up%s\n' "$dim" "$plain"
 up "${NOETL_PORT:-8082}" || up 0 || fail "noetl up did not start: $(cat "$NOETL_HOME/up.log")"
 cat "$NOETL_HOME/up.log"
 
-say "6. Run it there, over HTTP: register, execute, follow the events, and read the result:"
+say "4. Two executions over HTTP: a greeting, and a parallel sweep with retries on a simulated backend:"
 run 0 python scripts/demo_run.py "$url" examples/hello.yaml who=there
-
-say "7. A parallel sweep with retries on a simulated backend, likewise:"
 run 0 python scripts/demo_run.py "$url" examples/quantum_sweep.yaml points=8
 
-say "8. An execution is a log of events, and every decision is on record with the values it read:"
-run 0 noetl runs
-run 0 noetl events last
-run 0 noetl explain last
-
-say "Where to look next"
+say "Summary"
+noetl runs --server "$url"
 cat <<TEXT
-  $url/                  what runs on this server
-  $url/docs              its API; $url/api/openapi.json for programs
-  docs/tutorials/first-run.md         run, look, answer, fork, in ten minutes
-  docs/tutorials/first-playbook.md    write one yourself, in ten minutes
-  docs/how-to/run-a-server.md         a server for a team
-  examples/                           playbooks to copy from
-  noetl --help                        every command (it lives in .venv/bin)
+  $url/    what runs here; /docs has the API
+  noetl explain last --server $url
+  docs/tutorials/first-run.md    run, look, answer, fork, in ten minutes (noetl is in .venv/bin)
 TEXT
 
 if [ -t 0 ] && [ -t 1 ]; then
   say "The server runs until Ctrl-C: $url/"
   wait "$server"
+else
+  say "Without a terminal the server stops here. 'noetl up' starts one again: $url/"
 fi

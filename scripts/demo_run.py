@@ -15,7 +15,7 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-_SHOWN = ("playbook.started", "step.scheduled", "step.done", "step.failed", "loop.done", "playbook.finished")
+_WIDTH = 110  # of the result; the rest is cut
 
 
 def ask(url: str, method: str, path: str, body: Any = None) -> Any:
@@ -49,11 +49,10 @@ def main(url: str, file: str, *given: str) -> int:
     path = ask(url, "POST", "/api/catalog", {"content": content})["path"]
     typed = {key: int(value) if value.isdigit() else value for key, value in payload.items()}
     started = ask(url, "POST", "/api/execute", {"path": path, "payload": typed})["execution_id"]
-    for event in events(url, started):
-        if event["event_type"] in _SHOWN:
-            print(f"  {event['seq']:>3}  {event['event_type']:<20} {event['step'] or ''}".rstrip())
+    count = sum(1 for _ in events(url, started))
     found = ask(url, "GET", f"/api/executions/{started}")
-    print(json.dumps({"status": found["status"], "result": found.get("result")}, indent=2))
+    result = json.dumps(found.get("result"))
+    print(f"{found['status']} after {count} events: {result if len(result) <= _WIDTH else result[:_WIDTH] + ' …'}")
     return 0 if found["status"] == "completed" else 1
 
 

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Make the virtual environment named by the first argument from requirements.lock, then put NoETL into it, editable.
+# Make the virtual environment named by the first argument from a lock file, then put NoETL into it, editable. What is there
+# stays: an environment of requirements-run.lock is completed by requirements.lock.
 # Uses uv where it is installed (faster), otherwise only the interpreter's own venv and pip; both give the same packages.
 # Tested by `make test` in a fresh clone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-venv=${1:?usage: scripts/setup.sh VENV}
+venv=${1:?usage: scripts/setup.sh VENV [LOCK]}
+lock=${2:-requirements.lock}
 
 new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
 
@@ -29,20 +31,22 @@ if ! { [ -x "$venv/bin/python" ] && new_enough "$venv/bin/python"; }; then
   fi
   python=$(find_python)
   echo "Making $venv with $("$python" --version)"
-  if ! "$python" -m venv --clear "$venv"; then
+  without='' # uv installs without pip, and adding pip takes seconds
+  if command -v uv >/dev/null 2>&1; then without=--without-pip; fi
+  if ! "$python" -m venv --clear $without "$venv"; then
     echo "'$python -m venv' failed. Some systems ship it apart: install the package python3-venv, then run make again." >&2
     exit 1
   fi
 fi
 
-echo "Installing what requirements.lock pins into $venv"
+echo "Installing what $lock pins into $venv"
 if command -v uv >/dev/null 2>&1; then
-  uv pip install --quiet --compile-bytecode --python "$venv/bin/python" --require-hashes -r requirements.lock
+  uv pip install --quiet --compile-bytecode --python "$venv/bin/python" --require-hashes -r "$lock"
   uv pip install --quiet --python "$venv/bin/python" --no-deps --no-build-isolation -e .
 else
   "$venv/bin/python" -m pip --version >/dev/null 2>&1 || "$venv/bin/python" -m ensurepip >/dev/null
   pip=("$venv/bin/python" -m pip --disable-pip-version-check --quiet)
-  "${pip[@]}" install --require-hashes -r requirements.lock
+  "${pip[@]}" install --require-hashes -r "$lock"
   "${pip[@]}" install --no-deps --no-build-isolation -e .
 fi
 # Where PYTHONDONTWRITEBYTECODE is set, every start would compile the package again.

@@ -24,7 +24,8 @@ LIBRARIES = {
 
 
 @pytest.mark.parametrize("extra", LIBRARIES)
-def test_it_names_the_libraries_of_the_extra_and_never_noetl(extra: str) -> None:
+def test_it_names_the_libraries_of_the_extra_and_never_noetl(extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extras, "find_spec", lambda name: object())
     program, *words = shlex.split(install_command(extra))
     assert (program, words[:3]) == (sys.executable, ["-m", "pip", "install"])
     assert [word.partition("<")[0].partition(">")[0] for word in words[3:]] == LIBRARIES[extra]

@@ -57,7 +57,8 @@ def test_a_missing_library_is_named_with_the_command_that_installs_it(
         stdin=subprocess.DEVNULL, env=os.environ,
     )  # fmt: skip
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
-    assert command_in(done.stderr).startswith(f"{sys.executable} -m pip install '{library}")
+    assert re.search(rf"pip install .*'{library}[<>]", command_in(done.stderr))
+    assert sys.executable in command_in(done.stderr)
 
 
 def test_a_missing_database_is_created_by_the_printed_command(tmp_path: Path, missing: str) -> None:
