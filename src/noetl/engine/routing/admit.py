@@ -16,6 +16,7 @@ from noetl.engine.plan.plan import when_budget
 from noetl.engine.routing import runs
 from noetl.engine.routing.join import Meeting, in_arc_order, merged_lineage
 from noetl.engine.routing.route import failure
+from noetl.engine.routing.saga import give_up
 from noetl.engine.state.execution import Token
 
 
@@ -122,7 +123,8 @@ def schedule(d: DecisionBuilder, name: str, tokens: list[Token], broken: Mapping
     """Schedule a run that consumes tokens; with `broken` it fails at once."""
     number = d.state.numbers.get(f"run:{name}", 0) + 1
     if number > d.plan.steps[name].max_runs:
-        broken = _too_many_runs(d, name)
+        _break_cycle(d, name)
+        return
     if len(tokens) == 1 and not tokens[0].lineage:  # nothing to merge
         token = tokens[0]
         payload = {"number": number, "args": token.args, "lineage": {}, "tokens": [token.token_id]}
@@ -131,14 +133,13 @@ def schedule(d: DecisionBuilder, name: str, tokens: list[Token], broken: Mapping
     runs.schedule(d, name, payload, broken)
 
 
-def _too_many_runs(d: DecisionBuilder, name: str) -> dict[str, Any]:
-    most = d.plan.steps[name].max_runs
-    cycle = " → ".join(d.plan.net.cycle_of(name))
+def _break_cycle(d: DecisionBuilder, name: str) -> None:
+    most, cycle = d.plan.steps[name].max_runs, " → ".join(d.plan.net.cycle_of(name))
     message = (
         f"step `{name}` has run {most} times, which is the limit `limits.max_step_runs`. The cycle: {cycle}. "
         "Add an arc with a `when` that leaves the cycle, or set a higher limit in `spec.limits` of the step or the executor"
     )
-    return failure("unknown", message, "MAX_STEP_RUNS")
+    give_up(d, message, "MAX_STEP_RUNS")
 
 
 def _merged(tokens: list[Token], join: Any) -> dict[str, Any]:

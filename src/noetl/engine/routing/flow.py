@@ -9,7 +9,7 @@ from noetl.engine.decision.builder import DecisionBuilder
 from noetl.engine.routing import admit
 from noetl.engine.routing.join import Meeting, deadlocked, meetings
 from noetl.engine.routing.route import failure
-from noetl.engine.routing.saga import close, counts, stop
+from noetl.engine.routing.saga import close, counts, give_up, stop
 
 MOST_TRANSITIONS = 2_000  # step-runs that one message may lead to: steps without a tool can form an endless cycle
 
@@ -37,9 +37,7 @@ def _is_endless(d: DecisionBuilder) -> bool:
 
 def _break_cycle(d: DecisionBuilder) -> None:
     message = f"more than {d.transitions - 1} step-runs followed from one event: steps without a tool go round for ever"
-    payload = {"cause": "endless", "outcome": "failed", "error": failure("unknown", message, "ENDLESS_CYCLE")}
-    d.emit("execution.cancelled", d.state.execution_id, payload)
-    stop(d, message)
+    give_up(d, message, "ENDLESS_CYCLE")
 
 
 def _move(d: DecisionBuilder) -> bool:

@@ -33,6 +33,13 @@ def stop(d: DecisionBuilder, reason: str) -> None:
     d.halt(False)
 
 
+def give_up(d: DecisionBuilder, message: str, code: str) -> None:
+    """End an execution that goes round for ever; no failure arc leads back into the cycle."""
+    payload = {"cause": "endless", "outcome": "failed", "error": failure("unknown", message, code)}
+    d.emit("execution.cancelled", d.state.execution_id, payload)
+    stop(d, message)
+
+
 def absorb(d: DecisionBuilder, reason: str) -> None:
     """Absorb every token that is left."""
     for token in list(d.state.tokens.values()):

@@ -115,7 +115,7 @@ class PostgresDatabase:
             return await self._take(self._apart if apart else self._idle)
         except BaseException as error:
             self._room.release()
-            if isinstance(error, StoreUnavailable):
+            if isinstance(error, StoreUnavailable) and self._ready:
                 self._outage.begin(error)
             raise
 

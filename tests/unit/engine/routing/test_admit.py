@@ -121,32 +121,20 @@ CYCLE = book("""
 - step: check
   spec: {limits: {max_step_runs: 2}}
   tool: {kind: noop}
-  next:
-    arcs:
-    - {step: fetch, when: "{{ event.name == 'step.done' }}"}
-    - {step: give_up, when: "{{ event.name == 'step.failed' }}"}
-- {step: give_up, tool: {kind: noop}}
+  next: [{step: fetch, when: "{{ not ctx.stop }}"}]
 """)
 
 
-def test_a_step_that_passes_its_limit_of_runs_fails_and_names_the_cycle() -> None:
+def test_a_step_that_reaches_its_limit_of_runs_ends_the_execution_and_names_the_cycle() -> None:
     scene = given(CYCLE, *[done(f"{step}#{n}") for n in (1, 2) for step in ("fetch", "check")])
     scene.when(done("fetch#3"))
-    failed = scene.last("step.failed").payload["error"]
-    assert "step `check` has run 2 times" in failed["message"]
-    assert "check → fetch → check" in failed["message"]
-    assert list(scene.state.runs) == ["give_up#1"], "its failure arc is taken"
+    error = scene.last("playbook.finished").payload["error"]
+    assert (scene.state.status, error["code"]) == ("failed", "MAX_STEP_RUNS")
+    assert "step `check` has run 2 times" in error["message"]
+    assert "check → fetch → check" in error["message"]
+    assert "check#3" not in {event.step_run_id for event in scene.log}
 
 
 def test_every_step_has_a_limit_of_runs_by_default() -> None:
     known = plan(read(GATED), "").steps["g"]
     assert known.max_runs == MAX_STEP_RUNS == 10_000
-
-
-def test_a_cycle_over_the_failure_arc_of_a_limited_step_ends() -> None:
-    text = CYCLE.replace("step: give_up, when", "step: check, when").replace(
-        "- {step: give_up, tool: {kind: noop}}", ""
-    )
-    scene = given(text, *[done(f"{step}#{n}") for n in (1, 2) for step in ("fetch", "check")])
-    scene.when(done("fetch#3"))
-    assert scene.state.status == "failed"
