@@ -45,6 +45,7 @@ WORKER_ID = "NOETL_WORKER_ID"
 WORKER_CONCURRENCY = "NOETL_WORKER_CONCURRENCY"
 QUEUE_POLL_INTERVAL = "NOETL_QUEUE_POLL_INTERVAL"
 SANDBOX = "NOETL_SANDBOX"
+TASK_MEMORY_MB = "NOETL_TASK_MEMORY_MB"
 EGRESS_ALLOW = "NOETL_EGRESS_ALLOW"
 EGRESS_DENY = "NOETL_EGRESS_DENY"
 EGRESS_PRIVATE = "NOETL_EGRESS_PRIVATE"
@@ -65,6 +66,7 @@ _COLLECT_SECONDS = 3600
 _LIVENESS_SECONDS = 10
 _RESULT_DAYS = 30
 _DLQ_RETENTION_DAYS = 30
+_TASK_MEMORY_MB = 4096
 _HOST = "127.0.0.1"
 _PORT = 8082
 _DATABASES = ("postgresql://", "postgres://")
@@ -134,6 +136,10 @@ VARIABLES: dict[str, tuple[str, str]] = {
         "none",
         "Sandbox of task processes: `none`, `landlock` or `bwrap`. In a sandbox they write only to a temporary folder and cannot see the store.",
     ),
+    TASK_MEMORY_MB: (
+        str(_TASK_MEMORY_MB),
+        "Maximum memory for the data of each task process (`python`, `shell`, `script`), in MiB. 0: no limit.",
+    ),
     EGRESS_ALLOW: (
         "",
         "Hosts that `http` tasks may connect to: names (`a.example.com`, `*.example.com`), addresses or networks, separated by commas. Empty: all.",
@@ -182,6 +188,7 @@ class Settings(Struct, frozen=True):
     dlq_topic: str = ""  # under which dead letters are sent to `outbox.url`
     database: str = ""  # URL of the PostgreSQL store; empty: SQLite
     sandbox: str = "none"  # of task processes
+    task_memory_mb: int = _TASK_MEMORY_MB  # limit of each task process; 0: none
     egress_allow: tuple[str, ...] = ()  # hosts that `http` tasks may connect to; empty: all
     egress_deny: tuple[str, ...] = ()  # hosts that they must not connect to
     egress_private: bool = True  # whether private addresses are allowed unnamed
@@ -320,6 +327,7 @@ def settings(environment: Mapping[str, str], folder: Path, store: str | None = N
         dlq_topic=environment.get(DLQ_TOPIC, "").strip(),
         database=database,
         sandbox=_choice(environment, SANDBOX, ("none", "landlock", "bwrap")),
+        task_memory_mb=_number(environment, TASK_MEMORY_MB, _TASK_MEMORY_MB, least=0),
         egress_allow=_split(environment.get(EGRESS_ALLOW, "")),
         egress_deny=_split(environment.get(EGRESS_DENY, "")),
         egress_private=_choice(environment, EGRESS_PRIVATE, ("allow", "deny")) == "allow",

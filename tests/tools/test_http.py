@@ -18,7 +18,7 @@ from noetl.model.outcome import Outcome
 from noetl.ports import Blobs, Children, ControlPlane
 from noetl.ports.work import run_tool
 from noetl.tools import kinds
-from noetl.tools.fields import retry_after
+from noetl.tools.fields import excerpt, retry_after
 from noetl.tools.http import _data
 from noetl.wiring.embedded import SystemClock
 from noetl.worker.http.clients import HttpClient
@@ -186,6 +186,44 @@ async def test_nobody_at_home_may_be_retried_because_nothing_was_sent(client: ht
     outcome = await send(client, url="http://127.0.0.1:1/x")
     assert outcome.error is not None
     assert (outcome.error.kind, outcome.error.retryable, outcome.error.sent) == ("connection", True, False)
+
+
+async def test_a_failed_request_names_method_and_url_and_no_password(web: Web, client: httpx.AsyncClient) -> None:
+    place = web.url.removeprefix("http://")
+    refused = await send(client, url=f"http://ada:hush@{place}/status/409", params={"page": 2}, method="PUT")
+    lost = await send(client, url=f"http://ada:hush@{place}/drop?page=2")
+    gone = await send(client, url="http://ada:hush@127.0.0.1:1/x?page=2")
+    unknown = await send(client, url="http://no-such-host.invalid/x")
+    errors = [outcome.error for outcome in (refused, lost, gone, unknown)]
+    messages = [error.message for error in errors if error is not None]
+    assert messages[0] == f"PUT {web.url}/status/409 responded with 409 Conflict"
+    assert messages[1].startswith(f"GET {web.url}/drop failed: ")
+    assert messages[2] == "GET http://127.0.0.1:1/x failed: Connection refused"
+    assert messages[3].startswith(
+        "GET http://no-such-host.invalid/x failed: cannot resolve the host name no-such-host.invalid: "
+    )
+    assert refused.error is not None
+    assert refused.error.details == {
+        "method": "PUT",
+        "url": f"{web.url}/status/409?page=2",
+        "status": 409,
+        "body": '{"why": "asked"}',
+    }
+    assert gone.error is not None
+    assert gone.error.details == {"method": "GET", "url": "http://127.0.0.1:1/x?page=2"}
+
+
+@pytest.mark.parametrize(
+    ("content", "shown"),
+    [
+        (b"\xff\xd8\x00\x01", ""),
+        (b"<html>\n\n  <p>\x1b[31mred</p>\n", "<html>\n  <p>�[31mred</p>"),
+        (b"line\n" * 9, "line\nline\nline\nline\nline"),
+        (b"x" * 900, "x" * 500 + "…"),
+    ],
+)
+async def test_the_first_lines_of_a_body_are_bounded_and_printable(content: bytes, shown: str) -> None:
+    assert excerpt(content) == shown
 
 
 async def test_a_connection_lost_after_sending_says_so(web: Web, client: httpx.AsyncClient) -> None:

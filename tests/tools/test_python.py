@@ -205,6 +205,42 @@ async def test_what_code_raises(attempts: Attempts, code: str, name: str, retrya
     assert "child_code" not in tried.outcome.helpers["py"]["traceback"]
 
 
+async def test_an_error_has_the_line_of_code_and_the_last_frames(attempts: Attempts) -> None:
+    where = (await attempts.python("import json\n\ndef f(x):\n    return json.loads(x)\n\nf('{')")).error.where
+    assert where is not None
+    assert (where["line"], where["source"]) == (4, "return json.loads(x)")
+    first, second, *others = where["frames"]
+    assert first == {"line": 6, "in": "<module>", "source": "f('{')"}
+    assert second == {"line": 4, "in": "f", "source": "return json.loads(x)"}
+    assert [one["file"].rpartition("/")[2] for one in others] == ["__init__.py", "decoder.py", "decoder.py"]
+
+
+@pytest.mark.parametrize(
+    ("code", "where"),
+    [
+        ("x = 1\nif x:\nx", {"line": 3, "source": "x"}),
+        ("x = 1\nreturn 1 / 0", {"line": 2, "source": "return 1 / 0"}),
+        ("def f(n): return f(n + 1)\nf(0)", {"line": 1, "source": "def f(n): return f(n + 1)"}),
+        (f"x = [{'1, ' * 1000}]; x.y", {"line": 1, "source": f"x = [{'1, ' * 1000}]"[:160] + "…"}),
+    ],
+)
+async def test_the_place_of_an_error_is_bounded(attempts: Attempts, code: str, where: dict[str, Any]) -> None:
+    found = dict((await attempts.python(code)).error.where or {})
+    assert len(found.pop("frames", ())) <= 6
+    assert found == where
+
+
+async def test_an_error_in_a_script_names_the_file(tmp_path: Path) -> None:
+    (tmp_path / "clean.py").write_text("def main():\n    return 1 / 0\n")
+    attempts = Attempts(folder=str(tmp_path))
+    tried = await attempts.run("python", {"script": {"uri": "./clean.py"}})
+    await attempts.close()
+    assert tried.error.message == "ZeroDivisionError: division by zero (line 2 of ./clean.py)"
+    assert tried.error.where is not None
+    assert (tried.error.where["file"], tried.error.where["line"]) == ("./clean.py", 2)
+    assert 'File "./clean.py", line 2' in tried.outcome.helpers["py"]["traceback"]
+
+
 @pytest.mark.parametrize(
     ("code", "kind", "retryable"),
     [

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from noetl.client.api import Client
-from noetl.model.errors import UnknownExecution
+from noetl.model.errors import InvalidInput, UnknownExecution
 from noetl.model.events import Event
 from noetl.ports import Selection, WorkerInfo
 
@@ -45,6 +45,18 @@ class RemoteHistory:
 
     async def canonical(self, playbook: str) -> bytes | None:
         return await self.client.canonical(playbook)
+
+    async def versions(self, path: str) -> list[Mapping[str, Any]]:
+        """List the versions of a path, newest first."""
+        return [msgspec.to_builtins(one) for one in await self.client.versions(path)]
+
+    async def find(self, path: str, version: int | None = None) -> Mapping[str, Any] | None:
+        """Return a version with its content."""
+        try:
+            found = await self.client.playbook(path, version)
+        except InvalidInput:
+            return None
+        return {**msgspec.structs.asdict(found), "content": (found.content or "").encode()}
 
     async def workers(self) -> list[WorkerInfo]:
         """Return the workers of the server."""

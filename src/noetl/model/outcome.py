@@ -18,7 +18,10 @@ ErrorKind = Literal[
 
 
 class TaskError(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why a task failed; `sent`: the request may have taken effect."""
+    """Why a task failed; `sent`: the request may have taken effect.
+
+    `where` is the line of code that failed: `line`, `source`, `file` of a script, and the last `frames`.
+    """
 
     kind: ErrorKind
     message: str
@@ -28,6 +31,7 @@ class TaskError(msgspec.Struct, frozen=True, omit_defaults=True):
     details: Mapping[str, Any] | None = None
     sent: bool = False
     class_: str = msgspec.field(name="class", default="")  # only if the other fields do not imply it, see `class_of`
+    where: Mapping[str, Any] | None = None
 
 
 def class_of(error: Mapping[str, Any]) -> str:
@@ -81,10 +85,11 @@ def failed(
     details: Mapping[str, Any] | None = None,
     sent: bool = False,
     class_: str = "",
+    where: Mapping[str, Any] | None = None,
     result: Any = None,
     **helpers: Mapping[str, Any],
 ) -> Outcome:
-    error = TaskError(kind, message, code, retryable, retry_after, details, sent, class_)
+    error = TaskError(kind, message, code, retryable, retry_after, details, sent, class_, where)
     return Outcome("error", result, error, helpers=helpers)
 
 

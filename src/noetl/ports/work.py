@@ -107,6 +107,7 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True):
     variables: Mapping[str, Any] = {}  # the names that the code sees
     input: Mapping[str, Any] = {}  # what `main(...)` is called with
     libs: tuple[tuple[str, str, str], ...] = ()  # (name in the code, module, name in the module or "")
+    file: str = ""  # that the code was read from; tracebacks name it
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -120,6 +121,10 @@ class Ended(msgspec.Struct, frozen=True):
 
 class Children(Protocol):
     """Child processes, ended with the task, its time-out or the worker."""
+
+    @property
+    def memory_limit(self) -> str:
+        """The memory limit of a process with its setting, for people; empty without one."""
 
     async def python(self, execution_id: str, job: Job, log: Callable[[str], None]) -> Outcome:
         """Run code in a warm child of this execution only; every printed line is logged."""

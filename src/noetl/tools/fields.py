@@ -148,6 +148,26 @@ def retry_after(headers: Mapping[str, str], now: int) -> float | None:
         return None
 
 
+def excerpt(content: bytes | str, *, last: bool = False) -> str:
+    """Return the first lines of a text for people, or the last; empty if it is binary."""
+    if isinstance(content, bytes):
+        content = "" if b"\0" in content[:_MOST_EXCERPT] else content.decode("utf-8", "replace")
+    lines = [line.rstrip() for line in (content[-_READ:] if last else content[:_READ]).splitlines() if line.strip()]
+    text = "\n".join(lines[-_MOST_LINES:] if last else lines[:_MOST_LINES])
+    text = "".join(char if char.isprintable() or char in "\n\t" else "�" for char in text)
+    if len(text) <= _MOST_EXCERPT:
+        return text
+    return f"…{text[-_MOST_EXCERPT:]}" if last else f"{text[:_MOST_EXCERPT]}…"
+
+
+_OUT_OF_MEMORY = re.compile(
+    "MemoryError|out of memory|cannot allocate memory|memory exhausted|bad_alloc", re.IGNORECASE
+)
+_MOST_LINES = 5
+_MOST_EXCERPT = 500
+_READ = 16_384
+
+
 def _environment(given: Mapping[str, str | int | float | bool] | None) -> dict[str, str]:
     return {
         name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in (given or {}).items()
@@ -178,10 +198,13 @@ async def run_process(
     if ended.returncode == 0:
         return ok(result)
     why = f"exit code {ended.returncode}" if ended.returncode > 0 else f"signal {-ended.returncode}"
-    last = (stderr.strip() or stdout.strip()).rpartition("\n")[2][:200]
+    said = stderr.strip() or stdout.strip()
+    last = said.rpartition("\n")[2][:200]
+    limit = context.children.memory_limit if _OUT_OF_MEMORY.search(last) else ""
     return failed(
         "unknown",
-        f"the command failed with {why}" + (f": {last}" if last else ""),
+        f"the command failed with {why}" + (f": {last}" if last else "") + (f"; its limit is {limit}" if limit else ""),
         code=f"EXIT_{ended.returncode}",
+        details={"returncode": ended.returncode, "output": excerpt(said, last=True)},
         result=result,
     )

@@ -1,10 +1,13 @@
 """Kind `http`: one request and its response."""
 
 import json
+import os
 import re
+import socket
+import ssl
 from base64 import b64encode
 from collections.abc import Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,7 +15,7 @@ from noetl.blobs import pieces
 from noetl.model.outcome import ErrorKind, Outcome, failed, ok
 from noetl.ports import ToolContext
 from noetl.tools.contract import ToolInput, about, describe
-from noetl.tools.fields import retry_after
+from noetl.tools.fields import excerpt, retry_after
 
 if TYPE_CHECKING:
     import httpx
@@ -51,7 +54,8 @@ KIND = describe(
     Any status outside 200–299 is an error outcome, with the body in the result. `auth` names the credential: a token, a user
     with a password, or an API key, sent where the credential defines. `traceparent` and `Idempotency-Key` are sent too, so a
     server can deduplicate retries. `spec.timeout: {connect, read}` limits connecting and reading, in seconds. A `Retry-After`
-    header is available as `outcome.error.retry_after`. A response of more than 64 MiB is an error.
+    header is available as `outcome.error.retry_after`. A response of more than 64 MiB is an error. `outcome.error.details` has
+    the `method`, the `url` and, of a response, its `status` and the first lines of its `body`.
     """,
     at_most_one=(("body", "json", "data", "form"),),
     result={
@@ -140,7 +144,7 @@ async def _send(input: Input, context: ToolContext, credential: Mapping[str, Any
     except PermissionError as error:
         return failed("client_error", str(error), code="EGRESS_DENIED")
     except httpx.HTTPError as error:
-        return _broken(error, input)
+        return _broken(error, request)
 
 
 def _params(given: Mapping[str, Any] | None) -> list[tuple[str, str]] | None:
@@ -233,8 +237,12 @@ async def _content(response: "httpx.Response") -> bytes | None:
 async def _outcome(response: "httpx.Response", now: int) -> Outcome:
     content = await _content(response)
     if content is None:
-        message = f"the response exceeds {MOST_BYTES:,} bytes; request less, or fetch it in parts"
-        return failed("client_error", message, code="HTTP_TOO_LARGE", sent=True, http={"status": response.status_code})
+        message = (
+            f"{_named(response.request)}: the response exceeds {MOST_BYTES:,} bytes; request less, or fetch it in parts"
+        )
+        details = _details(response.request)
+        http = {"status": response.status_code}
+        return failed("client_error", message, code="HTTP_TOO_LARGE", details=details, sent=True, http=http)
     headers = dict(response.headers.items())
     data = await _data(content, headers.get("content-type", ""))
     result = {
@@ -252,11 +260,12 @@ async def _outcome(response: "httpx.Response", now: int) -> Outcome:
     code = response.status_code
     kind = _KINDS.get(code, "server_error" if code >= 500 else "client_error")
     retryable = code in _RETRYABLE or code >= 500
-    message = f"{response.request.method} {response.url.copy_with(query=None)} responded with {code} {response.reason_phrase}".rstrip()
+    message = f"{_named(response.request)} responded with {code} {response.reason_phrase}".rstrip()
     return failed(
         kind,
         message,
         code=f"HTTP_{code}",
+        details={**_details(response.request), "status": code, "body": excerpt(content)},
         retryable=retryable,
         retry_after=retry_after(headers, now),
         sent=code not in _NOT_DONE,
@@ -297,17 +306,41 @@ def _whole(digits: str) -> int | str:
     return number if -(2**63) <= number < 2**64 else digits
 
 
-def _broken(error: "httpx.HTTPError", input: Input) -> Outcome:
+def _named(request: "httpx.Request") -> str:
+    """Return method and URL for people, without user, password and query."""
+    return f"{request.method} {request.url.copy_with(username=None, password=None, query=None, fragment=None)}"
+
+
+def _details(request: "httpx.Request") -> dict[str, Any]:
+    return {"method": request.method, "url": str(request.url.copy_with(username=None, password=None))}
+
+
+def _broken(error: "httpx.HTTPError", request: "httpx.Request") -> Outcome:
     """Convert an unanswered request to an outcome; if connected, it may have acted."""
     import httpx
 
     name = type(error).__name__
     timed_out = isinstance(error, httpx.TimeoutException)
-    message = f"{input.method} failed: {str(error) or name}"
+    with suppress(RuntimeError):
+        request = error.request  # after a redirect, another one
     return failed(
         "timeout" if timed_out else "connection",
-        message,
+        f"{_named(request)} failed: {_reason(error, request.url.host)}",
         code=f"HTTP_{name}",
+        details=_details(request),
         retryable=True,
         sent=name not in _NOT_SENT,
     )
+
+
+def _reason(error: "httpx.HTTPError", host: str) -> str:
+    """Return why a request has no response: the client's cause, if it has one."""
+    found: BaseException | None = error
+    while found is not None:
+        if isinstance(found, socket.gaierror):
+            return f"cannot resolve the host name {host}: {found.strerror}"
+        if isinstance(found, OSError) and found.errno and not isinstance(found, ssl.SSLError):
+            return os.strerror(found.errno)
+        inner = found.exceptions[0] if isinstance(found, BaseExceptionGroup) else None
+        found = inner or found.__cause__ or found.__context__
+    return str(error) or type(error).__name__

@@ -105,7 +105,8 @@ async def run(input: Input, context: ToolContext) -> Outcome:
         except KeyError:
             return failed("auth", f"unknown credential `{context.auth}`; create it, or remove `auth` from the task.")
     given = dict(context.input)
-    job = Job(code, context.task, variables, given, tuple(_libs(input.libs)))
+    file = input.script.uri or "" if input.script is not None else ""
+    job = Job(code, context.task, variables, given, tuple(_libs(input.libs)), file)
     return await context.children.python(context.execution_id, job, context.log)
 
 

@@ -390,9 +390,10 @@ async def _credential(name: str) -> Mapping[str, Any]:
 
 
 def _confinement(settings: Settings) -> dict[str, Any]:
-    """Return the sandbox of task processes; it hides the store and its files."""
+    """Return the limits of task processes; the sandbox hides the store's files."""
     own = [settings.store.with_name(settings.store.name + ending) for ending in ("", "-wal", "-shm")]
-    return {"sandbox": settings.sandbox, "hidden": [str(path) for path in (*own, settings.blobs, settings.locks)]}
+    hidden = [str(path) for path in (*own, settings.blobs, settings.locks)]
+    return {"memory": settings.task_memory_mb << 20, "sandbox": settings.sandbox, "hidden": hidden}
 
 
 def egress_rules(settings: Settings) -> Egress | None:

@@ -46,7 +46,9 @@ def read_payload(
     for text in assignments:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            raise InvalidInput(f"`--set {text}` is not of the form key=value. Write `--set {key.strip() or 'KEY'}=VALUE`.")
+            raise InvalidInput(
+                f"`--set {text}` is not of the form key=value. Write `--set {key.strip() or 'KEY'}=VALUE`."
+            )
         keys = key.strip().split(".")
         default = _default(declared, keys) if declared else None
         _put(data, keys, _typed(text, value, default))

@@ -15,7 +15,7 @@ import typer
 from noetl.cli.driver.drive import drive, new_id
 from noetl.cli.driver.outbox_delivery import deliver_outbox
 from noetl.cli.output.progress import make_progress
-from noetl.cli.output.summary import exit_code, print_json_summary, print_result, print_waiting
+from noetl.cli.output.summary import exit_code, print_end, print_waiting
 from noetl.cli.playbooks.prepare import Prepared, Preparer
 from noetl.cli.runtime.driver_lock import driver_lock
 from noetl.cli.runtime.store import load_plan
@@ -53,7 +53,8 @@ async def start_and_drive(
                 await app.control.submit(execution_id, message)
                 if not as_json:
                     typer.echo(f"execution {execution_id} in {_store_name(settings)}", err=True)
-                return await drive_and_report(app, Execution(execution_id), wait_s, as_json=as_json)
+                state, files = Execution(execution_id), preparer.files
+                return await drive_and_report(app, state, wait_s, as_json=as_json, files=files)
 
 
 async def take_over(
@@ -79,26 +80,25 @@ async def _expire_leases(app: Embedded, execution_id: str) -> None:
         await _expire_leases(app, child)
 
 
-async def drive_and_report(app: Embedded, state: Execution, wait_s: float, *, as_json: bool) -> int:
-    """Drive an execution from a state and print its result; return the exit code."""
+async def drive_and_report(
+    app: Embedded, state: Execution, wait_s: float, *, as_json: bool, files: Mapping[str, str] | None = None
+) -> int:
+    """Drive an execution from a state and print its result; return the exit code.
+
+    `files` are the names of the playbooks' files by path, for messages.
+    """
     progress = make_progress(quiet=as_json)
     async with deliver_outbox(app):
         try:
             state = await drive(app, state, progress, wait_s)
         finally:
             progress.close()
-    await _print_end(app, state, as_json=as_json)
-    return exit_code(state)
-
-
-async def _print_end(app: Embedded, state: Execution, *, as_json: bool) -> None:
-    if as_json:
-        print_json_summary(state)
-    elif state.phase == "ended":
-        print_result(state)
+    if as_json or state.phase == "ended":
+        await print_end(app.store, state, as_json=as_json, files=files)
     else:
         plan = await load_plan(app.store, state)
         print_waiting(state, standings(plan, state, await app.store.read(state.execution_id)))
+    return exit_code(state)
 
 
 def _store_name(settings: Settings) -> str:

@@ -177,7 +177,8 @@ async def _follow(client: Client, execution_id: str, limit_s: float, *, show: bo
     from contextlib import suppress
 
     from noetl.cli.output.progress import make_progress
-    from noetl.cli.output.summary import exit_code, print_json_summary, print_result
+    from noetl.cli.output.summary import exit_code, print_end
+    from noetl.client.history import RemoteHistory
     from noetl.engine.decision.builder import status_of
     from noetl.engine.state.evolve import evolve
     from noetl.engine.state.execution import Execution
@@ -195,10 +196,8 @@ async def _follow(client: Client, execution_id: str, limit_s: float, *, show: bo
         raise
     finally:
         progress.close()
-    if as_json:
-        print_json_summary(state)
-    elif state.phase == "ended":
-        print_result(state)
+    if as_json or state.phase == "ended":
+        await print_end(RemoteHistory(client), state, as_json=as_json)
     else:
         typer.echo(f"{status_of(state)}; keep watching with `noetl events {execution_id} --follow`", err=True)
     return exit_code(state)

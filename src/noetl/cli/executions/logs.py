@@ -1,6 +1,6 @@
-"""`noetl logs`: print the output of an execution's tasks.
+"""`noetl logs`: print the output and the errors of an execution's tasks.
 
-Tested in tests/acceptance/executions/test_run_commands.py.
+Tested in tests/acceptance/executions/test_run_commands.py and test_errors_shown.py.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import typer
 from noetl.cli.arguments.completers import complete_step
 from noetl.cli.arguments.options import AsJson, ExecutionId, Place
 from noetl.cli.output.format import format_time, to_json
+from noetl.cli.output.task_output import output_lines, output_text, task_place
 from noetl.cli.runtime.store import read_events, read_history, resolve_id
 
 if TYPE_CHECKING:
@@ -30,29 +31,63 @@ def command(
     json: AsJson = False,
     store: Place = None,
 ) -> None:
-    """Print the output of an execution's tasks."""
+    """Print the output and the errors of an execution's tasks."""
 
     async def job(history: History) -> None:
-        async for event in read_events(history, await resolve_id(history, id), follow):
-            for line in _log_lines(event, step):
-                typer.echo(to_json(line) if json else _format_line(line))
+        from noetl.cli.output.failure import ErrorPlaces
+        from noetl.engine.state.evolve import evolve
+        from noetl.engine.state.execution import Execution
+
+        state, errors = Execution(await resolve_id(history, id)), _Errors()
+        places: ErrorPlaces | None = None
+        async for event in read_events(history, state.execution_id, follow):
+            if places is None:  # the first event names the playbook
+                evolve(state, event)
+                places = ErrorPlaces.of(history, state)
+            own = str(event.step_run_id or "").partition("#")[0]
+            if step is not None and own != step:
+                continue
+            for line in (*output_lines(event), *errors.lines(event)):
+                if "error" in line:
+                    line["error"] = await places.place(own, line["error"])
+                for text in [to_json(line)] if json else _texts(line):
+                    typer.echo(text)
 
     read_history(store, job)
 
 
-def _log_lines(event: Event, step: str | None) -> Iterator[dict[str, Any]]:
-    run = str(event.step_run_id or "")
-    if event.event_type != "task.logged" or (step is not None and run.partition("#")[0] != step):
-        return
-    place = {"run": run, "task": event.entity_id, "iteration": event.iteration, "attempt": event.attempt}
-    for at, level, text in event.payload.get("lines", ()):
-        yield {"at": at, "level": level, **place, "text": text}
-    if event.payload.get("dropped"):
-        text = f"{event.payload['dropped']} more lines were dropped"
-        yield {"at": event.timestamp, "level": "warning", **place, "text": text}
+class _Errors:
+    """The errors of tasks, and those of steps that no task has reported before."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, tuple[Any, str]] = {}  # by run: what failed last, and its message
+
+    def lines(self, event: Event) -> Iterator[dict[str, Any]]:
+        error = event.payload.get("error")
+        if event.event_type not in ("task.attempt.failed", "task.failed", "step.failed") or not error:
+            return
+        run, message = str(event.step_run_id or ""), str(error.get("message", ""))
+        failed, last = self._last.get(run, (None, None))
+        place = task_place(event)
+        if event.event_type == "step.failed":
+            if last is not None and message.endswith(last):
+                return
+            place["task"] = error.get("task", event.entity_id)
+        elif failed == place:
+            return  # the end of a task repeats its last attempt
+        else:
+            self._last[run] = (place, message)
+        yield {
+            "at": event.timestamp,
+            "level": "error",
+            **place,
+            "text": message,
+            "error": {**error, "task": place["task"]},
+        }
 
 
-def _format_line(line: dict[str, Any]) -> str:
-    item = "" if line["iteration"] is None else f"[{line['iteration']}]"
-    level = "" if line["level"] == "info" else f"{line['level'].upper()} "
-    return f"{format_time(line['at'])} {line['run'].removesuffix('#1')}{item} {line['task']}: {level}{line['text']}"
+def _texts(line: dict[str, Any]) -> Iterator[str]:
+    from noetl.cli.output.failure import error_lines
+
+    for text in error_lines(line["error"]) if "error" in line else [line["text"]]:
+        yield f"{format_time(line['at'])} {output_text(line, text)}"

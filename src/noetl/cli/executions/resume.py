@@ -5,6 +5,8 @@ Continues after the last recorded task. Tested in tests/acceptance/executions/te
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from noetl.cli.arguments.options import AsJson, ExecutionId, StorePath, WaitForSignal, parse_wait
@@ -12,18 +14,27 @@ from noetl.cli.runtime.runner import call
 from noetl.cli.runtime.store import existing, load_state, local_settings, with_store
 from noetl.model.errors import InvalidInput
 
+if TYPE_CHECKING:
+    from noetl.engine.state.execution import Execution
+    from noetl.wiring.embedded import Store
+
 
 def command(id: ExecutionId, json: AsJson = False, store: StorePath = None, wait: WaitForSignal = None) -> None:
     """Resume a local execution whose process ended."""
 
     async def job() -> int:
         from noetl.cli.driver.start import take_over
-        from noetl.cli.output.summary import exit_code, print_json_summary, print_result
+        from noetl.cli.output.summary import exit_code, print_end
         from noetl.cli.runtime.driver_lock import root_of
 
-        state, _ = await with_store(store, lambda opened: load_state(opened, id))
+        async def load(opened: Store) -> Execution:
+            state, _ = await load_state(opened, id)
+            if state.phase == "ended":
+                await print_end(opened, state, as_json=json)
+            return state
+
+        state = await with_store(store, load)
         if state.phase == "ended":
-            (print_json_summary if json else print_result)(state)
             return exit_code(state)
         if not state.pool.startswith("local:"):
             raise InvalidInput(

@@ -22,6 +22,7 @@ def command(id: ExecutionId, json: AsJson = False, store: Place = None) -> None:
     async def job(history: History) -> None:
         from time import time
 
+        from noetl.cli.output.failure import ErrorPlaces, failed_step, failure_lines
         from noetl.cli.output.format import format_duration, format_time, to_json
         from noetl.cli.output.summary import standing_line
         from noetl.cli.runtime.driver_lock import driver_of
@@ -31,8 +32,12 @@ def command(id: ExecutionId, json: AsJson = False, store: Place = None) -> None:
 
         state, events = await load_state(history, id)
         driver = driver_of(store, state)
+        step, error = failed_step(state), state.error
+        if step is not None and error is not None:
+            error = await ErrorPlaces.of(history, state).place(step, error)
         if json:
-            typer.echo(to_json({**summary(state, int(time() * 1000)), "path": state.path, "driven_by": driver}))
+            more = {"error": error, "path": state.path, "driven_by": driver}
+            typer.echo(to_json({**summary(state, int(time() * 1000)), **more}))
             return
         typer.echo(f"execution {state.execution_id} of {state.path}: {status_of(state)}")
         ended = ""
@@ -43,8 +48,8 @@ def command(id: ExecutionId, json: AsJson = False, store: Place = None) -> None:
         for name, counts in state.counts.items():
             listed = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
             typer.echo(f"  {name}: {listed}")
-        if state.error is not None:
-            typer.echo(f"error: {state.error.get('kind', '')}: {state.error.get('message', '')}")
+        if error is not None:
+            typer.echo("\n".join(failure_lines(step, error, frames=False)))
         for warning in state.warnings:
             typer.echo(f"⚠ {warning['step']}: {warning['message']}")
         if state.compensated is not None:

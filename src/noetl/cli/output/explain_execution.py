@@ -5,12 +5,13 @@ The analysis is in `noetl.engine.queries.explain`. Tested in tests/acceptance/ex
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import typer
 from msgspec import to_builtins
 
+from noetl.cli.output.failure import Error, ErrorPlaces, failed_step, failure_lines
 from noetl.cli.output.format import format_duration, format_time, to_json
 from noetl.cli.runtime.driver_lock import driver_of
 from noetl.cli.runtime.store import load_plan, load_state, read_history
@@ -39,11 +40,14 @@ def explain_execution(given: str, store: str | None, *, as_json: bool) -> None:
         open_work = standings(await load_plan(history, state), state, events, pools, now) if is_open else ()
         decisions = choices(events)
         driver = driver_of(store, state)
+        places, step, error = ErrorPlaces.of(history, state), failed_step(state), state.error
+        if step is not None and error is not None:
+            error = await places.place(step, error)
         if as_json:
             data: dict[str, Any] = {
                 "execution_id": state.execution_id,
                 "status": status_of(state),
-                "error": state.error,
+                "error": error,
                 "warnings": state.warnings,
                 "failed_items": state.partial,
                 "driven_by": driver,
@@ -52,7 +56,11 @@ def explain_execution(given: str, store: str | None, *, as_json: bool) -> None:
             }
             typer.echo(to_json(data))
             return
-        for text in (*_status_lines(state, driver), *_open_work_lines(open_work), *_decision_lines(decisions)):
+        failures = [(one["step"], await places.place(one["step"], one.get("error") or {})) for one in state.failures]
+        if error is not None and not failures:
+            failures.append((step, error))
+        status = _status_lines(state, driver, failures)
+        for text in (*status, *_open_work_lines(open_work), *_decision_lines(decisions)):
             typer.echo(text)
 
     read_history(store, job)
@@ -64,7 +72,7 @@ async def _load_workers(history: History) -> list[WorkerInfo]:
     return await open_team(cast("Store", history)).workers()
 
 
-def _status_lines(state: Execution, driver: str | None) -> Iterator[str]:
+def _status_lines(state: Execution, driver: str | None, failures: Sequence[tuple[str | None, Error]]) -> Iterator[str]:
     yield f"execution {state.execution_id} of {state.path}: {status_of(state)}"
     if state.phase == "ended":
         yield f"It ended at {format_time(state.ended_at)}, after {format_duration(state.ended_at - state.started_at)}."
@@ -74,15 +82,14 @@ def _status_lines(state: Execution, driver: str | None) -> Iterator[str]:
         yield f"No process is driving it. Continue with `noetl resume {state.execution_id}`."
     if state.paused:
         yield f"It is paused: no new steps start until `noetl unpause {state.execution_id}`."
-    for failure in state.failures:
-        error = failure.get("error") or {}
-        yield f"Step {failure['step']} failed: {error.get('kind', '')}: {error.get('message', '')}"
+    for step, error in failures:
+        yield from failure_lines(step, error)
+        facts = [f"{name} {error[name]}" for name in ("kind", "code", "task") if error.get(name)]
+        yield f"  ({', '.join(facts)})"
     yield from (f"⚠ {one['step']}: {one['message']}" for one in state.warnings)
     for run_id, count in state.partial.items():
         items = "1 item" if count == 1 else f"{count:,} items"
         yield f"{items} of {run_id} failed for good; see `noetl dlq groups --execution {state.execution_id}`."
-    if state.error is not None and not state.failures:
-        yield f"{state.error.get('kind', '')}: {state.error.get('message', '')}"
 
 
 def _open_work_lines(open_work: tuple[Standing, ...]) -> Iterator[str]:

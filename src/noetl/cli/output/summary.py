@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from time import time
 from typing import TYPE_CHECKING, Final
 
 import typer
 
+from noetl.cli.output.failure import Error, ErrorPlaces, failed_step, failure_lines
 from noetl.cli.output.format import format_duration, format_time, to_json
 from noetl.cli.runtime.runner import EXIT_CODES, WAITING
 from noetl.engine.decision.builder import status_of
@@ -17,6 +19,7 @@ from noetl.settings import CREDENTIAL
 if TYPE_CHECKING:
     from noetl.engine.queries.explain import Standing
     from noetl.engine.state.execution import Execution
+    from noetl.ports import History
 
 _MAX_RESULT: Final = 20_000
 
@@ -25,19 +28,28 @@ def exit_code(state: Execution) -> int:
     return EXIT_CODES.get(state.outcome or "", WAITING) if state.phase == "ended" else WAITING
 
 
-def print_json_summary(state: Execution) -> None:
-    typer.echo(to_json(summary(state, int(time() * 1000))))
+async def print_end(
+    history: History, state: Execution, *, as_json: bool, files: Mapping[str, str] | None = None
+) -> None:
+    """Print how an execution ended; `files` are the names of playbooks' files by path."""
+    step, error = failed_step(state), state.error
+    if step is not None and error is not None:
+        error = await ErrorPlaces.of(history, state).place(step, error)
+    if as_json:
+        typer.echo(to_json({**summary(state, int(time() * 1000)), "error": error}))
+    else:
+        _print_result(state, step, error, files or {})
 
 
-def print_result(state: Execution) -> None:
-    """Print how an execution ended: the status to stderr, the result to stdout."""
+def _print_result(state: Execution, step: str | None, error: Error | None, files: Mapping[str, str]) -> None:
+    """Print the status and the error to stderr, the result to stdout."""
     took = format_duration(state.ended_at - state.started_at)
     colour = "green" if state.outcome == "completed" else "red"
     typer.echo(typer.style(f"{state.status} in {took}", fg=colour, bold=True), err=True)
-    if state.error is not None and state.outcome != "completed":
-        where = f" in step {state.failures[0]['step']}" if state.failures else ""
-        typer.echo(f"{state.error.get('kind', 'error')}{where}: {state.error.get('message', '')}", err=True)
-        if state.error.get("code") == "NO_CREDENTIAL":
+    if error is not None and state.outcome != "completed":
+        for line in failure_lines(step, error, files=files):
+            typer.echo(line, err=True)
+        if error.get("code") == "NO_CREDENTIAL":
             typer.echo(f"Local runs read credentials from the environment: {CREDENTIAL}<NAME>=…", err=True)
         typer.echo(f"`noetl explain {state.execution_id}` shows how it came to that.", err=True)
     if state.partial:

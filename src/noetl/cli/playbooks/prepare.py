@@ -84,6 +84,16 @@ class Preparer(Struct):
             return made.path if made is not None else catalog_path(file)
         return self.prepare(str(file), quiet=quiet).path
 
+    @property
+    def files(self) -> dict[str, str]:
+        """The files of the prepared playbooks by path, relative to the folder."""
+        made = {one.path: file for file, one in self.found.items() if one is not None and file.name != "-"}
+        below = (file.is_relative_to(self.folder) for file in made.values())
+        return {
+            path: str(file.relative_to(self.folder) if inside else file)
+            for (path, file), inside in zip(made.items(), below, strict=True)
+        }
+
     async def register(self, catalog: Catalog, now: int) -> None:
         """Register every prepared playbook in a catalog."""
         for made in self.found.values():

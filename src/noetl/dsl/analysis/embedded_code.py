@@ -12,7 +12,8 @@ from msgspec import Struct
 from noetl.dsl.grammar import LEVELS
 from noetl.dsl.grammar.kinds import Kinds
 from noetl.dsl.grammar.types import Level, LevelOf, ListOf, MapOf, OneOf, Text, Type, fits
-from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Scalar
+from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Scalar, Source
+from noetl.dsl.reading.source_map import locate
 from noetl.dsl.tree.playbook import Playbook, Task, Value
 
 
@@ -36,6 +37,41 @@ def code(playbook: Playbook, kinds: Kinds) -> tuple[Code, ...]:
         for task in step.tasks:
             parts.extend(_of_task(task, kinds))
     return tuple(parts)
+
+
+def file_line(source: Source, playbook: Playbook, step: str, task: str, line: int, begins: str) -> int | None:
+    """Return the file's line for a line of a task's Python code that begins so.
+
+    `task` is the label in events; inside of workbook calls, those of the calls and slashes stand before it. A call has the
+    error of the task that it calls.
+    """
+    calls, _, label = task.rpartition("/")
+    own = playbook.step(step)
+    found = _labelled(playbook.workbook if calls else own.tasks if own is not None else (), label)
+    seen = set[str]()
+    while found is not None and found.kind == "workbook" and found.label not in seen:
+        seen.add(found.label)
+        found = _labelled(playbook.workbook, found.fields["task"].data if "task" in found.fields else found.label)
+    node = None if found is None else _python(found)
+    lines = node.text.split("\n") if node is not None else []
+    if node is None or not 1 <= line <= len(lines) or not lines[line - 1].lstrip().startswith(begins):
+        return None
+    before = sum(len(one) + 1 for one in lines[: line - 1])
+    indent = len(lines[line - 1]) - len(lines[line - 1].lstrip())
+    return source.position(locate(source, node, before + indent)).line
+
+
+def _labelled(tasks: tuple[Task, ...], label: object) -> Task | None:
+    return next((one for one in tasks if one.label == label), None)
+
+
+def _python(task: Task) -> Scalar | None:
+    """Return the scalar of a task's Python code: `code`, or `script.content`."""
+    value, script = task.fields.get("code"), task.fields.get("script")
+    node = value.at if value is not None else None
+    if node is None and script is not None and isinstance(script.at, MapNode):
+        node = script.at.get("content")
+    return node if isinstance(node, Scalar) else None
 
 
 def _of_task(task: Task, kinds: Kinds) -> Iterator[Code]:

@@ -27,7 +27,8 @@ ERROR_FIELDS: Final[dict[str, str]] = {
     "message": "Description of the error.",
     "retryable": "Whether a retry makes sense.",
     "retry_after": "Seconds to wait before a retry, as requested by the remote side.",
-    "details": "Further information.",
+    "details": "Further information: of an HTTP request method, URL, status and the first lines of the body; else the code's.",
+    "where": "Line of code that failed: `line`, `source`, `file` of a script, and the last `frames`.",
 }
 ERROR_KINDS: Final = (
     "connection", "timeout", "rate_limit", "auth", "not_found", "client_error", "server_error", "schema", "parse",

@@ -24,7 +24,8 @@ from noetl.worker.processes.fork_server import LEFT
 from noetl.worker.processes.sandbox import problem
 
 _KEPT_LINE: Final = 16_384  # of one line, in bytes
-_NO_MEMORY: Final = "; it may have run out of memory"
+_NO_MEMORY: Final = "; the machine may have run out of memory"
+_SETTING: Final = "NOETL_TASK_MEMORY_MB"
 
 
 class Lines:
@@ -87,7 +88,8 @@ def _outcome(answer: Mapping[str, Any]) -> Outcome:
     error = answer.get("error")
     if error is None:
         return ok(answer["result"])
-    more = {name: error[name] for name in ("code", "retryable", "retry_after", "details", "sent") if name in error}
+    names = ("code", "retryable", "retry_after", "details", "sent", "where")
+    more = {name: error[name] for name in names if name in error}
     outcome = failed(error["kind"], error["message"], class_=error.get("class", ""), **more)
     if "traceback" not in error:
         return outcome
@@ -136,6 +138,7 @@ class ChildPool:
                 "NOETL_SANDBOX, or run the worker where it can."
             )
         self._nursery = Nursery(memory, sandbox, hidden)
+        self._memory = memory
         self._kept = kept
         self._most_output = most_output
         self._fresh: list[Warm] = []
@@ -146,6 +149,11 @@ class ChildPool:
         """Start children before the first task needs one."""
         while len(self._fresh) < count and not self._nursery.is_closed:
             self._fresh.append(self._spawn())
+
+    @property
+    def memory_limit(self) -> str:
+        """The memory limit of a process with its setting, for people; empty without one."""
+        return f"{self._memory >> 20:,} MiB ({_SETTING} changes it)" if self._memory else ""
 
     async def python(self, execution_id: str, job: Job, log: Callable[[str], None]) -> Outcome:
         """Run code in a warm child of this execution only; every printed line is logged."""
@@ -161,7 +169,19 @@ class ChildPool:
             self._later(self._kill(warm))
         else:
             self._release(execution_id, warm)
-        return outcome
+        return self._with_limit(outcome)
+
+    def _with_limit(self, outcome: Outcome) -> Outcome:
+        """Name the limit in the error of code that reached it."""
+        error = outcome.error
+        if error is None or "MemoryError" not in error.code or not self._memory:
+            return outcome
+        reason = f"the task needs more memory than its limit of {self.memory_limit}"
+        silent = "MemoryError: no message"
+        message = error.message.replace(silent, f"MemoryError: {reason}")
+        message = message if message != error.message else f"{message}; {reason}"
+        details = {**(error.details or {}), "limit_mb": self._memory >> 20, "setting": _SETTING}
+        return msgspec.structs.replace(outcome, error=msgspec.structs.replace(error, message=message, details=details))
 
     def _acquire(self, execution_id: str) -> Warm:
         idle = self._idle.pop(execution_id, [])

@@ -27,6 +27,8 @@ _BODY: Final = "__noetl_body__"
 _MOST_DEPTH: Final = 200
 _dumps = json.dumps  # code may replace what a module holds
 _MOST_TEXT: Final = 20_000  # characters of a message or a traceback
+_MOST_FRAMES: Final = 6  # of an error's place
+_MOST_SOURCE: Final = 160  # characters of a line of code
 _PREDEFINED: Final = {error.__name__: error for error in PREDEFINED}
 _KINDS: Final = {"CancelError": "cancelled", "TimeoutError": "timeout"}
 # Passed to `main` even if it has a default.
@@ -59,7 +61,7 @@ def _answer(error: Mapping[str, Any]) -> bytes:
 
 
 def _value(job: Mapping[str, Any]) -> Any:
-    source, name = job["code"], f"<{job.get('name', 'task')}>"
+    source, name = job["code"], _name(job)
     code, returns, assigns = _compiled(source, name)
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
     module = types.ModuleType(MODULE)
@@ -83,6 +85,11 @@ def _value(job: Mapping[str, Any]) -> Any:
     if isinstance(main, types.FunctionType) and main.__module__ == MODULE and not returns:
         return _finish(main(**_arguments(main, job.get("input", {}), names)))
     return None
+
+
+def _name(job: Mapping[str, Any]) -> str:
+    """Return what tracebacks call the code."""
+    return job.get("file") or f"<{job.get('name', 'task')}>"
 
 
 def _finish(value: Any) -> Any:
@@ -195,13 +202,12 @@ def _raised(error: BaseException, job: Mapping[str, Any]) -> dict[str, Any]:
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
     text = _said(lambda: "".join(traceback.format_exception_only(error)).strip())
     lines = ["Traceback (most recent call last):\n", *traceback.format_list(own)] if own else []
+    where = _where(error, own, job)
     if isinstance(error, SyntaxError):
         message = f"line {error.lineno}: {error.msg}"
     else:
-        message = _said(lambda: str(error))
-        line = next((frame.lineno for frame in reversed(own) if frame.filename == f"<{job.get('name', 'task')}>"), None)
-        message += f" (line {line} of the code)" if line else ""
-        message = message.strip() or "no message"
+        message = _said(lambda: str(error)).strip() or "no message"
+        message += f" (line {where['line']} of {where.get('file', 'the code')})" if where else ""
     if isinstance(error, ModuleNotFoundError):
         message += "; install it where the worker runs"
     kind = next((_KINDS[name] for name in names if name in _KINDS), "python")
@@ -215,9 +221,35 @@ def _raised(error: BaseException, job: Mapping[str, Any]) -> dict[str, Any]:
         "details": _plain_map(getattr(error, "details", None)),
         "sent": kind == "timeout",  # how far the code came is unknown
         "class": "SinkError" if "SinkError" in names else "",
+        "where": where,
         "exception_type": names[0],
         "traceback": _cut("".join(lines)) + text,
     }
+
+
+def _where(error: BaseException, own: list[traceback.FrameSummary], job: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the line of the code that failed, and the last frames."""
+    name, file = _name(job), {"file": job["file"]} if job.get("file") else {}
+    if isinstance(error, SyntaxError) and error.filename == name and error.lineno:
+        return {**file, "line": error.lineno, "source": _source(error.text)}
+    inside = [frame for frame in own if frame.filename == name and frame.lineno]
+    if not inside:
+        return None
+    frames = [
+        {
+            **(file if frame.filename == name else {"file": frame.filename}),
+            "line": frame.lineno,
+            "in": frame.name if frame.name != _BODY else "<module>",
+            "source": _source(frame.line),
+        }
+        for frame in own[-_MOST_FRAMES:]
+    ]
+    return {**file, "line": inside[-1].lineno, "source": _source(inside[-1].line), "frames": frames}
+
+
+def _source(line: str | None) -> str:
+    text = (line or "").strip()
+    return text if len(text) <= _MOST_SOURCE else text[:_MOST_SOURCE] + "…"
 
 
 def _said(tell: Callable[[], str]) -> str:

@@ -36,6 +36,8 @@ _BEARER: Final = re.compile(r"\b(bearer\s+)[\w.~+/=-]{16,}", re.IGNORECASE)
 _LEAST_WORD: Final = 8  # `unexpected token: end` and `session: closed` contain no secret
 _WORDS: Final = ("token", "secret", "session", "credentials", "bearer")
 _SET_COOKIE: Final = "set-cookie"
+_ACCESS: Final = re.compile(r"(\w://[^\s/:@]*:)[^\s/@]+(@)")
+_QUERY: Final = re.compile(r"([?&;])([\w.-]+)=([^&;\s#\"']+)")
 _PUBLIC: Final = frozenset((  # fields of a credential that are no secret by themselves
     "host", "hostname", "port", "user", "username", "login", "db_host", "db_port", "db_user", "db_name", "dbname",
     "database", "db", "schema", "sslmode", "kind", "type", "header", "scheme", "url", "base_url", "endpoint",
@@ -107,12 +109,14 @@ class Secrets:
         return self._sees_cookies and b'"set-cookie"' in data
 
     def text(self, text: str) -> str:
-        """Mask a text for people: resolved values, and values after a secret's name."""
+        """Mask a text for people: resolved values, values by name, passwords in URLs."""
         found = self._texts.sub(MASK, text) if self._texts is not None else text
+        if "://" in found:
+            found = _ACCESS.sub(rf"\1{MASK}\2", found)
         lower = found.lower()
         if not any(hint in lower for hint in _HINTS):
             return found
-        found = _BEARER.sub(rf"\1{MASK}", _NAMED.sub(_behind, found))
+        found = _BEARER.sub(rf"\1{MASK}", _NAMED.sub(_behind, _QUERY.sub(_parameter, found)))
         return _COOKIE.sub(rf"\1{MASK}", found) if "cookie" in lower else found
 
     def value(self, value: Any) -> Any:
@@ -135,12 +139,23 @@ class Secrets:
         return MASK if short and isinstance(key, str) and is_secret_name(key) else self.value(value)
 
     def outcome(self, outcome: Outcome) -> Outcome:
-        """Mask the message of an error, which people read."""
+        """Mask the texts of an error, which people read."""
         error = outcome.error
-        message = self.text(error.message) if error is not None else ""
-        if error is None or message == error.message:
+        if error is None:
             return outcome
-        return msgspec.structs.replace(outcome, error=msgspec.structs.replace(error, message=message))
+        message, details, where = self.text(error.message), self._texts_of(error.details), self._texts_of(error.where)
+        if (message, details, where) == (error.message, error.details, error.where):
+            return outcome
+        masked = msgspec.structs.replace(error, message=message, details=details, where=where)
+        return msgspec.structs.replace(outcome, error=masked)
+
+    def _texts_of(self, value: Any) -> Any:
+        """Mask every text of plain data as a text for people."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {key: self._texts_of(item) for key, item in value.items()}
+        return [self._texts_of(item) for item in value] if isinstance(value, list | tuple) else value
 
     def message(self, message: Message) -> Message:
         """Mask a report; one without secrets is returned unchanged."""
@@ -162,6 +177,11 @@ def _behind(match: re.Match[str]) -> str:
         return match[0]
     is_word = name.lower().endswith(_WORDS)
     return match[0] if is_word and len(value) < _LEAST_WORD else f"{name}{between}{MASK}"
+
+
+def _parameter(match: re.Match[str]) -> str:
+    is_open = is_secret_name(match[2]) and not match[3].startswith(MASK.split()[0])
+    return f"{match[1]}{match[2]}={MASK}" if is_open else match[0]
 
 
 def _held(credential: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,6 @@ Tested in tests/unit/worker/steps/test_failure_context.py.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -24,8 +23,6 @@ from noetl.worker.secrets.redact import Secrets
 _MOST_TEXT: Final = 4_000  # characters of one text of a payload
 _MOST_ITEMS: Final = 50
 _MOST_BYTES: Final = 32 * 1024  # of a whole payload
-_ACCESS: Final = re.compile(r"(\w://[^\s/:@]*:)[^\s/@]+(@)")
-_QUERY: Final = re.compile(r"([?&;])([\w.-]+)=([^&;\s#\"']+)")
 
 
 def failure_context(pipeline: Pipeline, ended: Finished, secrets: Secrets) -> dict[str, Any] | None:
@@ -73,10 +70,5 @@ def shown(value: Any, secrets: Secrets, key: str = "") -> Any:
         return MASK
     if isinstance(value, int | float):
         return value
-    text = str(value)[: 4 * _MOST_TEXT]  # masked before it is cut to what is kept
-    text = _QUERY.sub(_parameter, _ACCESS.sub(rf"\1{MASK}\2", secrets.text(text)))
+    text = secrets.text(str(value)[: 4 * _MOST_TEXT])  # masked before it is cut to what is kept
     return text if len(text) <= _MOST_TEXT else text[:_MOST_TEXT] + "…"
-
-
-def _parameter(match: re.Match[str]) -> str:
-    return f"{match[1]}{match[2]}={MASK}" if is_secret_name(match[2]) else match[0]

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from textwrap import dedent
 
+import pytest
+
+from noetl.dsl.analysis.embedded_code import file_line
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.reading.parse import parse
+from noetl.dsl.tree.normalize import normalize
 from noetl.wiring.embedded import language_kinds
 
 KINDS = language_kinds()
@@ -76,3 +80,58 @@ def test_misshapen_values_and_unknown_kinds_hold_none() -> None:
           - { name: three, kind: shell, cmds: 5 }
     """
     assert found(text) == []
+
+
+STYLES = """\
+workbook:
+  - name: shared
+    kind: python
+    code: |
+      y = 1
+      y / 0
+workflow:
+  - step: a
+    tool:
+      - literal:
+          kind: python
+          code: |
+
+            def f():
+                return 1 / 0
+            f()
+      - folded:
+          kind: python
+          code: >
+            x = 1
+
+
+            x / 0
+      - quoted: { kind: python, code: "x = 1\\nx / 0" }
+      - plain: { kind: python, code: x / 0 }
+      - inline: { kind: python, script: { content: "x = 2\\nx / 0", source: { type: inline } } }
+      - call: { kind: workbook, task: shared }
+      - encoded: { kind: python, code_b64: eCAvIDA= }
+"""
+
+
+@pytest.mark.parametrize(
+    ("task", "line", "begins", "expected"),
+    [
+        ("literal", 3, "return 1 / 0", 15),
+        ("literal", 4, "f()", 16),
+        ("folded", 3, "x / 0", 23),
+        ("quoted", 2, "x / 0", 24),
+        ("plain", 1, "x", 25),
+        ("inline", 2, "x / 0", 26),
+        ("call", 2, "y / 0", 6),
+        ("call/shared", 2, "y / 0", 6),
+        ("literal", 3, "another version", None),
+        ("literal", 9, "", None),
+        ("encoded", 1, "x / 0", None),
+        ("no_such_task", 1, "", None),
+    ],
+)
+def test_a_line_of_code_is_found_in_the_file(task: str, line: int, begins: str, expected: int | None) -> None:
+    document = parse(STYLES, "code.yaml")
+    found = file_line(document.source, normalize(document), "a", task, line, begins)
+    assert found == expected

@@ -110,6 +110,12 @@ async def test_too_much_memory_is_an_error_outcome(pool: ChildPool) -> None:
     outcome = await run(pool, "x = bytearray(2 << 30)")
     assert outcome.error is not None
     assert outcome.error.code == "PY_MemoryError"
+    assert "needs more memory than its limit of 600 MiB (NOETL_TASK_MEMORY_MB changes it)" in outcome.error.message
+    assert outcome.error.details == {"limit_mb": 600, "setting": "NOETL_TASK_MEMORY_MB"}
+    own = await run(pool, "raise MemoryError('too big')")
+    assert own.error is not None
+    assert own.error.message.startswith("MemoryError: too big")
+    assert "NOETL_TASK_MEMORY_MB" in own.error.message
     assert (await run(pool, "result = 1")).result == 1
 
 

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noetl.model.messages import Ending, Record, Report
+from noetl.model.outcome import failed
 from noetl.worker.secrets.redact import LEAST, MASK, Secrets
 from tests.unit.worker.system import System, system
 
@@ -122,6 +123,8 @@ def test_a_short_value_is_masked_under_the_name_of_a_secret_only(caplog: pytest.
         ("the server refused Bearer abcdefghijklmnop", f"the server refused Bearer {MASK}"),
         ("session: closed", "session: closed"),
         ("the bearer sent nothing", "the bearer sent nothing"),
+        ("GET http://h/?page=2&access_token=abcdef123 failed", f"GET http://h/?page=2&access_token={MASK} failed"),
+        ("cannot reach http://ada:pw@h:80/x", f"cannot reach http://ada:{MASK}@h:80/x"),
         ("unexpected token: end", "unexpected token: end"),
         ("next_page_token=abcdefghijk", "next_page_token=abcdefghijk"),
         ("12 rows of orders", "12 rows of orders"),
@@ -130,6 +133,25 @@ def test_a_short_value_is_masked_under_the_name_of_a_secret_only(caplog: pytest.
 def test_lines_for_people_are_masked_by_name_too(line: str, masked: str) -> None:
     assert Secrets().text(line) == masked
     assert Secrets().text(masked) == masked
+
+
+def test_details_and_lines_of_an_error_are_masked_like_its_message() -> None:
+    secrets = Secrets()
+    secrets.learn("c", {"token": "s3cret-value"})
+    where = {"line": 2, "source": "login(password='abc')", "frames": [{"line": 2, "source": "s3cret-value"}]}
+    details = {"url": "http://h/?api_key=abc&n=1", "body": '{"token": "abcdefgh", "n": 1}', "status": 401}
+    masked = secrets.outcome(failed("auth", "no", details=details, where=where)).error
+    assert masked is not None
+    assert masked.details == {
+        "url": f"http://h/?api_key={MASK}&n=1",
+        "body": f'{{"token": "{MASK}", "n": 1}}',
+        "status": 401,
+    }
+    assert masked.where == {
+        "line": 2,
+        "source": f"login(password='{MASK}')",
+        "frames": [{"line": 2, "source": MASK}],
+    }
 
 
 def test_a_report_without_secrets_is_not_copied() -> None:
