@@ -26,6 +26,7 @@ run() {
 # The executions of the demo live in a folder of their own, which goes away with it; settings of another store stay out.
 NOETL_HOME=$(mktemp -d)
 export NOETL_HOME
+unset PYTHONDONTWRITEBYTECODE # the first start compiles, the others do not
 unset NOETL_DB_URL NOETL_SERVER_URL NOETL_HOST NOETL_AUTH
 server=''
 finish() {

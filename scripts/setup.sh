@@ -41,13 +41,15 @@ fi
 
 echo "Installing what $lock pins into $venv"
 if command -v uv >/dev/null 2>&1; then
-  uv pip install --quiet --compile-bytecode --python "$venv/bin/python" --require-hashes -r "$lock"
+  uv pip install --quiet --python "$venv/bin/python" --require-hashes -r "$lock"
   uv pip install --quiet --python "$venv/bin/python" --no-deps --no-build-isolation -e .
 else
   "$venv/bin/python" -m pip --version >/dev/null 2>&1 || "$venv/bin/python" -m ensurepip >/dev/null
   pip=("$venv/bin/python" -m pip --disable-pip-version-check --quiet)
-  "${pip[@]}" install --require-hashes -r "$lock"
+  "${pip[@]}" install --no-compile --require-hashes -r "$lock"
   "${pip[@]}" install --no-deps --no-build-isolation -e .
 fi
-# Where PYTHONDONTWRITEBYTECODE is set, every start would compile the package again.
-"$venv/bin/python" -m compileall -q src
+# Where PYTHONDONTWRITEBYTECODE is set, every start would compile again. The demo compiles only what it imports.
+if [ "$lock" = requirements.lock ]; then
+  "$venv/bin/python" -m compileall -qq -j 0 src "$venv/lib" || true # some packages have files of other Pythons
+fi
