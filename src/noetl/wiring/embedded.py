@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from noetl.server.services import Services
     from noetl.stores.postgres.admin import PostgresAdmin
     from noetl.worker.http.egress import Egress
+    from noetl.worker.loop import Worker
     from noetl.worker.processes.children import ChildPool
     from noetl.worker.tool_context import WorkerResources
 
@@ -227,11 +228,14 @@ class Embedded:
         return open_relay(self.settings, self.store, SystemClock(), kinds(), client, self.credential)
 
     @asynccontextmanager
-    async def run_worker(self, pool: str, children: ChildPool | None = None) -> AsyncIterator[None]:
-        """Run a worker for a pool; on exit cancel it, but keep given children."""
+    async def run_worker(self, pool: str, children: ChildPool | None = None) -> AsyncIterator[Worker]:
+        """Run a worker for a pool; on exit cancel it, but keep given children.
+
+        If it was drained, the leases of its unfinished work expire at once, so that another worker continues it.
+        """
         if children is None:
-            async with child_processes(self.settings) as own, self.run_worker(pool, own):
-                yield
+            async with child_processes(self.settings) as own, self.run_worker(pool, own) as worker:
+                yield worker
             return
         from asyncio import create_task, gather, sleep
 
@@ -246,10 +250,13 @@ class Embedded:
             running = create_task(worker.run(), name="noetl-worker")
             try:
                 await sleep(0)  # it subscribes now, so that a start here hands its work out in the same commit
-                yield
+                yield worker
             finally:
+                unfinished = worker.draining and worker.busy
                 running.cancel()
                 await gather(running, return_exceptions=True)
+                if unfinished:
+                    await self.store.disown(name, (), SystemClock().now())
 
 
 @asynccontextmanager

@@ -54,12 +54,18 @@ class Worker:
         self._subscription: Subscription | None = None
         self._changed = asyncio.Event()  # a slot became free
         self._draining = asyncio.Event()
+        self.drained = asyncio.Event()  # set when it takes no more work and has none
         self._playbooks = Playbooks(shared)
 
     @property
     def busy(self) -> int:
         """Number of running work items."""
         return len(self._held)
+
+    @property
+    def draining(self) -> bool:
+        """Whether it takes no more work."""
+        return self._draining.is_set()
 
     @property
     def held(self) -> tuple[tuple[str, int], ...]:
@@ -89,6 +95,7 @@ class Worker:
             while self._held:
                 self._changed.clear()
                 await self._changed.wait()
+            self.drained.set()
         finally:
             if self._subscription is not None:
                 self._subscription.close()

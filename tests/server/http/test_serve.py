@@ -12,7 +12,8 @@ import httpx
 import pytest
 
 from tests.acceptance.run import noetl
-from tests.server.serving import ONE, PATIENCE_S, process
+from tests.acceptance.running import until
+from tests.server.serving import ONE, PATIENCE_S, playbook, process
 from tests.services import postgres
 
 
@@ -40,6 +41,68 @@ def test_up_serves_and_works_and_stops_in_order(tmp_path: Path) -> None:
         assert up.wait(PATIENCE_S) == 0
     with process(tmp_path, "up") as (url, _up):
         assert len(httpx.get(f"{url}/api/executions").json()["executions"]) == 1
+
+
+GATED = playbook(
+    "  - step: gate\n    tool:\n      kind: python\n      code: |\n"
+    "        import os, time\n        open('started', 'a').write('x')\n"
+    "        while not os.path.exists('open'):\n            time.sleep(0.01)\n        result = 'through'\n",
+    "gated",
+)
+
+
+def start_gated(url: str, folder: Path) -> str:
+    """Start a task that runs until the file `open` exists; return the execution's id."""
+    with httpx.Client(base_url=url, timeout=PATIENCE_S) as client:
+        path = client.post("/api/catalog", json={"content": GATED}).json()["path"]
+        started = str(client.post("/api/execute", json={"path": path}).json()["execution_id"])
+    until((folder / "started").exists, "the start of the task")
+    return started
+
+
+def test_the_worker_of_up_is_counted_with_what_it_runs(tmp_path: Path) -> None:
+    with process(tmp_path, "up") as (url, _up):
+        start_gated(url, tmp_path)
+        until(lambda: [one["active"] for one in httpx.get(f"{url}/api/workers").json()["workers"]] == [1], "the count")
+        assert "noetl_workers 1.0" in httpx.get(f"{url}/metrics").text
+        (tmp_path / "open").touch()
+
+
+def test_the_worker_of_up_drains_on_request(tmp_path: Path) -> None:
+    with process(tmp_path, "up") as (url, _up):
+        [worker] = httpx.get(f"{url}/api/workers").json()["workers"]
+        drained = noetl("worker", "drain", worker["worker_id"], "--server", url, cwd=tmp_path)
+        assert drained.code == 0, drained.err
+        path = httpx.post(f"{url}/api/catalog", json={"content": ONE}).json()["path"]
+        late = httpx.post(f"{url}/api/execute", json={"path": path, "wait_ms": 500}, timeout=PATIENCE_S).json()
+        assert late["status"] == "running"
+        listed = noetl("worker", "list", "--server", url, cwd=tmp_path)
+        assert " draining " in listed.out
+
+
+def test_the_worker_of_up_finishes_what_runs_before_it_stops(tmp_path: Path) -> None:
+    with process(tmp_path, "up") as (url, up):
+        started = start_gated(url, tmp_path)
+        up.send_signal(signal.SIGTERM)
+        assert up.stderr.readline() == "noetl: stopping, 1 tasks running\n"
+        (tmp_path / "open").touch()
+        assert up.wait(PATIENCE_S) == 0
+    found = json.loads(noetl("status", started, "--json", cwd=tmp_path).out)
+    assert (found["status"], found["result"]) == ("completed", "through")
+    assert (tmp_path / "started").read_text() == "x"
+
+
+def test_what_the_worker_of_up_cannot_finish_is_continued_at_once(tmp_path: Path) -> None:
+    long = {"NOETL_LEASE_SECONDS": "3600"}
+    with process(tmp_path, "up", "--grace", "0", environment=long) as (url, up):
+        started = start_gated(url, tmp_path)
+        up.send_signal(signal.SIGTERM)
+        assert up.wait(PATIENCE_S) == 0
+    (tmp_path / "open").touch()
+    with process(tmp_path, "up", environment=long) as (url, _up):
+        ended = ("completed", "failed")
+        until(lambda: httpx.get(f"{url}/api/executions/{started}").json()["status"] in ended, "the end")
+        assert httpx.get(f"{url}/api/executions/{started}").json()["result"] == "through"
 
 
 def test_a_request_that_is_under_way_is_answered_before_the_server_stops(tmp_path: Path) -> None:

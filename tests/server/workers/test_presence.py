@@ -20,6 +20,13 @@ GPU = playbook("  - step: train\n    spec: {pool: gpu, requires: {tags: [cuda]}}
 NOW = 1_800_000_000_000
 
 
+class Idle:
+    busy = 0
+
+    def drain(self) -> None:
+        """Has no work."""
+
+
 def worker(name: str, pool: str = "gpu", status: str = "ready", ago_ms: int = 0, *tags: str) -> WorkerInfo:
     return WorkerInfo(name, pool, tags, status=status, seen_at=NOW - ago_ms)
 
@@ -42,7 +49,7 @@ def test_a_worker_that_takes_nothing_is_not_counted_but_was_seen(status: str, ag
 @pytest.mark.asyncio
 async def test_a_worker_is_written_down_while_it_works() -> None:
     team = MemoryTeam(MemoryStore().tables)
-    async with attending(team, RealClock(), worker("a")):
+    async with attending(team, RealClock(), worker("a"), Idle()):
         assert [one.status for one in await team.workers()] == ["ready"]
     assert [one.status for one in await team.workers()] == ["gone"]
 

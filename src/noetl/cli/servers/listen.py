@@ -7,7 +7,8 @@ import os
 import signal
 import socket
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import typer
@@ -25,6 +26,9 @@ from noetl.server.workers.presence import attending
 from noetl.settings import Settings, server_settings
 from noetl.wiring.embedded import serving
 
+if TYPE_CHECKING:
+    from noetl.worker.loop import Worker
+
 _GRACE_S = 10  # for requests in flight on shutdown
 _MAX_FRAME = 16 * 1024 * 1024
 _BACKLOG = 1024
@@ -33,9 +37,10 @@ _BACKLOG = 1024
 class _Server(uvicorn.Server):
     """Uvicorn server that stops on a signal without exiting the process."""
 
-    def __init__(self, config: uvicorn.Config, services: Services) -> None:
+    def __init__(self, config: uvicorn.Config, services: Services, worker: Worker | None) -> None:
         super().__init__(config)
         self._services = services
+        self._worker = worker
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -53,20 +58,28 @@ class _Server(uvicorn.Server):
             self.force_exit = True
         self._services.stopping.set()
         self.should_exit = True
+        if self._worker is not None:
+            self._worker.drain()
 
 
-async def listen(host: str | None, port: int | None, auth: str | None, store: str | None, *, works: bool) -> int:
-    """Serve until a signal arrives; return the exit code."""
+async def listen(
+    host: str | None, port: int | None, auth: str | None, store: str | None, *, grace_s: float | None = None
+) -> int:
+    """Serve until a signal arrives; return the exit code.
+
+    With `grace_s` a worker runs in this process. On a signal it takes no more work and has that time to finish.
+    """
     server = server_settings(environment(), host, port, auth)
     settings = local_settings(store)
     with _bound(server.host, server.port) as opened:
         async with AsyncExitStack() as stack:
             services, embedded = await stack.enter_async_context(serving(settings, server))
-            if works:
-                await stack.enter_async_context(embedded.run_worker(""))
-                await stack.enter_async_context(
-                    attending(services.team, services.clock, _worker_info(services, settings))
-                )
+            worker = None
+            if grace_s is not None:
+                worker = await stack.enter_async_context(embedded.run_worker(""))
+                info = _worker_info(services, settings)
+                stack.enter_context(services.registry.local_worker(info.worker_id, worker))
+                await stack.enter_async_context(attending(services.team, services.clock, info, worker))
             config = uvicorn.Config(
                 app(services),
                 log_config=None,
@@ -85,7 +98,12 @@ async def listen(host: str | None, port: int | None, auth: str | None, store: st
             tokens = "requires tokens" if services.gate.required else "requires no tokens"
             typer.echo(f"noetl: http://{shown}:{number} {tokens}; store {_store_name(settings)}", err=True)
             tune_gc()
-            await _Server(config, services).serve(sockets=[opened])
+            await _Server(config, services, worker).serve(sockets=[opened])
+            if worker is not None and worker.busy:
+                typer.echo(f"noetl: stopping, {worker.busy} tasks running", err=True)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(grace_s):
+                        await worker.drained.wait()
     return 0
 
 

@@ -45,6 +45,6 @@ def command(
     async def job() -> int:
         from noetl.cli.servers.listen import listen
 
-        return await listen(host, port, auth, store, works=False)
+        return await listen(host, port, auth, store)
 
     raise typer.Exit(call(job, fast=True, service=True))

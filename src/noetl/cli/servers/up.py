@@ -12,6 +12,7 @@ import typer
 from noetl.cli.arguments.options import StorePath
 from noetl.cli.runtime.runner import call
 from noetl.cli.servers.serve import Auth, Host, Port
+from noetl.cli.servers.worker import Grace
 
 
 def command(
@@ -23,12 +24,13 @@ def command(
         typer.Option("--postgres", metavar="URL", help="PostgreSQL database to use as the store. [env: NOETL_DB_URL]"),
     ] = None,
     store: StorePath = None,
+    grace: Grace = 30.0,
 ) -> None:
     """Run a server and a worker in one process."""
 
     async def job() -> int:
         from noetl.cli.servers.listen import listen
 
-        return await listen(host, port, auth, postgres or store, works=True)
+        return await listen(host, port, auth, postgres or store, grace_s=grace)
 
     raise typer.Exit(call(job, fast=True, service=True))

@@ -36,6 +36,10 @@ ServerUrl = Annotated[
 ]
 Token = Annotated[str | None, typer.Option("--token", help="API token to send. [env: NOETL_TOKEN]")]
 
+Grace = Annotated[
+    float, typer.Option("--grace", min=0, metavar="SECONDS", help="Time for running tasks to finish on shutdown.")
+]
+
 
 class WorkerGroup(CommandGroup):
     """`noetl worker --server URL` is short for `noetl worker start --server URL`."""
@@ -68,9 +72,7 @@ def start(
     token: Annotated[
         str | None, typer.Option("--token", help="API token with the role worker. [env: NOETL_TOKEN]")
     ] = None,
-    grace: Annotated[
-        float, typer.Option("--grace", min=0, metavar="SECONDS", help="Time for running tasks to finish on shutdown.")
-    ] = 30.0,
+    grace: Grace = 30.0,
 ) -> None:
     """Run a worker until it is stopped."""
 

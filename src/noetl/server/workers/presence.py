@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import Any, Protocol
 
 from noetl.model.errors import NoetlError, log_level
 from noetl.ports import Clock, Runtime, WorkerInfo
@@ -21,11 +21,22 @@ _KEPT_MS = 86_400_000  # how long a worker that is not seen any more stays on th
 _SILENT_MS = 60_000  # a worker without heartbeat for this long does not count
 
 
+class LocalWorker(Protocol):
+    """Worker in the process of a server."""
+
+    @property
+    def busy(self) -> int:
+        """Number of running work items."""
+
+    def drain(self) -> None:
+        """Take no more work."""
+
+
 @asynccontextmanager
-async def attending(runtime: Runtime, clock: Clock, info: WorkerInfo) -> AsyncIterator[None]:
-    """Keep a worker of this process registered while it works."""
+async def attending(runtime: Runtime, clock: Clock, info: WorkerInfo, worker: LocalWorker) -> AsyncIterator[None]:
+    """Keep a worker of this process registered while it works; drain it on request."""
     await runtime.enlist(info)
-    signs = asyncio.create_task(_signs(runtime, clock, info.worker_id), name="noetl-attendance")
+    signs = asyncio.create_task(_signs(runtime, clock, info.worker_id, worker), name="noetl-attendance")
     try:
         yield
     finally:
@@ -35,11 +46,12 @@ async def attending(runtime: Runtime, clock: Clock, info: WorkerInfo) -> AsyncIt
             await runtime.leave(info.worker_id, info.registered_at)
 
 
-async def _signs(runtime: Runtime, clock: Clock, name: str) -> None:
+async def _signs(runtime: Runtime, clock: Clock, name: str, worker: LocalWorker) -> None:
     while True:
         await clock.sleep(_EVERY_S)
         try:
-            await runtime.seen(name, clock.now(), 0)
+            if await runtime.seen(name, clock.now(), worker.busy) == "draining":
+                worker.drain()
         except NoetlError as error:
             _log.log(log_level(error), "a sign of life is not written down: %s", error)
 

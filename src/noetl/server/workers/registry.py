@@ -12,7 +12,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from uuid import uuid4
@@ -27,6 +28,7 @@ from noetl.ports.work import Answer, resolve
 from noetl.server.control_plane import LocalControlPlane
 from noetl.server.feeds.reader import known_id
 from noetl.server.problems import Refusal
+from noetl.server.workers.presence import LocalWorker
 from noetl.wire.session import ACK_MS, RECONNECT_MS, Claim, Drain, Held, Hello, Leases, Report, Stop, ToWorker
 
 _log = logging.getLogger(__name__)
@@ -103,12 +105,22 @@ class WorkerRegistry:
         self._reconnect_ms = reconnect_ms
         self._connections: dict[str, WorkerConnection] = {}
         self._holders: dict[str, WorkerConnection] = {}  # work_id → who has it
+        self._local: dict[str, LocalWorker] = {}  # workers in this process, which have no connection
         self._tasks: set[asyncio.Task[None]] = set()  # workers that leave, and reports that ask the store
         control.sequencer.hooks.register(drop=self._dropped)
 
     @property
     def workers(self) -> int:
-        return len(self._connections)
+        return len(self._connections) + len(self._local)
+
+    @contextmanager
+    def local_worker(self, name: str, worker: LocalWorker) -> Iterator[None]:
+        """Count a worker of this process, and drain it with the others."""
+        self._local[name] = worker
+        try:
+            yield
+        finally:
+            del self._local[name]
 
     # Coming and going
 
@@ -388,6 +400,9 @@ class WorkerRegistry:
 
     def drain(self, name: str) -> None:
         """Drain a worker: it gets no more work, and its waiting claims end empty."""
+        local = self._local.get(name)
+        if local is not None:
+            local.drain()
         connection = self._connections.get(name)
         if connection is None:
             return
