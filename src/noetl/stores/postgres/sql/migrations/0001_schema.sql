@@ -97,7 +97,6 @@ CREATE TABLE queue (
   status text NOT NULL DEFAULT 'queued', -- queued, leased, dead; a CHECK constraint would be parsed by every insert
   priority integer NOT NULL DEFAULT 0,
   attempts integer NOT NULL DEFAULT 0,
-  max_attempts integer NOT NULL DEFAULT 5,
   available_at timestamptz, -- null: now
   lease_until timestamptz,
   worker_id text,
@@ -215,15 +214,6 @@ CREATE TABLE credential (
   updated_at bigint NOT NULL
 );
 
-CREATE TABLE keychain (
-  name text NOT NULL,
-  scope text NOT NULL, -- an execution id; empty: shared by all
-  sealed bytea NOT NULL,
-  expires_at bigint,
-  created_at bigint NOT NULL,
-  PRIMARY KEY (name, scope)
-);
-
 CREATE TABLE audit (
   number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   at bigint NOT NULL,
@@ -246,17 +236,6 @@ CREATE TABLE request_key (
 
 CREATE INDEX request_key_at ON request_key (at);
 CREATE INDEX request_key_execution ON request_key (execution_id);
-
-CREATE TABLE schedule (
-  schedule_id text PRIMARY KEY,
-  path text NOT NULL,
-  definition json NOT NULL,
-  enabled boolean NOT NULL DEFAULT true,
-  next_at bigint,
-  last_at bigint
-);
-
-CREATE INDEX schedule_next ON schedule (next_at) WHERE enabled;
 
 -- Transactional outbox: messages to other systems, delivered at least once. Any transaction in this database may insert one
 -- with only `topic` and `payload`.
