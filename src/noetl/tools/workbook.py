@@ -20,7 +20,7 @@ KIND = describe(
     summary="Call a named task of the playbook's workbook.",
     description="""
     The task reads `input`, `workload`, `keychain` and `ctx`, but not the caller's `iter` or `args`. Its result is the result of
-    the call.
+    the call. A `null` in the `input` of the called task is a default that the caller fills.
     """,
     result=None,
     examples="""

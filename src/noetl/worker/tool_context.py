@@ -52,7 +52,7 @@ class Results(Protocol):
     async def adopt(self, value: Any, read: Wanted) -> tuple[Any, Mapping[str, Any] | None]:
         """Return a child's result and its reference; None if it may not stay stored."""
 
-    async def seen(self, value: Any, read: Wanted) -> Any:
+    async def seen(self, step: str, value: Any, read: Wanted) -> Any:
         """Return a step's result as templates see it, with the stored parts they read."""
 
 

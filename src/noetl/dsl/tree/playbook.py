@@ -106,6 +106,11 @@ class Task(Part, frozen=True, eq=False):
     rules_at: Node | None = None
 
 
+def default_label(step: str) -> str:
+    """Return the label of a step's only task where it has none of its own."""
+    return f"{step}_task"
+
+
 class Loop(Part, frozen=True, eq=False):
     """The loop of a step, over a list (`items`) or claimed rows (`cursor`)."""
 

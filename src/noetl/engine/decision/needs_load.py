@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from noetl.dsl.tree.playbook import default_label
 from noetl.expr import EvaluationError, Result
 from noetl.model.refs import MAPS, SCALARS, beside, is_ref, visible
 
@@ -61,15 +62,12 @@ class StoredResult(Result):
 
     __slots__ = ("_beside",)
 
-    def __init__(self, value: Any, beside: Mapping[str, Any]) -> None:
-        super().__init__(value)
+    def __init__(self, value: Any, beside: Mapping[str, Any], label: str = "") -> None:
+        super().__init__(value, label)
         self._beside = beside
 
-    def __getitem__(self, key: str | int) -> Any:
-        try:
-            return super().__getitem__(key)
-        except KeyError:
-            return self._beside[key] if isinstance(key, str) else super().__getitem__(key)
+    def _by_label(self, key: str | int) -> Any:
+        return self._beside[key] if isinstance(key, str) and key in self._beside else super()._by_label(key)
 
 
 class Away(Mapping[str, Any]):
@@ -166,9 +164,9 @@ def filled(reference: Mapping[str, Any], own: Any, resolved: Resolved) -> Any:
     return {**labels, "data": own} if labels else own
 
 
-def view(result: Any, resolved: Resolved = NOTHING) -> Result:
+def view(result: Any, step: str, resolved: Resolved = NOTHING) -> Result:
     """Return a result as the value of its step's name."""
     value = seen(result, resolved)
     if is_ref(result) and not isinstance(value, Away):
-        return StoredResult(value, visible(result))
-    return Result(value)
+        return StoredResult(value, visible(result), default_label(step))
+    return Result(value, default_label(step))

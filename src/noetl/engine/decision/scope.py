@@ -93,10 +93,10 @@ class Scope(Mapping[str, Any]):
             if name in place:
                 return place[name]
         if name in self._own:
-            return view(self._own[name], self._resolved)
+            return view(self._own[name], name, self._resolved)
         ended = self._state.ended.get(name)
         if ended is not None and ended.status != "skipped":
-            return view(ended.result, self._resolved)
+            return view(ended.result, name, self._resolved)
         return self._state.workload[name]
 
     def __iter__(self) -> Any:

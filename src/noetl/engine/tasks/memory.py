@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from noetl.dsl.tree.playbook import Task
+from noetl.dsl.tree.playbook import Task, default_label
 from noetl.engine.tasks.actions import Suspend
 from noetl.model.manifest import combined
 
@@ -154,7 +154,7 @@ class Memory(Struct):
 def settled_result(step: str, tasks: tuple[Task, ...], memory: Memory) -> Any:
     """Return the result of a pipeline: the last task's keys and each label's result."""
     last = memory.prev.kept if memory.prev is not None else None
-    if len(tasks) == 1 and (not isinstance(last, Mapping) or tasks[0].label == f"{step}_task"):
+    if len(tasks) == 1 and (not isinstance(last, Mapping) or tasks[0].label == default_label(step)):
         return last
     results = {label: held.kept for label, held in memory.results.items()}
     own = dict(last) if isinstance(last, Mapping) else {"data": last}

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from noetl.dsl.grammar.kinds import Kinds
-from noetl.dsl.tree.playbook import Playbook, Step, Task, Value
+from noetl.dsl.tree.playbook import Playbook, Step, Task, Value, default_label
 from noetl.engine.tasks.task_plan import Layered, TaskPlan, plans_of
 from noetl.expr import Result
 from noetl.expr.runtime.result_views import View
@@ -54,7 +54,10 @@ class Scopes(Struct, frozen=True):
 
     def views(self) -> dict[str, View]:
         """Return the results of steps as templates see them."""
-        return {name: value if isinstance(value, View) else Result(value) for name, value in self.steps.items()}
+        return {
+            name: value if isinstance(value, View) else Result(value, default_label(name))
+            for name, value in self.steps.items()
+        }
 
 
 class RunInfo(Struct, frozen=True):

@@ -156,6 +156,10 @@ class Frame:
         if not self.task.input:
             return whole, {}
         own = renderer.over(input=whole).values(self.task.input, "input")
+        if self.scopes.call is not None:  # in a called task, a null is a default that the caller fills
+            own |= {
+                name: whole[name] for name, value in self.task.input.items() if value.data is None and name in whole
+            }
         return {**whole, **own}, own
 
     def surrounding(self, at: int) -> dict[str, Any]:

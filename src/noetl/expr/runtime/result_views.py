@@ -5,7 +5,8 @@ A scope maps root names to plain data. A root name may also hold a `Result` (of 
 the root name; every other use sees the plain data.
 
     Result    `data` is the key `data` if present, else the result itself; a missing key is looked up in the result's
-              `data` if that is a map.
+              `data` if that is a map. The result of a step with one task that has no label of its own also has
+              `results.<step>_task`, as a step with more tasks has.
     Envelope  `data` and `result` both name the result; a missing key is looked up in the result.
 
 Tested in tests/unit/expr/runtime/test_result_views.py.
@@ -34,12 +35,13 @@ class View:
 
 
 class Result(View):
-    """Result of a step or task."""
+    """Result of a step or task; `label` is that of a step's only task."""
 
-    __slots__ = ("value",)
+    __slots__ = ("label", "value")
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Any, label: str = "") -> None:
         self.value = value
+        self.label = label
 
     @property
     def plain(self) -> Any:
@@ -54,13 +56,20 @@ class Result(View):
             if key == "data":
                 return value
             data = value.get("data")
-            if isinstance(data, Mapping):
+            if isinstance(data, Mapping) and key in data:
                 return data[key]
-            raise KeyError(key)
-        if key == "data":
+        elif key == "data":
             return value
-        if isinstance(key, int) and isinstance(value, list | tuple | str):
+        elif isinstance(key, int) and isinstance(value, list | tuple | str):
             return value[key]
+        return self._by_label(key)
+
+    def _by_label(self, key: str | int) -> Any:
+        """Return the result under `results` and its label; it is kept once."""
+        if self.label and key == "results":
+            return {self.label: self.value}
+        if self.label and key == self.label and not (isinstance(self.value, Mapping) and "results" in self.value):
+            return self.value
         raise KeyError(key)
 
     def __repr__(self) -> str:

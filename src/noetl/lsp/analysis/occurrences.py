@@ -14,7 +14,7 @@ from noetl.dsl.analysis.templates import TemplateSite
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.reading.nodes import Entry, ListNode, MapNode, Node, Scalar
 from noetl.dsl.reading.source_map import locate
-from noetl.dsl.tree.playbook import Arc, Step, Task
+from noetl.dsl.tree.playbook import Arc, Step, Task, default_label
 from noetl.lsp.language.template_tokens import tokens
 
 _ROUTE_EDGE = "route_edge:"
@@ -152,7 +152,7 @@ def _label(subject: CheckContext, step: Step, task: Task) -> Iterator[Occurrence
     thing = Thing("task", task.label, step.name)
     if task.label_at is not None:
         yield named(subject, task.label_at, thing, defines=True)
-    elif task.label == f"{step.name}_task" and step.name_at is not None:
+    elif task.label == default_label(step.name) and step.name_at is not None:
         yield named(subject, step.name_at, thing, defines=True)._replace(spelled=False)
     elif task.at is not None:
         yield Occurrence(task.at.start, task.at.start, thing, defines=True, spelled=False)

@@ -16,6 +16,7 @@ import msgspec
 
 from noetl.blobs import manifests, pieces, stored
 from noetl.blobs.parts import selected
+from noetl.dsl.tree.playbook import default_label
 from noetl.engine.decision.needs_load import StoredResult
 from noetl.engine.plan.extract import Wanted, merged, pick
 from noetl.engine.tasks.actions import RunTask
@@ -141,10 +142,10 @@ class StoredResults:
                 (found[at],) = await self.items(value, at, 1)
         return found
 
-    async def seen(self, value: Any, read: Wanted) -> Any:
+    async def seen(self, step: str, value: Any, read: Wanted) -> Any:
         """Return a step's result as templates see it, with its address and fields."""
         found = await self.filled(value, read)
-        return StoredResult(found, visible(value)) if is_ref(value) else found
+        return StoredResult(found, visible(value), default_label(step)) if is_ref(value) else found
 
     async def adopt(self, value: Any, read: Wanted) -> tuple[Any, Mapping[str, Any] | None]:
         """Load a child's result and its reference; None if it may not stay stored."""

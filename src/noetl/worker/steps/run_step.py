@@ -100,7 +100,7 @@ class StepWork:
             return
         reads, everything = self._plan.reads, self._plan.reads_all
         found = {
-            name: await results.seen(value, everything or wanted(path[1:] for path in reads if path[0] == name))
+            name: await results.seen(name, value, everything or wanted(path[1:] for path in reads if path[0] == name))
             for name, value in steps.items()
         }
         self._scopes = replace(self._scopes, steps=found)

@@ -117,3 +117,24 @@ def test_a_view_that_is_assigned_or_iterated_is_plain_data() -> None:
 def test_the_repr_of_a_view_shows_what_is_in_it() -> None:
     assert repr(Result(1)) == "Result(1)"
     assert repr(Envelope({"a": 1})) == "Envelope({'a': 1})"
+
+
+@pytest.mark.parametrize(
+    ("value", "expression", "expected"),
+    [
+        ({"id": 7}, "fetch.results.fetch_task.id", 7),
+        ({"id": 7}, "fetch.fetch_task.id", 7),
+        ([1, 2], "fetch.results.fetch_task[1]", 2),
+        (5, "fetch.results.fetch_task", 5),
+        ({"data": {"results": [1]}}, "fetch.results", [1]),
+        ({"results": [3]}, "fetch.results[0]", 3),
+    ],
+)
+def test_the_result_of_one_task_is_found_by_its_label(value: Any, expression: str, expected: Any) -> None:
+    scope = {"fetch": Result(value, "fetch_task")}
+    assert compile_template(f"{{{{ {expression} }}}}").evaluate(scope) == expected
+
+
+def test_a_label_is_no_key_beside_results() -> None:
+    scope = {"fetch": Result({"results": {"a": 1}}, "fetch_task")}
+    assert isinstance(compile_template("{{ fetch.fetch_task }}").evaluate(scope), Undefined)

@@ -321,7 +321,7 @@ async def test_only_the_parts_that_are_read_are_loaded() -> None:
     manifest = await manifests.put_list(blobs, "noetl://list", listed, 0)
     assert len(manifest["parts"]) > 5
     made = StoredResults(blobs, SystemClock())
-    seen = await made.seen({"results": manifest, "stats": {}}, {"results": {3: {"n": True}, 1999: True}})
+    seen = await made.seen("fetch", {"results": manifest, "stats": {}}, {"results": {3: {"n": True}, 1999: True}})
     assert (seen["results"][3]["n"], seen["results"][1999]["n"]) == (3, 1999)
     assert blobs.read == ["noetl://list/part/0", manifest["parts"][-1]["ref"]]
     assert await made.items(manifest, 3, 3) == listed[3:6]

@@ -16,7 +16,7 @@ from noetl.dsl.tree.normalize.values import (
     value,
     values,
 )
-from noetl.dsl.tree.playbook import Action, Task, TaskRule, Value
+from noetl.dsl.tree.playbook import Action, Task, TaskRule, Value, default_label
 
 SPEC_NAMES = frozenset(LEVELS["task_spec"].names())
 _TAKEN = frozenset(LEVELS["task"].names()) - {"idempotent", "priority"}
@@ -28,7 +28,7 @@ def tasks(node: Node | None, step_name: str) -> tuple[Task, ...]:
     if isinstance(node, MapNode):
         if is_labelled(node):
             return tuple(filter(None, [_labelled(node.entries[0])]))
-        return (_task(node, f"{step_name}_task", None),)
+        return (_task(node, default_label(step_name), None),)
     if not isinstance(node, ListNode):
         return ()
     pipeline: list[Task] = []

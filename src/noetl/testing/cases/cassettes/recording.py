@@ -14,7 +14,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from noetl.dsl.secret_names import is_secret_name
-from noetl.dsl.tree.playbook import Playbook, Step
+from noetl.dsl.tree.playbook import Playbook, Step, default_label
 from noetl.engine.tasks.waits import SUSPENDING
 from noetl.model.events import Event
 from noetl.model.refs import is_ref
@@ -171,7 +171,7 @@ def results_of(step: Step, result: Any) -> dict[str, Any]:
     """Return the results of the tasks of a step-run or item, by label."""
     labels = [task.label for task in step.tasks]
     alone = len(labels) == 1
-    if alone and (labels[0] == f"{step.name}_task" or not isinstance(result, Mapping)):
+    if alone and (labels[0] == default_label(step.name) or not isinstance(result, Mapping)):
         return {labels[0]: result}
     results = result.get("results") if isinstance(result, Mapping) else None
     if isinstance(results, Mapping) and any(label in results for label in labels):
