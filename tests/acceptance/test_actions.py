@@ -42,7 +42,12 @@ ACTIONS: dict[str, dict[str, set[str]]] = {
     "admin": {
         "rebuild": {"--check", "--store"},
         "gc": {"--dry-run", "--json", "--store"},
-        "prune": {"--before", "--archive", "--db", "--store"},
+        "prune": {"--older-than", "--before", "--status", "--dry-run", "--archive", "--db", "--store"},
+    },
+    "playbooks": {
+        "list": {"--search", "--limit", "--json", "--server"},
+        "show": {"--version", "--json", "--server"},
+        "delete": {"--version", "--json", "--server"},
     },
 }
 TYPOS = {
@@ -54,6 +59,7 @@ TYPOS = {
     "credential": ("delet", "delete"),
     "db": ("migrat", "migrate"),
     "admin": ("rebuld", "rebuild"),
+    "playbooks": ("shw", "show"),
 }
 
 

@@ -18,8 +18,8 @@ def run(folder: Path, content: str) -> Ran:
 
 
 def found(folder: Path, *arguments: str) -> list[dict[str, object]]:
-    rows: list[dict[str, object]] = json.loads(noetl("dlq", *arguments, "--json", cwd=folder).out)
-    return rows
+    lines = noetl("dlq", *arguments, "--json", cwd=folder).out.splitlines()
+    return [json.loads(line) for line in lines]
 
 
 def test_ten_thousand_items_with_three_causes(tmp_path: Path) -> None:

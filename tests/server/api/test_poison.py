@@ -52,7 +52,7 @@ async def test_it_is_found_and_replayed_in_a_local_store(tmp_path: Path, monkeyp
         execution = await served.start(WAITS)
         mistake.meets = lambda message: isinstance(message, Signal)
         await served.json("POST", f"/api/executions/{execution}/signal", {"name": "go"}, status=500)
-    rows = json.loads(noetl("dlq", "list", "--json", cwd=tmp_path).out)
+    rows = [json.loads(line) for line in noetl("dlq", "list", "--json", cwd=tmp_path).out.splitlines()]
     assert [row["reason"] for row in rows] == ["poison_message"]
     name = rows[0]["message_id"]
     assert "ZeroDivisionError" in noetl("dlq", "show", name, cwd=tmp_path).out

@@ -14,16 +14,18 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from noetl.cli.arguments.command_group import command_group
-from noetl.cli.arguments.options import AsJson, StorePath
+from noetl.cli.arguments.options import AsJson, StorePath, parse_duration
 from noetl.cli.runtime.runner import call
 from noetl.cli.runtime.store import existing, local_settings, with_store
 from noetl.model.errors import InvalidInput
 
 if TYPE_CHECKING:
     from noetl.server.background.result_gc import Gone
+    from noetl.settings import Settings
     from noetl.wiring.embedded import Store
 
 _DAY_MS: Final = 86_400_000
+_ENDED: Final = ("completed", "failed", "cancelled", "partial")
 _CAUSES: Final = {
     "expired": "`ttl` expired",
     "scope": "scope ended",
@@ -94,45 +96,116 @@ def gc(
 
 @command.command("prune")
 def prune(
+    older_than: Annotated[
+        str | None,
+        typer.Option(
+            "--older-than", metavar="TIME", help="Prune executions that ended longer ago, such as 30d or 12h."
+        ),
+    ] = None,
     before: Annotated[
         str | None,
         typer.Option(
             "--before",
             metavar="DATE",
-            help="Prune what ended before this day, such as 2026-01-01. "
-            "[default: dead letters older than NOETL_DLQ_RETENTION_DAYS]",
+            help="Prune executions that ended before this day, such as 2026-01-01; in PostgreSQL whole months.",
         ),
     ] = None,
+    status: Annotated[
+        list[str] | None,
+        typer.Option("--status", help="Only this status: completed, failed, cancelled or partial; repeatable."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Remove nothing; print what would be removed.")] = False,
     archive: Annotated[
         Path | None,
-        typer.Option("--archive", metavar="DIR", help="Write pruned logs to this folder first, as Parquet."),
+        typer.Option(
+            "--archive", metavar="DIR", help="PostgreSQL: write pruned months to this folder first, as Parquet."
+        ),
     ] = None,
     store: StorePath = None,
 ) -> None:
-    """Remove closed dead letters and, in PostgreSQL, old months.
+    """Remove ended executions and closed dead letters.
 
-    A month is removed when all its executions have ended. `noetl replay --archive` reads archived logs.
+    Running executions stay. Without --older-than and --before, only dead letters that were closed more than
+    NOETL_DLQ_RETENTION_DAYS ago are removed. `noetl replay --archive` reads archived logs.
     """
 
     async def job() -> None:
-        from noetl.wiring.embedded import database_admin, open_store
-
-        day_ms = None if before is None else _parse_day(before)
         settings = local_settings(store)
-        if settings.database and day_ms is not None:
-            pruned = await database_admin(settings.database).prune(day_ms, archive)
-            for line in pruned or ["no complete month before that day"]:
-                typer.echo(line)
-        opened = open_store(existing(settings))
-        try:
-            limit = int(time() * 1000) - settings.dlq_days * _DAY_MS if day_ms is None else day_ms
-            count = await opened.prune_letters(limit)
-        finally:
-            await opened.close()
-        if count or day_ms is None:
-            typer.echo(f"closed dead letters removed: {count}")
+        by_month = bool(settings.database) and before is not None
+        _check_prune(by_month, older_than, before, status, dry_run, archive)
+        now = int(time() * 1000)
+        limit = None if before is None else _parse_day(before)
+        limit = limit if older_than is None else now - parse_duration("--older-than", older_than) * 1000
+        if by_month and limit is not None:
+            await _prune_months(settings, limit, archive)
+        await _prune_rows(settings, now, limit, None if by_month else tuple(status or _ENDED), dry_run)
 
     call(job)
+
+
+def _check_prune(
+    by_month: bool,
+    older_than: str | None,
+    before: str | None,
+    status: list[str] | None,
+    dry_run: bool,
+    archive: Path | None,
+) -> None:
+    if older_than is not None and before is not None:
+        raise InvalidInput("--older-than and --before both set the age. Remove one of them.")
+    if older_than is None and before is None and (status or dry_run):
+        raise InvalidInput("--status and --dry-run choose among executions. Add --older-than TIME.")
+    if by_month and (status or dry_run):
+        raise InvalidInput("--before removes whole months of a PostgreSQL store. Use --older-than TIME instead.")
+    if archive is not None and not by_month:
+        raise InvalidInput("--archive writes whole months of a PostgreSQL store. Use it with --before DATE there.")
+    for one in status or ():
+        if one not in _ENDED:
+            raise InvalidInput(f"`--status {one}` is no status of an ended execution: {', '.join(_ENDED)}.")
+
+
+async def _prune_months(settings: Settings, limit: int, archive: Path | None) -> None:
+    from noetl.wiring.embedded import database_admin
+
+    for line in await database_admin(settings.database).prune(limit, archive) or ["no complete month before that day"]:
+        typer.echo(line)
+
+
+async def _prune_rows(
+    settings: Settings, now: int, limit: int | None, statuses: tuple[str, ...] | None, dry_run: bool
+) -> None:
+    """Remove executions, unless months were removed instead, then closed dead letters."""
+    from noetl.wiring.embedded import open_store
+
+    opened = open_store(existing(settings))
+    try:
+        if limit is not None and statuses is not None:
+            await _prune_executions(settings, opened, now, limit, statuses, dry_run)
+        if not dry_run:
+            count = await opened.prune_letters(now - settings.dlq_days * _DAY_MS if limit is None else limit)
+            if count or limit is None:
+                typer.echo(f"closed dead letters removed: {count}")
+    finally:
+        await opened.close()
+
+
+async def _prune_executions(
+    settings: Settings, opened: Store, now: int, limit: int, statuses: tuple[str, ...], dry_run: bool
+) -> None:
+    from noetl.cli.output.format import format_time
+    from noetl.cli.runtime.environment import actor
+    from noetl.server.operations.retention import delete_executions, ended_before
+    from noetl.wiring.embedded import open_collector
+
+    rows = await ended_before(opened, limit, statuses)
+    if dry_run:
+        for row in rows:
+            typer.echo(f"{row['execution_id']}  {row['status']:<10} {format_time(row['ended_at'])}  {row['path']}")
+        typer.echo(f"would remove {len(rows)} executions")
+        return
+    removed = await delete_executions(opened, [str(row["execution_id"]) for row in rows], now, actor())
+    results = await open_collector(settings, opened).collect()
+    typer.echo(f"removed {len(removed)} executions and {len(results)} stored results")
 
 
 def _parse_day(text: str) -> int:

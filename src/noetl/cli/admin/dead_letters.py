@@ -15,7 +15,7 @@ from noetl.cli.arguments.options import FOREVER
 from noetl.cli.driver.drive import new_id
 from noetl.cli.driver.outbox_delivery import deliver_outbox
 from noetl.cli.runtime.driver_lock import driver_lock, lock_holder, root_of
-from noetl.cli.runtime.environment import user_name
+from noetl.cli.runtime.environment import actor
 from noetl.cli.runtime.store import existing, local_settings, resolve_id
 from noetl.cli.runtime.target import connect, server_of
 from noetl.engine.state.evolve import fold
@@ -177,7 +177,7 @@ class LocalQueue:
         def note(execution_id: str, count: int) -> AuditEntry:
             return _audit("dlq.replay", execution_id, letters=count, patch=dict(patch))
 
-        await replay(self._app.control, [batch], patch, by=_user(), name=new_id(), note=note)
+        await replay(self._app.control, [batch], patch, by=actor(), name=new_id(), note=note)
 
     async def _wait(self, batch: Ready) -> int:
         own = {letter.message_id for letter in batch.letters}
@@ -192,7 +192,7 @@ class LocalQueue:
             return _audit("dlq.discard", execution_id, letters=count, reason=reason)
 
         letters = await self._pending(wanted)
-        return await discard(self._app.control, letters, reason, by=_user(), name=new_id(), note=note)
+        return await discard(self._app.control, letters, reason, by=actor(), name=new_id(), note=note)
 
     async def _pending(self, wanted: LetterFilter) -> list[DeadLetter]:
         if wanted.id is not None:
@@ -206,15 +206,10 @@ class LocalQueue:
         return found
 
 
-def _user() -> str:
-    name = user_name()
-    return f"cli:{name}" if name else "cli"
-
-
 def _audit(action: str, entity: str, **detail: Any) -> AuditEntry:
     from time import time
 
-    return AuditEntry(int(time() * 1000), _user(), action, entity, detail)
+    return AuditEntry(int(time() * 1000), actor(), action, entity, detail)
 
 
 class RemoteQueue:

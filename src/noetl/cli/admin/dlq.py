@@ -214,12 +214,9 @@ def parse_patch(given: Iterable[str]) -> dict[str, Any]:
 
 
 def _print_rows(rows: Any, row: Any, json: bool) -> None:
-    if json:
-        typer.echo(to_json(rows))
-        return
     for one in rows:
-        typer.echo(row(one))
-    if not rows:
+        typer.echo(to_json(one) if json else row(one))
+    if not rows and not json:
         typer.echo("no dead letters", err=True)
 
 
@@ -260,7 +257,8 @@ def _print_letter(letter: Any, json: bool) -> None:
 
 def _print_preview(found: list[tuple[str, Any]], json: bool) -> None:
     if json:
-        typer.echo(to_json([{"message_id": name, "payload": payload} for name, payload in found]))
+        for name, payload in found:
+            typer.echo(to_json({"message_id": name, "payload": payload}))
         return
     for name, payload in found[:_MAX_PREVIEW]:
         typer.echo(f"{name} {to_json(payload)}")

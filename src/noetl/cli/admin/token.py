@@ -5,7 +5,6 @@ A token's secret is printed once, when it is created. Tested in tests/server/htt
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from time import time
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from noetl.cli.arguments.command_group import command_group
-from noetl.cli.arguments.options import AsJson, Place
+from noetl.cli.arguments.options import AsJson, Place, parse_duration
 from noetl.cli.output.format import format_time, to_json
 from noetl.cli.runtime.runner import call
 from noetl.model.errors import InvalidInput
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from noetl.wire.answers import TokenRow
     from noetl.wiring.embedded import Team
 
-_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _ROLES: Final = "viewer, operator, editor, admin or worker"
 
 command = command_group("Create, list and revoke API tokens of the local store or of a server.")
@@ -52,7 +50,7 @@ def create(
 
         if role is None:
             raise InvalidInput(f"No role given. Add --role ROLE: {_ROLES}.")
-        expires_s = _parse_duration(expires)
+        expires_s = None if expires is None else parse_duration("--expires", expires)
         server = server_of(store)
         if server is None:
             _print_secret(*await _create(store, role, name, expires_s, pool), json)
@@ -160,12 +158,3 @@ def _print_tokens(tokens: Sequence[Token | TokenRow], json: bool) -> None:
     for token in tokens:
         state = "revoked" if token.revoked_at else f"until {format_time(token.expires_at)}" if token.expires_at else ""
         typer.echo(f"{token.token_id}  {token.role:<9} {token.name or '-':<20} {state}".rstrip())
-
-
-def _parse_duration(text: str | None) -> int | None:
-    if text is None:
-        return None
-    found = re.fullmatch(r"(\d+)([smhdw])", text.strip())
-    if found is None or not int(found[1]):
-        raise InvalidInput(f"`--expires {text}` is not a duration. Write 30d, 12h, 90m, 60s or 2w.")
-    return int(found[1]) * _UNITS[found[2]]

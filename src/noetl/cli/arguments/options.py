@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ from noetl.cli.arguments.completers import complete_execution
 from noetl.model.errors import InvalidInput
 
 FOREVER = float("inf")
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 ExecutionId = Annotated[
     str,
@@ -80,3 +82,11 @@ def parse_wait(wait: str | None) -> float:
     if not seconds >= 0:
         raise InvalidInput(f"`--wait={wait}` is not a number of seconds. Write --wait=30, or --wait to wait forever.")
     return seconds
+
+
+def parse_duration(option: str, text: str) -> int:
+    """Return the seconds of a duration such as 30d or 12h. Raises InvalidInput."""
+    found = re.fullmatch(r"(\d+)([smhdw])", text.strip())
+    if found is None or not int(found[1]):
+        raise InvalidInput(f"`{option} {text}` is not a duration. Write 30d, 12h, 90m, 60s or 2w.")
+    return int(found[1]) * _UNITS[found[2]]

@@ -6,21 +6,16 @@ Work in progress at that point runs again; completed work does not. Tested in te
 from __future__ import annotations
 
 from pathlib import Path
-from time import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from noetl.cli.arguments.completers import complete_step
 from noetl.cli.arguments.options import AsJson, ExecutionId, Place
 from noetl.cli.runtime.runner import call
-from noetl.cli.runtime.store import existing, local_settings, resolve_id
+from noetl.cli.runtime.store import resolve_id
 from noetl.cli.runtime.target import Server, connect, server_of
 from noetl.model.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from noetl.engine.state.execution import Execution
-    from noetl.wiring.embedded import Embedded
 
 
 def command(
@@ -49,25 +44,13 @@ def command(
     """Start a new execution from the middle of an old one."""
 
     async def job() -> int:
-        from noetl.cli.driver.start import drive_and_report
-        from noetl.cli.runtime.driver_lock import driver_lock
-        from noetl.server.cache.ids import new_execution
-        from noetl.wiring.embedded import embedded
+        from noetl.cli.driver.fork import fork_and_drive
 
         changes = _parse_patch(patch or [])
         server = server_of(store)
         if server is not None:
             return await _fork_remote(server, id, start, changes, playbook, as_json=json)
-        settings = existing(local_settings(store))
-        execution_id = new_execution(int(time() * 1000))
-        async with embedded(settings) as app:
-            with driver_lock(settings, execution_id):
-                source = await resolve_id(app.store, id)
-                state = await _fork_local(app, source, execution_id, start, changes, playbook)
-                if not json:
-                    typer.echo(f"execution {execution_id} forked from {start} of {source}", err=True)
-                async with app.run_worker(f"local:{execution_id}"):
-                    return await drive_and_report(app, state, 0.0, as_json=json)
+        return await fork_and_drive(store, id, start, changes, file=playbook, as_json=json)
 
     raise typer.Exit(call(job))
 
@@ -86,32 +69,6 @@ async def _fork_remote(
     typer.echo(to_json(made) if as_json else made.execution_id)
     typer.echo(f"execution {made.execution_id} forked from {start} of {source}", err=True)
     return 0
-
-
-async def _fork_local(
-    app: Embedded, source: str, execution_id: str, start: str, changes: dict[str, dict[str, Any]], playbook: str | None
-) -> Execution:
-    from noetl.cli.playbooks.prepare import Preparer
-    from noetl.server.operations.forks import fork_from
-
-    pinned = ""
-    if playbook is not None:
-        preparer = Preparer(Path.cwd())
-        pinned = preparer.prepare(playbook).playbook
-        await preparer.register(app.store, int(time() * 1000))
-    made = await fork_from(
-        app.store,
-        app.control,
-        source,
-        execution_id,
-        start,
-        ctx=changes["ctx"],
-        workload=changes["workload"],
-        at=int(time() * 1000),
-        playbook=pinned,
-        pool=f"local:{execution_id}",
-    )
-    return made.state
 
 
 def _parse_patch(given: list[str]) -> dict[str, dict[str, Any]]:

@@ -49,6 +49,12 @@ def layer_of(variables: Mapping[str, str]) -> dict[str, Any]:
     return layer(variables)
 
 
+def actor() -> str:
+    """Return the name of a command's user for the audit trail."""
+    name = user_name()
+    return f"cli:{name}" if name else "cli"
+
+
 def user_name() -> str:
     """Return the name of the operating system's user; empty if it has none."""
     from getpass import getuser

@@ -27,6 +27,11 @@ from noetl.model.work import WorkItem
 _UNDECIDED = frozenset({"playbook.execution.requested", "playbook.request.evaluated", "playbook.started"})
 
 
+def failed_step(state: Execution) -> str | None:
+    """Return the step to retry an execution from: the first that failed, if any."""
+    return next((str(failure["step"]) for failure in state.failures), None)
+
+
 def place(events: Sequence[Event], wanted: str) -> int:
     """Return the seq to fork after: a number, or just before a step's last run."""
     if wanted.isdecimal():

@@ -8,6 +8,7 @@ from uuid import uuid4
 import msgspec
 
 from noetl.engine.plan.signals import unknown_signal
+from noetl.engine.queries.execution_fork import failed_step
 from noetl.engine.queries.view import ENDED
 from noetl.engine.routing.saga import refused
 from noetl.model.messages import AnyMessage, Cancel, Complete, PatchCtx, Pause, Signal, Unpause
@@ -166,7 +167,7 @@ async def retry(call: Call, execution_id: str, body: Retry) -> Forked:
     """Continue from the failed step in a new execution."""
     services = call.services
     state = await services.reader.state(execution_id)
-    step = body.step or next((str(failure["step"]) for failure in state.failures), None)
+    step = body.step or failed_step(state)
     if step is None:
         raise Refusal(409, "nothing-failed", f"No step of execution {execution_id} has failed.", fix="Fork it instead.")
     playbook = ""
