@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import copytree
 
-from tests.cluster.process import Process
+import httpx
+
+from tests.cluster.process import PATIENCE_S, Process
 from tests.cluster.wires import Wires
 from tests.docs.pages import ROOT
 from tests.services import PostgresServer, free_port, postgres_server
@@ -29,6 +32,22 @@ class Cluster:
     serving: tuple[Process, ...]
     working: tuple[Process, ...]
     wires: Wires  # between the last worker and both servers
+
+    async def restored(self) -> None:
+        """Wait until both servers answer; start one again that ended by itself, as a supervisor does.
+
+        A server ends with an error if PostgreSQL is away when it starts.
+        """
+        async with asyncio.timeout(PATIENCE_S), httpx.AsyncClient() as client:
+            for server, url in zip(self.serving, self.servers, strict=True):
+                while True:
+                    try:
+                        await client.get(f"{url}/metrics")
+                        break
+                    except httpx.TransportError:
+                        if server.code is not None:
+                            server.start()
+                        await asyncio.sleep(0.1)
 
     def logs(self) -> str:
         """Return the last output of the processes, for debugging."""

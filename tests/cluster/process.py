@@ -41,6 +41,9 @@ class Process:
         return None if self._running is None else self._running.poll()
 
     def start(self) -> None:
+        """Start it unless it runs."""
+        if self._running is not None and self.code is None:
+            return
         with self._file.open("ab") as log:
             self._running = subprocess.Popen(
                 [sys.executable, "-m", "noetl", *self._arguments], cwd=self._folder, stderr=log, env=self._environment

@@ -71,6 +71,7 @@ class Storm:
         ]
         await self._start_all()
         await asyncio.gather(*breaking)
+        await self._system.restored()
 
     async def _start_all(self) -> None:
         begun, room = monotonic(), asyncio.Semaphore(_MOST_AT_ONCE)
@@ -104,6 +105,7 @@ class Storm:
         await asyncio.to_thread(self._system.postgres.stop, how)
         await asyncio.sleep(self._chance.uniform(0.0, 1.0))
         await asyncio.to_thread(self._system.postgres.start)
+        await self._system.restored()
         self.faults[f"PostgreSQL restarted ({'fast' if how == SIGINT else 'crash'})"] += 1
 
     async def _kill(self) -> None:

@@ -197,6 +197,7 @@ async def test_everything_goes_wrong(shaken: Cluster, book: Ledger, seed: int) -
                 await asyncio.sleep(chance.uniform(0.0, 0.5))
                 await break_something(shaken, chance, chance.choice(kinds))
             shaken.wires.become("open")
+            await shaken.restored()
             await asyncio.gather(*starting)
             await load.hold()
 
