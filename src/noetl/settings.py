@@ -41,6 +41,8 @@ ALLOWED_ORIGINS = "NOETL_ALLOWED_ORIGINS"
 ENCRYPTION_KEY = "NOETL_ENCRYPTION_KEY"
 SERVER_URL = "NOETL_SERVER_URL"
 TOKEN = "NOETL_TOKEN"
+FILE = "_FILE"  # NOETL_TOKEN_FILE names a file that holds NOETL_TOKEN
+IN_FILES = (TOKEN, DB_URL, ENCRYPTION_KEY)  # settings that may be in a file
 WORKER_ID = "NOETL_WORKER_ID"
 WORKER_CONCURRENCY = "NOETL_WORKER_CONCURRENCY"
 QUEUE_POLL_INTERVAL = "NOETL_QUEUE_POLL_INTERVAL"
@@ -81,6 +83,7 @@ VARIABLES: dict[str, tuple[str, str]] = {
         "",
         "PostgreSQL database to use as the store: `postgresql://user:password@host/name`. `--store` overrides it.",
     ),
+    DB_URL + FILE: ("", "File that holds NOETL_DB_URL, so that its password is in no command line or environment."),
     CAPACITY: (
         str(_CAPACITY),
         "Maximum number of tasks that a worker runs at once, and default width of parallel loops.",
@@ -124,8 +127,10 @@ VARIABLES: dict[str, tuple[str, str]] = {
         "",
         "Key that encrypts credentials: 32 bytes in URL-safe base64; several separated by commas, newest first. Empty: a key file beside the store.",
     ),
+    ENCRYPTION_KEY + FILE: ("", "File that holds NOETL_ENCRYPTION_KEY."),
     SERVER_URL: ("", "Server of workers and commands: `http://host:8082`; several separated by commas."),
     TOKEN: ("", "API token that workers and commands send to the server."),
+    TOKEN + FILE: ("", "File that holds NOETL_TOKEN, so that the token is in no command line or environment."),
     WORKER_ID: ("host:process", "Name of a worker; it must be unique among running workers."),
     WORKER_CONCURRENCY: (
         "",
@@ -293,6 +298,31 @@ def worker_settings(
 
 def _split(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def with_files(environment: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the variables, with the content of each named file. Raises InvalidInput."""
+    named = [name for name in IN_FILES if environment.get(name + FILE, "").strip()]
+    if not named:
+        return environment
+    found = dict(environment)
+    for name in named:
+        if found.get(name, "").strip():
+            raise InvalidInput(f"{name} and {name}{FILE} are both set. Remove one of them.")
+        found[name] = read_secret(found.pop(name + FILE).strip(), f"{name}{FILE}")
+    return found
+
+
+def read_secret(file: str, source: str) -> str:
+    """Return the text of a file without surrounding space. Raises InvalidInput."""
+    try:
+        text = Path(file).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise InvalidInput(f"Cannot read the file {file} of {source}: {reason}.") from None
+    if not text:
+        raise InvalidInput(f"The file {file} of {source} is empty.")
+    return text
 
 
 def config_file(environment: Mapping[str, str], folder: Path) -> Path:

@@ -16,13 +16,16 @@ from noetl.settings import (
     EGRESS_ALLOW,
     EGRESS_DENY,
     EGRESS_PRIVATE,
+    FILE,
     HOME,
+    IN_FILES,
     LEASE_SECONDS,
     MAX_ATTEMPTS,
     OUTBOX_URL,
     OutboxSettings,
     credential,
     settings,
+    with_files,
     worker_settings,
 )
 
@@ -138,3 +141,22 @@ def test_dead_letters_are_kept_and_sent_nowhere_unless_somebody_says_otherwise()
     assert settings({DLQ_TOPIC: "noetl-dlq", OUTBOX_URL: "https://example.org"}, HERE).publishes_letters
     with pytest.raises(InvalidInput, match="NOETL_DLQ_ENABLED must be one of true, false"):
         settings({DLQ_ENABLED: "yes"}, HERE)
+
+
+@pytest.mark.parametrize("name", IN_FILES)
+def test_a_secret_is_read_from_the_file_that_its_variable_names(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_text("  s3cret\n", encoding="utf-8")
+    assert with_files({name + FILE: str(file), HOME: "/home"}) == {name: "s3cret", HOME: "/home"}
+    with pytest.raises(InvalidInput, match=f"{name} and {name}_FILE are both set"):
+        with_files({name + FILE: str(file), name: "x"})
+    with pytest.raises(InvalidInput, match=f"of {name}_FILE: No such file"):
+        with_files({name + FILE: str(tmp_path / "none")})
+    file.write_text("\n", encoding="utf-8")
+    with pytest.raises(InvalidInput, match="is empty"):
+        with_files({name + FILE: str(file)})
+
+
+def test_variables_without_files_are_left_alone() -> None:
+    given = {"NOETL_TOKEN": "x", "NOETL_TOKEN_FILE": " "}
+    assert with_files(given) is given

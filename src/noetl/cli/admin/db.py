@@ -15,7 +15,7 @@ from noetl.cli.output.format import to_json
 from noetl.cli.runtime.environment import environment
 from noetl.cli.runtime.runner import call
 from noetl.model.errors import InvalidInput
-from noetl.settings import DB_URL
+from noetl.settings import DB_URL, FILE
 
 command = command_group("Create, migrate and check the PostgreSQL database of the store.")
 
@@ -79,5 +79,5 @@ def require_database(given: str | None) -> str:
     """Return the database URL of `--db` or the environment. Raises InvalidInput."""
     url = (given or environment().get(DB_URL, "")).strip()
     if not url.startswith(("postgresql://", "postgres://")):
-        raise InvalidInput(f"No database given. Use --db postgresql://…, or set {DB_URL}.")
+        raise InvalidInput(f"No database given. Use --db @FILE with its URL, or set {DB_URL} or {DB_URL}{FILE}.")
     return url

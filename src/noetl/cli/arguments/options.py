@@ -13,6 +13,19 @@ from noetl.model.errors import InvalidInput
 FOREVER = float("inf")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
+
+def from_file(context: typer.Context, param: typer.CallbackParam, value: str | None) -> str | None:
+    """Return the value of an option, or the text of the file that `@FILE` names."""
+    if value is None or not value.startswith("@") or context.resilient_parsing:
+        return value
+    from noetl.settings import read_secret
+
+    try:
+        return read_secret(value[1:], str(param.opts[0]))
+    except InvalidInput as error:
+        raise typer.BadParameter(str(error)) from None
+
+
 ExecutionId = Annotated[
     str,
     typer.Argument(
@@ -26,9 +39,10 @@ StorePath = Annotated[
     typer.Option(
         "--store",
         "--db",
-        metavar="PATH|URL",
-        help="Store to use: a file or a `postgresql://` URL. [env: NOETL_DB_URL, NOETL_HOME] "
-        "[default: .noetl/noetl.db]",
+        metavar="PATH|URL|@FILE",
+        help="Store to use: a file or a `postgresql://` URL; `@FILE` reads it from a file. "
+        "[env: NOETL_DB_URL, NOETL_DB_URL_FILE, NOETL_HOME] [default: .noetl/noetl.db]",
+        callback=from_file,
     ),
 ]
 Place = Annotated[
@@ -37,12 +51,30 @@ Place = Annotated[
         "--server",
         "--store",
         "--db",
-        metavar="URL|PATH",
-        help="Server (`http://…`) or store (a file or a `postgresql://` URL) to use. [env: NOETL_SERVER_URL] "
-        "[default: the context in use, else the local store]",
+        metavar="URL|PATH|@FILE",
+        help="Server (`http://…`) or store (a file or a `postgresql://` URL) to use; `@FILE` reads it from a file. "
+        "[env: NOETL_SERVER_URL] [default: the context in use, else the local store]",
+        callback=from_file,
     ),
 ]
-Db = Annotated[str | None, typer.Option("--db", metavar="URL", help="PostgreSQL database URL. [env: NOETL_DB_URL]")]
+Db = Annotated[
+    str | None,
+    typer.Option(
+        "--db",
+        metavar="URL|@FILE",
+        help="PostgreSQL database of the store; `@FILE` reads its URL from a file. [env: NOETL_DB_URL, NOETL_DB_URL_FILE]",
+        callback=from_file,
+    ),
+]
+Token = Annotated[
+    str | None,
+    typer.Option(
+        "--token",
+        metavar="TOKEN|@FILE",
+        help="API token to send; `@FILE` reads it from a file. [env: NOETL_TOKEN, NOETL_TOKEN_FILE]",
+        callback=from_file,
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 SetValue = Annotated[
     list[str] | None,

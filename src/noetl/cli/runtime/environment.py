@@ -1,6 +1,6 @@
 """Variables of a command: the process environment over the configuration file.
 
-Loads the language only if it is needed. Tested in tests/acceptance/admin/test_configuration_cli.py.
+A secret may be in a file that `NAME_FILE` names. Loads the language only if it is needed. Tested in tests/acceptance/admin/test_configuration_cli.py.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from noetl.settings import CONFIG, CREDENTIAL, PREFIX, SECTIONS, VARIABLES, config_file
+from noetl.settings import CONFIG, CREDENTIAL, FILE, IN_FILES, PREFIX, SECTIONS, VARIABLES, config_file, with_files
 
 _IN_TASKS = "NOETL_CHILD"  # marks the processes of tasks, which may call a command
 
@@ -18,11 +18,14 @@ _IN_TASKS = "NOETL_CHILD"  # marks the processes of tasks, which may call a comm
 def environment() -> Mapping[str, str]:
     """Return the variables of this process. Raises InvalidInput for a bad file."""
     folder = Path.cwd()
-    if not os.environ.get(CONFIG, "").strip() and not config_file(os.environ, folder).exists():
-        return os.environ
+    own = with_files(os.environ)
+    if not own.get(CONFIG, "").strip() and not config_file(own, folder).exists():
+        return own
     from noetl.configuration import configured
 
-    return configured(os.environ, folder)
+    found = configured(own, folder)
+    overridden = {name + FILE for name in IN_FILES if own.get(name, "").strip()}
+    return with_files({name: value for name, value in found.items() if name not in overridden})
 
 
 def unknown_variables() -> Iterator[tuple[str, str]]:

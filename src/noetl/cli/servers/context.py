@@ -1,6 +1,6 @@
 """`noetl context`: name servers and choose the one that commands use.
 
-    noetl context add prod http://noetl.example:8082 --token noetl_…
+    noetl context add prod http://noetl.example:8082 --token @token.txt
     noetl context use prod          `noetl context use local` returns to this machine
 
 Tested in tests/acceptance/servers/test_context_cli.py.
@@ -14,11 +14,13 @@ import typer
 
 from noetl.cli.arguments.command_group import command_group
 from noetl.cli.arguments.completers import complete_context
-from noetl.cli.arguments.options import AsJson
+from noetl.cli.arguments.options import AsJson, Token
 from noetl.cli.output.format import to_json
 from noetl.cli.runtime.contexts import contexts_file, load_contexts, save_contexts
+from noetl.cli.runtime.environment import environment
 from noetl.cli.runtime.runner import fail
 from noetl.model.errors import InvalidInput
+from noetl.settings import TOKEN
 
 LOCAL: Final = "local"
 Name = Annotated[
@@ -34,10 +36,7 @@ def add(
     server: Annotated[
         str, typer.Argument(metavar="URL", help="Server URL, such as http://HOST:8082; several separated by commas.")
     ],
-    token: Annotated[
-        str | None,
-        typer.Option("--token", envvar="NOETL_TOKEN", show_envvar=False, help="API token to send. [env: NOETL_TOKEN]"),
-    ] = None,
+    token: Token = None,
 ) -> None:
     """Add or replace a context. The first one becomes the one in use."""
     from noetl.client.http import Servers
@@ -47,7 +46,8 @@ def add(
             raise InvalidInput("`local` is this machine. Choose another name.")
         Servers([part for part in server.split(",") if part.strip()])  # raises for an invalid URL
         contexts, current = load_contexts()
-        contexts[name] = {"server": server, **({"token": token} if token else {})}
+        secret = token or environment().get(TOKEN, "").strip()
+        contexts[name] = {"server": server, **({"token": secret} if secret else {})}
         save_contexts(contexts, current or name)
     except InvalidInput as error:
         fail(error)

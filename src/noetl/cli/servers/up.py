@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from noetl.cli.arguments.options import StorePath
+from noetl.cli.arguments.options import StorePath, from_file
 from noetl.cli.runtime.runner import call
 from noetl.cli.servers.serve import Auth, Host, Port
 from noetl.cli.servers.worker import Grace
@@ -21,7 +21,13 @@ def command(
     auth: Auth = None,
     postgres: Annotated[
         str | None,
-        typer.Option("--postgres", metavar="URL", help="PostgreSQL database to use as the store. [env: NOETL_DB_URL]"),
+        typer.Option(
+            "--postgres",
+            metavar="URL|@FILE",
+            help="PostgreSQL database of the store; `@FILE` reads its URL from a file. "
+            "[env: NOETL_DB_URL, NOETL_DB_URL_FILE]",
+            callback=from_file,
+        ),
     ] = None,
     store: StorePath = None,
     grace: Grace = 30.0,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from noetl.cli.arguments.command_group import CommandGroup, command_group
-from noetl.cli.arguments.options import AsJson
+from noetl.cli.arguments.options import AsJson, Token
 from noetl.cli.output.format import format_time, to_json
 from noetl.cli.runtime.environment import environment
 from noetl.cli.runtime.runner import call, tune_gc
@@ -34,7 +34,6 @@ ServerUrl = Annotated[
     str | None,
     typer.Option("--server", metavar="URL", help="Server URL; several separated by commas. [env: NOETL_SERVER_URL]"),
 ]
-Token = Annotated[str | None, typer.Option("--token", help="API token to send. [env: NOETL_TOKEN]")]
 
 Grace = Annotated[
     float, typer.Option("--grace", min=0, metavar="SECONDS", help="Time for running tasks to finish on shutdown.")
@@ -69,9 +68,7 @@ def start(
             help="Maximum number of tasks at once. [env: NOETL_WORKER_CONCURRENCY, NOETL_CAPACITY] [default: 32]",
         ),
     ] = None,
-    token: Annotated[
-        str | None, typer.Option("--token", help="API token with the role worker. [env: NOETL_TOKEN]")
-    ] = None,
+    token: Token = None,
     grace: Grace = 30.0,
 ) -> None:
     """Run a worker until it is stopped."""

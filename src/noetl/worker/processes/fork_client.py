@@ -21,7 +21,7 @@ from typing import Any
 from noetl.blobs import pieces
 from noetl.worker.processes.fork_server import LENGTH, MOST_FRAME, NOTICE, ORDER
 
-_SECRET = re.compile(r"NOETL_\w*(CREDENTIAL|KEY|TOKEN|SECRET|PASSWORD|PASSPHRASE|DSN|DATABASE|STORE)")
+_SECRET = re.compile(r"NOETL_\w*(CREDENTIAL|KEY|TOKEN|SECRET|PASSWORD|PASSPHRASE|DSN|DATABASE|DB_URL|STORE)")
 _PASSWORD = re.compile(r"\w://[^/\s:@]*:[^/\s@]+@")  # in an address
 _CHUNK = 1 << 16
 
