@@ -30,7 +30,6 @@ _SELDOM = (
     "report.",
     "task.logged",
     "step.forced",
-    "step.skipped",
     "step.repaired",
     "loop.item.",
     "playbook.corrected",

@@ -11,7 +11,7 @@ from noetl.engine.state.execution import Execution, checksum
 from noetl.model.events import Event
 from noetl.ports import DerivedRows
 
-ENDS = ("step.done", "step.failed", "step.skipped")
+ENDS = ("step.done", "step.failed")
 
 
 def check_all(execution_id: str, events: list[Event], beside: DerivedRows, live: Execution | None = None) -> None:

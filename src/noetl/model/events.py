@@ -85,7 +85,6 @@ EVENT_TYPES: dict[str, EventType] = {
         EventType("message.poisoned", "message", "A message could not be decided and became a dead letter."),
         EventType("message.released", "message", "A poison message was sent again."),
         EventType("message.settled", "message", "A poison message was decided."),
-        EventType("step.skipped", "step", "A step-run ended without its work."),
         EventType("step.suspended", "step", "A pipeline released its lease until something happens."),
         EventType("loop.started", "loop", "A loop's list was evaluated.", ("loop_started",)),
         EventType("loop.claim.scheduled", "loop", "A claim of rows was queued."),
@@ -129,4 +128,12 @@ EVENT_TYPES: dict[str, EventType] = {
         EventType("playbook.corrected", "execution", "Repairs turned a partial execution into a completed one."),
     )
 }
+
+
+def names_of(event_type: str) -> tuple[str, ...]:
+    """Return the name of an event type and its older names; conditions may use each."""
+    kind = EVENT_TYPES.get(event_type)
+    return (event_type, *(kind.older if kind else ()))
+
+
 CANONICAL: dict[str, str] = {older: kind.name for kind in EVENT_TYPES.values() for older in kind.older}

@@ -52,7 +52,7 @@ KIND = describe(
     summary="Send one HTTP request and read the response.",
     description="""
     Any status outside 200–299 is an error outcome, with the body in the result. `auth` names the credential: a token, a user
-    with a password, or an API key, sent where the credential defines. `traceparent` and `Idempotency-Key` are sent too, so a
+    with a password, or an API key, sent where the credential defines. `Idempotency-Key` is sent too, so a
     server can deduplicate retries. `spec.timeout: {connect, read}` limits connecting and reading, in seconds. A `Retry-After`
     header is available as `outcome.error.retry_after`. A response of more than 64 MiB is an error. `outcome.error.details` has
     the `method`, the `url` and, of a response, its `status` and the first lines of its `body`.

@@ -34,7 +34,7 @@ class StartAsked(Asked, frozen=True):
     tags: tuple[Name, ...] = ()
     priority: Annotated[int, Meta(ge=-1_000, le=1_000)] = 0
     parent: Name | None = None  # the parent execution
-    trace: Annotated[str, Meta(max_length=200)] | None = None  # a W3C traceparent
+    trace: Annotated[str, Meta(max_length=200)] | None = None  # a W3C traceparent; recorded with the start
     wait_ms: Annotated[int, Meta(ge=0, le=30_000)] = 0  # wait this long for the end
 
 

@@ -9,7 +9,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from noetl.settings import ServerSettings
+from noetl.settings import ALLOWED_HOSTS, ALLOWED_ORIGINS, ServerSettings
 from tests.server.serving import Served, in_process, listening
 
 pytestmark = pytest.mark.asyncio
@@ -27,6 +27,7 @@ async def test_a_name_that_was_made_to_point_here_is_refused(tmp_path: Path, hos
         answer = await served.http.get("/api/executions", headers={"Host": host})
         assert answer.status_code == 421
         assert answer.json()["where"] == "header Host"
+        assert ALLOWED_HOSTS in answer.json()["fix"]
 
 
 @pytest.mark.parametrize(
@@ -36,6 +37,7 @@ async def test_pages_of_other_origins_may_not_call(tmp_path: Path, origin: str) 
     async with in_process(tmp_path) as served:
         answer = await served.http.post("/api/execute", json={}, headers={"Origin": origin})
         assert answer.status_code == 403
+        assert ALLOWED_ORIGINS in answer.json()["fix"]
         assert "access-control-allow-origin" not in answer.headers
 
 

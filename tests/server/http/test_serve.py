@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import socket
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 
 from tests.acceptance.run import noetl
 from tests.acceptance.running import until
-from tests.server.serving import ONE, PATIENCE_S, playbook, process
+from tests.server.serving import FAILS, ONE, PATIENCE_S, playbook, process
 from tests.services import postgres
 
 
@@ -66,6 +67,15 @@ def test_the_worker_of_up_is_counted_with_what_it_runs(tmp_path: Path) -> None:
         until(lambda: [one["active"] for one in httpx.get(f"{url}/api/workers").json()["workers"]] == [1], "the count")
         assert "noetl_workers 1.0" in httpx.get(f"{url}/metrics").text
         (tmp_path / "open").touch()
+
+
+def test_a_dead_letter_is_a_line_in_the_log_from_the_level_warning_on(tmp_path: Path) -> None:
+    with process(tmp_path, "up", environment={"NOETL_LOG_LEVEL": "warning"}) as (url, up):
+        path = httpx.post(f"{url}/api/catalog", json={"content": FAILS}).json()["path"]
+        httpx.post(f"{url}/api/execute", json={"path": path})
+        assert re.fullmatch(
+            r"noetl: task_dlq message_id=\S+ attempt=1 error_class=\S+ error=.*zero.*\n", up.stderr.readline()
+        )
 
 
 def test_the_worker_of_up_drains_on_request(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_every_topic_can_be_written() -> None:
         ("http", "`outcome.http`"),
         ("http", "```yaml\n- fetch:\n    kind: http"),
         ("sleep", "Exactly one of `seconds` and `until` is required."),
-        ("duckdb", "noetl[duckdb]"),
+        ("duckdb", "the extra `duckdb`"),
         ("duckdb", "`mode` requires `table`."),
         ("NOE201", "# NOE201: unknown-arc-target\n\nError, about names."),
         ("NOE201", "## Reported\n\n```yml\napiVersion"),

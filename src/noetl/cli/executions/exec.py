@@ -68,7 +68,12 @@ def command(
         ),
     ] = None,
     wait: Wait = None,
-    trace: Annotated[bool, typer.Option("--trace", help="Start a trace and print its ID.")] = False,
+    trace: Annotated[
+        bool,
+        typer.Option(
+            "--trace", help="Record a new trace ID in the first event and print it. Tasks do not send it yet."
+        ),
+    ] = False,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Show progress while waiting.")] = False,
     json: AsJson = False,
     server: Place = None,

@@ -15,6 +15,7 @@ from noetl.dsl.analysis.outcomes import ERROR_FIELDS, ROUTING_EVENTS, STATUSES
 from noetl.dsl.analysis.templates import TemplateSite
 from noetl.dsl.tree.playbook import Arc, Assign, Playbook, Step, Value
 from noetl.expr import UNKNOWN, Read, Template, Undefined
+from noetl.model.events import names_of
 
 Truth = bool | None  # None: it depends on the run
 
@@ -22,7 +23,8 @@ EVENT: Final = "event.name"
 _ENVELOPES: Final = ("outcome", "output")
 _SEEN: Final = frozenset({"event", *_ENVELOPES})
 _STATES: Final = frozenset(STATUSES)
-_DONE: Final = ("step.done", "call.done", "step.exit")
+_DONE: Final = names_of("step.done")
+_LOOP_DONE: Final = (*names_of("loop.done"), *_DONE)
 
 
 class Case(NamedTuple):
@@ -40,11 +42,11 @@ class Case(NamedTuple):
 OK: Final = Case("ok")
 ERROR: Final = Case("error")
 SUCCESS: Final = Case("ok", _DONE)
-LOOP_SUCCESS: Final = Case("ok", ("loop.done", *_DONE))
-FAILURE: Final = Case("error", ("step.failed", "call.error"))
+LOOP_SUCCESS: Final = Case("ok", _LOOP_DONE)
+FAILURE: Final = Case("error", names_of("step.failed"))
 # The second evaluation under `on_step_fail: continue`.
 CONTINUED: Final = Case("error", _DONE)
-LOOP_CONTINUED: Final = Case("error", ("loop.done", *_DONE))
+LOOP_CONTINUED: Final = Case("error", _LOOP_DONE)
 
 
 class Ways(NamedTuple):

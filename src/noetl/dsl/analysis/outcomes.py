@@ -10,13 +10,14 @@ from typing import Final
 
 from noetl.dsl.grammar.kinds import Kind, Kinds
 from noetl.dsl.tree.playbook import Step, Task
+from noetl.model.events import names_of
 
 ENVELOPE: Final[dict[str, str]] = {
     "status": "`ok` or `error`.",
     "result": "Result of the tool.",
     "data": "Alias of `result`.",
     "error": "The error: kind, code, message and whether a retry makes sense.",
-    "meta": "Attempt, duration, start time and trace of the call.",
+    "meta": "Attempt, duration and start time of the call.",
     "ref": "Reference of a stored result.",
 }
 STATUSES: Final = ("ok", "error")
@@ -39,20 +40,18 @@ META_FIELDS: Final[dict[str, str]] = {
     "attempt": "Number of the attempt, from 1.",
     "duration_ms": "Duration in milliseconds.",
     "started_at": "Start time.",
-    "trace_id": "Id of the trace.",
 }
 HELPERS: Final[dict[str, tuple[str, ...]]] = {
     "http": ("status", "headers"),
     "pg": ("code", "sqlstate"),
     "py": ("exception_type", "traceback"),
 }
+_BOUNDARIES: Final = ("step.done", "step.failed", "loop.done")
 ROUTING_EVENTS: Final[dict[str, str]] = {
     "step.done": "The step succeeded.",
     "step.failed": "The step failed.",
     "loop.done": "The loop of the step ended.",
-    "call.done": "Older name of `step.done`.",
-    "step.exit": "Older name of `step.done`.",
-    "call.error": "Older name of `step.failed`.",
+    **{older: f"Older name of `{name}`." for name in _BOUNDARIES for older in names_of(name)[1:]},
 }
 GATE_EVENTS: Final[dict[str, str]] = {**ROUTING_EVENTS, "signal.received": "The execution received a signal."}
 STORED_FIELDS: Final = frozenset({"_ref", "_store"})

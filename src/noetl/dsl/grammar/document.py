@@ -43,8 +43,8 @@ DOCUMENT_LEVELS: tuple[Level, ...] = (
             Field("path", Text(), "Path in the catalog.", required=True, example="examples/hello"),
             Field("version", OneOf((Text(), Number())), "Version label of your choice. NoETL does not interpret it."),
             Field("description", Text(), "What the playbook does."),
-            Field("labels", ANY_MAP, "Key-value pairs for searching the catalog."),
-            Field("tags", ListOf(Text()), "Keywords for searching the catalog."),
+            Field("labels", ANY_MAP, "Key-value pairs of your choice. NoETL does not search by them yet."),
+            Field("tags", ListOf(Text()), "Keywords of your choice. NoETL does not search by them yet."),
             Field("author", Text(), "Person or team that maintains the playbook."),
         ),
     ),
@@ -58,12 +58,14 @@ DOCUMENT_LEVELS: tuple[Level, ...] = (
             Field(
                 "scope",
                 Text(),
-                "Who shares the resolved value: `local`, `global`, `catalog` or `shared`. With `oauth2`, any other text is "
-                "the OAuth scope to request.",
+                "Who shares the resolved value: `local`, `global`, `catalog` or `shared`. No effect yet: each worker "
+                "resolves its own. With `oauth2`, any other text is the OAuth scope to request.",
             ),
             Field("token_url", Text(), "With `oauth2`: URL of the token endpoint.", rendered="worker"),
             Field("ttl_seconds", TIME, "How long workers may cache the resolved value, in seconds."),
-            Field("auto_renew", Flag(), "Renew the value before it expires."),
+            Field(
+                "auto_renew", Flag(), "No effect yet: an access token is always renewed when it expires or is refused."
+            ),
         ),
         open=True,
     ),
@@ -74,7 +76,7 @@ DOCUMENT_LEVELS: tuple[Level, ...] = (
             Field(
                 "profile",
                 Choice(("local", "distributed", "auto")),
-                "Where the work runs.",
+                "Where the work runs. No effect yet: `noetl run` runs it in its own process, a server on its workers.",
                 default="auto",
                 aliases=("kind",),
             ),

@@ -113,8 +113,8 @@ LAYERED_LEVELS: tuple[Level, ...] = (
             Field("plugin", _ATTEMPTS, "Retries of a tool call."),
             Field(
                 "sink",
-                _ATTEMPTS,
-                "Retries of a storing task, overriding `plugin`. Without either: 8 attempts and delays of at most 60 seconds.",
+                LevelOf("sink_limits"),
+                "Retries of a storing task. What it leaves out is taken from `plugin`, else from these defaults.",
             ),
             Field("dispatch", LevelOf("delivery_limits"), "Redelivery of work after a worker was lost."),
         ),
@@ -126,6 +126,15 @@ LAYERED_LEVELS: tuple[Level, ...] = (
             Field("max_attempts", COUNT, "Maximum attempts, including the first.", default="6"),
             Field("base_ms", BYTES, "First delay, in milliseconds.", default="200"),
             Field("max_ms", BYTES, "Longest delay, in milliseconds.", default="30000"),
+        ),
+    ),
+    Level(
+        "sink_limits",
+        "Limits of the retries of a storing task, with exponential backoff and jitter.",
+        (
+            Field("max_attempts", COUNT, "Maximum attempts, including the first.", default="8"),
+            Field("base_ms", BYTES, "First delay, in milliseconds.", default="200"),
+            Field("max_ms", BYTES, "Longest delay, in milliseconds.", default="60000"),
         ),
     ),
     Level(

@@ -18,7 +18,7 @@ from noetl.engine.plan.plan import template
 from noetl.engine.state.execution import Execution
 from noetl.engine.state.writes import plain
 from noetl.expr import Budget, Envelope, TemplateError, Undefined
-from noetl.model.events import EVENT_TYPES
+from noetl.model.events import EVENT_TYPES, names_of
 from noetl.model.outcome import whole
 from noetl.model.refs import is_ref
 
@@ -36,9 +36,8 @@ class EventName(str):
         if interned is not None:
             return interned
         event_name = super().__new__(cls, name)
-        kind = EVENT_TYPES.get(name)
-        names = frozenset({name, *(kind.older if kind else ())})
-        event_name._names = names | {"step.done", "step.exit", "call.done"} if name == "loop.done" else names
+        names = frozenset(names_of(name))
+        event_name._names = names.union(names_of("step.done")) if name == "loop.done" else names
         return event_name
 
     _names: frozenset[str]

@@ -143,7 +143,6 @@ HANDLERS: dict[str, Handler] = {
     "child.finished": child_finished,
     "step.done": runs.ended,
     "step.failed": runs.ended,
-    "step.skipped": runs.ended,
     "next.evaluated": runs.routed,
     "ctx.patched": _patched,
     "signal.received": _signalled,

@@ -18,7 +18,6 @@ Payload = Mapping[str, Any]
 _ENDS = {  # event type → status, counter
     "step.done": ("ok", "done"),
     "step.failed": ("error", "failed"),
-    "step.skipped": ("skipped", "skipped"),
 }
 # Events of a task: they change nothing, except that the last one of a report may carry the `pipeline` snapshot.
 TASK_EVENTS = frozenset({

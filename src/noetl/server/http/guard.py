@@ -84,7 +84,7 @@ def _check_host(host: str, hosts: Sequence[str]) -> None:
             "wrong-host",
             f"This server does not accept the host name {host or '(empty)'}.",
             where="header Host",
-            fix="Use the server's own name, or start it with `--allow-host NAME`.",
+            fix="Use the server's own name, or start it with NOETL_ALLOWED_HOSTS=NAME.",
         )
 
 
@@ -98,7 +98,7 @@ def _check_origin(origin: str, host: str, origins: Sequence[str]) -> dict[str, s
         "wrong-origin",
         f"Pages of {origin} may not call this server.",
         where="header Origin",
-        fix="To allow them, start the server with `--allow-origin ORIGIN`.",
+        fix="To allow them, start the server with NOETL_ALLOWED_ORIGINS=ORIGIN.",
     )
 
 

@@ -64,7 +64,8 @@ def first(found: CheckContext) -> Step:
         ("now() > 2", {"success": None}),
         # What never occurs was meant to be something else.
         ("outcome.status == 'success'", {"success": None, "failure": None}),
-        ("event.name == 'step.finished'", {"success": None, "failure": None}),
+        ("event.name == 'step.ended'", {"success": None, "failure": None}),
+        ("event.name == 'step.finished'", {"success": True, "failure": False}),
         ("outcome.error.retriable", {"error": None}),
     ],
 )

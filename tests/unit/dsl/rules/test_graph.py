@@ -242,7 +242,7 @@ def test_a_cycle_that_is_never_left(arcs: str) -> None:
             step="spec: { policy: { admit: { rules: [{ when: '{{ ctx.go }}', then: { allow: true } }] } } }",
         ),
         cycle("[{ step: a }]", step="spec: { join: 2 }"),
-        cycle("[{ step: a, when: \"{{ event.name == 'step.finished' }}\" }]"),
+        cycle("[{ step: a, when: \"{{ event.name == 'step.ended' }}\" }]"),
         cycle("[{ step: a }]", root="final_step: a"),
     ],
 )

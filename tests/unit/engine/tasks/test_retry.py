@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from noetl.dsl.grammar import LEVELS
 from noetl.engine.tasks.retry import (
     MOST_ASKED_MS,
     Schedule,
@@ -102,6 +103,15 @@ def test_no_runtime_delay_is_above_its_cap(
         found = delay_ms(runtime_schedule(settings, which == "sink"), retry, drawn)
     wanted = min(base * 2 ** (retry - 1), cap)
     assert min(wanted, cap) // 2 <= found <= cap  # half of it at least, and never above the cap
+
+
+@pytest.mark.parametrize(("level", "stores"), [("retry_limits", False), ("sink_limits", True)])
+def test_the_defaults_are_those_of_the_reference(level: str, stores: bool) -> None:
+    written = {field.name: int(field.default or 0) for field in LEVELS[level].fields}
+    found = runtime_schedule({}, stores)
+    assert (found.attempts, found.delay_ms, found.max_ms) == tuple(
+        written[name] for name in ("max_attempts", "base_ms", "max_ms")
+    )
 
 
 def test_lost_work_goes_out_at_once_unless_a_delay_is_asked_for() -> None:

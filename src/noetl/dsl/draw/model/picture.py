@@ -16,11 +16,12 @@ from noetl.dsl.draw.model.ranks import Ordered, in_order, meeting_points
 from noetl.dsl.reading.nodes import Node, Scalar
 from noetl.dsl.tree.playbook import Loop, Mode, Playbook, Step, Value
 from noetl.expr import TemplateError, compile_template
+from noetl.model.events import names_of
 
 LinkKind = Literal["arc", "compensate"]
 Outcome = Literal["success", "failure", "any"]
-_DONE = ("step.done", "loop.done", "call.done", "step.exit")
-_FAILED = ("step.failed", "call.error")
+_DONE = (*names_of("step.done"), *names_of("loop.done"))
+_FAILED = names_of("step.failed")
 _SAID = {
     f"event.name == '{name}'": said
     for names, said in ((_FAILED, "on failure"), (_DONE, "on success"))

@@ -14,12 +14,12 @@ WHERE event_type = 'playbook.finished' GROUP BY execution_id HAVING count(*) > 1
 
 -- name: a step-run that ended twice
 SELECT execution_id, step_run_id || ' ended ' || count(*) || ' times' FROM event_log
-WHERE event_type IN ('step.done', 'step.failed', 'step.skipped')
+WHERE event_type IN ('step.done', 'step.failed')
 GROUP BY execution_id, step_run_id HAVING count(*) > 1;
 
 -- name: a step-run that was never scheduled
 SELECT e.execution_id, e.step_run_id || ' ended and was never scheduled' FROM event_log AS e
-WHERE e.event_type IN ('step.done', 'step.failed', 'step.skipped') AND NOT EXISTS (
+WHERE e.event_type IN ('step.done', 'step.failed') AND NOT EXISTS (
   SELECT FROM event_log AS s WHERE s.execution_id = e.execution_id AND s.step_run_id = e.step_run_id
     AND s.event_type = 'step.scheduled'
 );
@@ -29,7 +29,7 @@ SELECT s.execution_id, s.step_run_id || ' was scheduled and never ended' FROM ev
 JOIN execution AS x ON x.execution_id = s.execution_id AND x.ended_at IS NOT NULL
 WHERE s.event_type = 'step.scheduled' AND NOT EXISTS (
   SELECT FROM event_log AS e WHERE e.execution_id = s.execution_id AND e.step_run_id = s.step_run_id
-    AND e.event_type IN ('step.done', 'step.failed', 'step.skipped')
+    AND e.event_type IN ('step.done', 'step.failed')
 );
 
 -- name: an item of a loop that ended twice
