@@ -130,11 +130,18 @@ class Children(Protocol):
         """Run code in a warm child of this execution only; every printed line is logged."""
 
     async def command(
-        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str | None = None, stdin: bytes = b""
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: str | None = None,
+        stdin: bytes = b"",
+        log: Callable[[str, str], None] | None = None,
     ) -> Ended:
         """Run a program in its own process group.
 
-        `env` is merged over the worker's environment. Raises OSError if the program cannot start.
+        `env` is merged over the worker's environment. `log` gets every line at once, with a level: `info` for standard
+        output, `warning` for standard error. Raises OSError if the program cannot start.
         """
 
 

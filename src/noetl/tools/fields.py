@@ -184,14 +184,12 @@ async def run_process(
     """Run a program in the playbook's folder and convert its exit to an outcome."""
     folder = str(Path(context.folder, cwd or ""))
     try:
-        ended = await context.children.command(argv, env=_environment(env), cwd=folder, stdin=stdin)
+        ended = await context.children.command(argv, env=_environment(env), cwd=folder, stdin=stdin, log=context.log)
     except OSError as error:
         if not Path(folder).is_dir():
             return failed("not_found", f"cannot change to the folder {folder}: {error.strerror}", code="CWD")
         return failed("not_found", f"cannot start `{argv[0]}`: {error.strerror}", code="COMMAND")
     stdout, stderr = ended.stdout.decode("utf-8", "replace"), ended.stderr.decode("utf-8", "replace")
-    for line in stderr.splitlines():
-        context.log(line, "warning")
     if ended.cut:
         context.log("Output exceeds the limit and was truncated.", "warning")
     result = {"returncode": ended.returncode, "stdout": stdout, "stderr": stderr}

@@ -46,7 +46,7 @@ KIND = describe(
     summary="Fetch a script and run it in a child process.",
     description="""
     The script is read from a file, a web server or an object store; its SHA-256 hash is logged. The script receives the
-    task's `input` as JSON on standard input. An exit code other than 0 is an error outcome.
+    task's `input` as JSON on standard input. An exit code other than 0 is an error outcome. Printed lines are logged.
     """,
     one_of=(("uri", "script"),),
     needs=(Need("source", ("uri",)),),

@@ -29,7 +29,7 @@ KIND = describe(
     summary="Run commands in a child process.",
     description="""
     Commands run in the folder of the playbook's relative paths: with `noetl run`, the current one. An exit code other than 0 is
-    an error outcome, with the output in the result. Pass untrusted values in `env` or in a list of arguments, not in a command
+    an error outcome, with the output in the result. Printed lines are logged too. Pass untrusted values in `env` or in a list of arguments, not in a command
     line: the shell would execute them as code.
     """,
     one_of=(("command", "cmds"),),

@@ -75,6 +75,7 @@ Token = Annotated[
         callback=from_file,
     ),
 ]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show progress without what tasks print.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 SetValue = Annotated[
     list[str] | None,

@@ -41,6 +41,7 @@ async def start_and_drive(
     children: ChildPool,
     *,
     as_json: bool,
+    quiet: bool,
 ) -> int:
     """Start an execution, drive it and print its result; return the exit code."""
     execution_id = new_execution(int(time() * 1000))
@@ -54,7 +55,7 @@ async def start_and_drive(
                 if not as_json:
                     typer.echo(f"execution {execution_id} in {_store_name(settings)}", err=True)
                 state, files = Execution(execution_id), preparer.files
-                return await drive_and_report(app, state, wait_s, as_json=as_json, files=files)
+                return await drive_and_report(app, state, wait_s, as_json=as_json, quiet=quiet, files=files)
 
 
 async def take_over(
@@ -81,13 +82,19 @@ async def _expire_leases(app: Embedded, execution_id: str) -> None:
 
 
 async def drive_and_report(
-    app: Embedded, state: Execution, wait_s: float, *, as_json: bool, files: Mapping[str, str] | None = None
+    app: Embedded,
+    state: Execution,
+    wait_s: float,
+    *,
+    as_json: bool,
+    quiet: bool = False,
+    files: Mapping[str, str] | None = None,
 ) -> int:
     """Drive an execution from a state and print its result; return the exit code.
 
-    `files` are the names of the playbooks' files by path, for messages.
+    `files` are the names of the playbooks' files by path, for messages; `quiet` hides what tasks print.
     """
-    progress = make_progress(quiet=as_json)
+    progress = make_progress(silent=as_json, quiet=quiet)
     async with deliver_outbox(app):
         try:
             state = await drive(app, state, progress, wait_s)

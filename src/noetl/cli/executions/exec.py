@@ -15,7 +15,7 @@ import msgspec
 import typer
 
 from noetl.cli.arguments.completers import complete_playbook
-from noetl.cli.arguments.options import FOREVER, AsJson, Payload, Place, SetValue, parse_wait
+from noetl.cli.arguments.options import FOREVER, AsJson, Payload, Place, Quiet, SetValue, parse_wait
 from noetl.cli.arguments.payload import BatchItem, read_batch, read_payload
 from noetl.cli.output.format import to_json
 from noetl.cli.runtime.runner import call
@@ -74,7 +74,10 @@ def command(
             "--trace", help="Record a new trace ID in the first event and print it. Tasks do not send it yet."
         ),
     ] = False,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Show progress while waiting.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Show progress and what tasks print while waiting.")
+    ] = False,
+    quiet: Quiet = False,
     json: AsJson = False,
     server: Place = None,
 ) -> None:
@@ -93,7 +96,8 @@ def command(
             data = read_payload(set or [], payload, await _declared(client, path, version) if set else None)
             batch = None if each is None else read_batch(each, data)
             started = _start_one(client, data, options) if batch is None else _start_batch(client, batch, options)
-            return await _report(client, started, target.url, wait_s, show=follow and not json, as_json=json)
+            show = None if json or not follow else "progress" if quiet else "output"
+            return await _report(client, started, target.url, wait_s, show=show, as_json=json)
 
     raise typer.Exit(call(job))
 
@@ -159,7 +163,7 @@ async def _report(
     url: str,
     wait_s: float | None,
     *,
-    show: bool,
+    show: str | None,
     as_json: bool,
 ) -> int:
     ids: list[str] = []
@@ -177,7 +181,7 @@ async def _report(
     return next((code for code in codes if code), 0)
 
 
-async def _follow(client: Client, execution_id: str, limit_s: float, *, show: bool, as_json: bool) -> int:
+async def _follow(client: Client, execution_id: str, limit_s: float, *, show: str | None, as_json: bool) -> int:
     from asyncio import CancelledError, timeout
     from contextlib import suppress
 
@@ -188,7 +192,7 @@ async def _follow(client: Client, execution_id: str, limit_s: float, *, show: bo
     from noetl.engine.state.evolve import evolve
     from noetl.engine.state.execution import Execution
 
-    state, progress = Execution(execution_id), make_progress(quiet=not show)
+    state, progress = Execution(execution_id), make_progress(silent=show is None, quiet=show == "progress")
     try:
         with suppress(TimeoutError):
             async with timeout(None if limit_s == FOREVER else limit_s):

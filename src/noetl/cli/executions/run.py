@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from noetl.cli.arguments.completers import complete_step_of_file
-from noetl.cli.arguments.options import AsJson, Payload, SetValue, StorePath, WaitForSignal, parse_wait
+from noetl.cli.arguments.options import AsJson, Payload, Quiet, SetValue, StorePath, WaitForSignal, parse_wait
 from noetl.cli.runtime.runner import call
 from noetl.cli.runtime.store import local_settings
 from noetl.settings import Settings
@@ -30,6 +30,7 @@ def command(
         str | None,
         typer.Option("--step", metavar="NAME", help="Run only this step.", autocompletion=complete_step_of_file),
     ] = None,
+    quiet: Quiet = False,
     json: AsJson = False,
     store: StorePath = None,
     wait: WaitForSignal = None,
@@ -56,7 +57,7 @@ def command(
             prepared = Preparer(Path.cwd()).prepare(file, step)
             print_route(prepared, read(prepared), as_json=json)
             return 0
-        return await _run(file, step, read, local_settings(store), parse_wait(wait), as_json=json)
+        return await _run(file, step, read, local_settings(store), parse_wait(wait), as_json=json, quiet=quiet)
 
     raise typer.Exit(call(job, fast=True))
 
@@ -69,6 +70,7 @@ async def _run(
     wait_s: float,
     *,
     as_json: bool,
+    quiet: bool,
 ) -> int:
     from noetl.cli.playbooks.prepare import Preparer
     from noetl.wiring.embedded import child_processes
@@ -83,4 +85,7 @@ async def _run(
         prepared = preparer.prepare(file, step)
         from noetl.cli.driver.start import start_and_drive
 
-        return await start_and_drive(settings, preparer, prepared, read(prepared), wait_s, children, as_json=as_json)
+        payload = read(prepared)
+        return await start_and_drive(
+            settings, preparer, prepared, payload, wait_s, children, as_json=as_json, quiet=quiet
+        )

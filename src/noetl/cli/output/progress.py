@@ -5,6 +5,7 @@ Tested in tests/acceptance/executions/test_run_progress.py.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from time import time
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import typer
 
-from noetl.cli.output.format import format_duration, format_time
+from noetl.cli.output.format import format_duration, format_time, shorten
+from noetl.cli.output.task_output import output_lines, output_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from noetl.model.events import Event
 
 _LOOP_INTERVAL_MS = 1_000
+_MAX_OUTPUT_LINES = 1_000  # of a step-run
+_MAX_OUTPUT_TEXT = 500  # characters of a line
+_ESCAPES = re.compile("\x1b\\[[0-9;?]*[ -/]*[@-~]|\x1b[@-Z\\\\-_]")  # colours and cursor movements
 
 
 class Progress(Protocol):
@@ -31,11 +36,38 @@ class Progress(Protocol):
     def close(self) -> None: ...
 
 
-def make_progress(quiet: bool = False) -> Progress:
-    """Return a silent, live or line display."""
-    if quiet:
+def make_progress(silent: bool = False, quiet: bool = False) -> Progress:
+    """Return a silent, live or line display; `quiet` hides what tasks print."""
+    if silent:
         return SilentProgress()
-    return LiveProgress() if sys.stderr.isatty() else LineProgress()
+    output = None if quiet else TaskOutput()
+    return LiveProgress(output) if sys.stderr.isatty() else LineProgress(output=output)
+
+
+class TaskOutput:
+    """Lines that tasks print, up to a number per step-run."""
+
+    def __init__(self) -> None:
+        self._shown: dict[str, int] = {}  # lines by run
+
+    def lines(self, event: Event) -> Iterator[str]:
+        """Yield the lines of an event that are shown."""
+        for line in output_lines(event):
+            run = line["run"]
+            count = self._shown[run] = self._shown.get(run, 0) + 1
+            if count > _MAX_OUTPUT_LINES + 1:
+                return
+            if count > _MAX_OUTPUT_LINES:
+                step = run.partition("#")[0]
+                yield f"│ … more output of {step}: `noetl logs {event.execution_id} --step {step}`"
+                return
+            yield f"│ {output_text(line, printable(line['text']))}"
+
+
+def printable(text: str) -> str:
+    """Return a line without what would move the cursor or change colours."""
+    plain = _ESCAPES.sub("", shorten(text, _MAX_OUTPUT_TEXT))
+    return "".join(char for char in plain if char.isprintable() or char == "\t")
 
 
 class SilentProgress:
@@ -51,15 +83,17 @@ class SilentProgress:
 class LineProgress:
     """Prints one line per event; a loop at most once a second."""
 
-    def __init__(self, write: Callable[[str], None] | None = None) -> None:
+    def __init__(self, write: Callable[[str], None] | None = None, output: TaskOutput | None = None) -> None:
         self._write = write or (lambda line: typer.echo(line, err=True))
+        self._output = output
         self._loop_printed: dict[str, int] = {}
 
     def update(self, event: Event, state: Execution) -> None:
         text = event_text(event, state)
         if text is None:
             text = self._loop_text(event, state)
-        for line in (text, *warning_lines(event)):
+        output = self._output.lines(event) if self._output is not None else ()
+        for line in (text, *output, *warning_lines(event)):
             if line is not None:
                 self._write(f"{format_time(event.timestamp)} {line}")
 
@@ -80,12 +114,13 @@ class LineProgress:
 class LiveProgress:
     """Prints finished steps as lines, and below them a live table of running ones."""
 
-    def __init__(self) -> None:
+    def __init__(self, output: TaskOutput | None = None) -> None:
         from rich.console import Console
         from rich.live import Live
 
         self._console = Console(stderr=True, highlight=False)
         self._state: Execution | None = None
+        self._output = output
         self._live = Live(
             get_renderable=self._running_table, console=self._console, refresh_per_second=8, transient=True
         )
@@ -93,11 +128,14 @@ class LiveProgress:
 
     def update(self, event: Event, state: Execution) -> None:
         self._state = state
-        for text in (event_text(event, state), *warning_lines(event)):
+        output = self._output.lines(event) if self._output is not None else ()
+        for text in (event_text(event, state), *output, *warning_lines(event)):
             if text is not None and not text.startswith("▶"):
                 from rich.text import Text
 
-                style = {"✓": "green", "✗": "red", "↻": "yellow", "⚠": "yellow", "⏸": "cyan"}.get(text[0], "")
+                style = {"✓": "green", "✗": "red", "↻": "yellow", "⚠": "yellow", "⏸": "cyan", "│": "dim"}.get(
+                    text[0], ""
+                )
                 self._console.print(Text(text, style=style))
 
     def close(self) -> None:

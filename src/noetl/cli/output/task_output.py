@@ -1,6 +1,6 @@
 """Lines that tasks printed or logged, as events carry them.
 
-Tested in tests/acceptance/executions/test_run_commands.py.
+Tested in tests/acceptance/executions/test_task_output.py.
 """
 
 from __future__ import annotations

@@ -243,11 +243,17 @@ class ChildPool:
         warm.output.close()
 
     async def command(
-        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str | None = None, stdin: bytes = b""
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: str | None = None,
+        stdin: bytes = b"",
+        log: Callable[[str, str], None] | None = None,
     ) -> Ended:
         """Run a program in its own process group. Raises OSError if it cannot start."""
         self._nursery.start()
-        out, err = _Kept(self._most_output), _Kept(self._most_output)
+        out, err = (_Kept(self._most_output, log, level) for level in ("info", "warning"))
         outputs = [Output(out.take), Output(err.take)]
         given, feed = os.pipe()
         try:
@@ -266,6 +272,8 @@ class ChildPool:
         finally:
             feeding.cancel()
             await asyncio.shield(self._later(_end(child, outputs)))
+            out.lines.flush()
+            err.lines.flush()
         if refused is not None:
             answer = await told(refused)
             raise OSError(answer["errno"], answer["message"])
@@ -294,12 +302,16 @@ async def _end(child: Child, outputs: Sequence[Output]) -> None:
 class _Kept:
     """Output of a program up to a size; the rest is discarded, so it never blocks."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, log: Callable[[str, str], None] | None, level: str) -> None:
         self.data = bytearray()
         self.cut = False
+        self.lines = Lines()
+        if log is not None:
+            self.lines.log = lambda text: log(text, level)
         self._most = most
 
     def take(self, data: bytes) -> None:
+        self.lines.take(data)
         room = self._most - len(self.data)
         self.data += data[:room]
         self.cut = self.cut or len(data) > room
