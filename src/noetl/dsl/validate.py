@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule
+from noetl.dsl.checking.uses import Unavailable
 from noetl.dsl.diagnostic import Diagnostic, in_order, span
 from noetl.dsl.grammar.kinds import Kinds
 from noetl.dsl.reading.parse import parse
@@ -18,10 +19,16 @@ _TOLERATED = frozenset({"NOE015", "NOE101", "NOE102", "NOE502"})
 
 
 def validate(
-    text: str | bytes, file: str, kinds: Kinds, *, catalog: Collection[str] | None = None, tolerant: bool = False
+    text: str | bytes,
+    file: str,
+    kinds: Kinds,
+    *,
+    catalog: Collection[str] | None = None,
+    unavailable: Unavailable | None = None,
+    tolerant: bool = False,
 ) -> tuple[Diagnostic, ...]:
     """Check the text of a playbook; `tolerant` makes unknown keys warnings."""
-    return examine(CheckContext(parse(text, file), kinds, catalog), tolerant=tolerant)
+    return examine(CheckContext(parse(text, file), kinds, catalog, unavailable), tolerant=tolerant)
 
 
 def examine(subject: CheckContext, *, tolerant: bool = False) -> tuple[Diagnostic, ...]:

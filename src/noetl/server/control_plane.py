@@ -19,6 +19,7 @@ from uuid import uuid4
 
 from noetl.doorbells.poll import Poll
 from noetl.dsl.checking.requirements import CannotRun
+from noetl.dsl.checking.uses import Unavailable
 from noetl.engine.plan.plan import Plan
 from noetl.engine.routing.start import check, misfit
 from noetl.model.errors import InvalidInput, InvalidPayload, NoetlError, log_level
@@ -70,6 +71,7 @@ class LocalControlPlane:
         load_max_bytes: int = LOAD_MAX_BYTES,
         doorbell: Doorbell | None = None,
         cannot_run: CannotRun | None = None,
+        unavailable: Unavailable | None = None,
         derived: DerivedTables | None = None,
         liveness_s: float = 10.0,
     ) -> None:
@@ -79,7 +81,7 @@ class LocalControlPlane:
         self._doorbell: Doorbell = doorbell or Poll(clock)
         self._look_s = look_s
         self.defaults = defaults or {}
-        self._plans = PlanCache(store, self.defaults, cannot_run=cannot_run)
+        self._plans = PlanCache(store, self.defaults, cannot_run=cannot_run, unavailable=unavailable)
         self.sequencer = Sequencer(
             store,
             store,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from noetl.dsl.checking.uses import Unavailable
 from noetl.dsl.grammar.kinds import Kinds
 from noetl.ports import (
     AuditTrail,
@@ -64,6 +65,7 @@ class Services:
     clock: Clock
     kinds: Kinds
     cannot_run: Callable[[Iterable[str]], tuple[str, ...]]
+    unavailable: Unavailable
     gate: Gate
     registry: WorkerRegistry
     reader: Reader

@@ -24,13 +24,15 @@ class Store(ToolInput, frozen=True, kw_only=True):
 
     kind: Annotated[
         Literal["auto", "inline", "db", "file", "s3", "gcs", "azure", "nats_kv", "nats_object"],
-        about("Store; `auto` chooses by size.", "s3"),
+        about("Store; `auto` chooses by size. This version has `db` and `file`.", "file"),
     ] = "auto"
     scope: Annotated[
         Literal["step", "execution", "workflow", "permanent"] | None, about("Lifetime of the reference.", "execution")
     ] = None
     ttl: Annotated[str | float | None, about("Time to live: seconds, or a duration such as `7d`.", "7d")] = None
-    compression: Annotated[Literal["none", "gzip", "zstd", "lz4"] | None, about("Compression.", "zstd")] = None
+    compression: Annotated[
+        Literal["none", "gzip", "zstd", "lz4"] | None, about("Compression. This version has `none` and `gzip`.", "gzip")
+    ] = None
     bucket: Annotated[str | None, about("Bucket or container of an object store.", "results")] = None
     prefix: Annotated[str | None, about("Prefix of the object's name.", "orders/")] = None
 
@@ -58,9 +60,9 @@ class Input(ToolInput, frozen=True, kw_only=True):
         None
     )
     content_type: Annotated[str | None, about("With `put`: content type.", "text/csv")] = None
-    store: Annotated[Store | str | None, about("With `put`: store; a string is the store's kind.", {"kind": "s3"})] = (
-        None
-    )
+    store: Annotated[
+        Store | str | None, about("With `put`: store; a string is the store's kind.", {"kind": "file"})
+    ] = None
 
 
 KIND = describe(

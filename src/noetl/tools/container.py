@@ -44,6 +44,7 @@ KIND = describe(
     credential of the image registry.
     """,
     result=PROCESS_RESULT,
+    built=False,
     examples="""
     # A program of an image, with arguments
     - convert:

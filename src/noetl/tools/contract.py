@@ -71,6 +71,7 @@ def describe(
     at_most_one: tuple[tuple[str, ...], ...] = (),
     needs: tuple[Need, ...] = (),
     extra: str = "",
+    built: bool = True,
     suspends: bool = False,
 ) -> Kind:
     """Build a kind's description; `examples` are YAML tasks, each after `# TITLE`."""
@@ -86,6 +87,7 @@ def describe(
         result=result,
         helper=helper,
         extra=extra,
+        built=built,
         examples=_examples(examples),
         suspends=suspends,
     )

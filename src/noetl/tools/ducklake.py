@@ -35,6 +35,7 @@ KIND = describe(
     one_of=(SQL_FORMS,),
     needs=TABLE_NEEDS,
     result=SQL_RESULT,
+    built=False,
     examples="""
     # Add rows to a lake
     - append:

@@ -21,7 +21,10 @@ Environment = Annotated[
 class ScriptSource(ToolInput, frozen=True, kw_only=True):
     """How to fetch the text of a script."""
 
-    type: Annotated[Literal["inline", "file", "http", "s3", "gcs"], about("Where the text is stored.", "gcs")]
+    type: Annotated[
+        Literal["inline", "file", "http", "s3", "gcs"],
+        about("Where the text is stored. This version has `inline`, `file` and `http`.", "http"),
+    ]
     auth: Annotated[str | None, about("Credential to read it.", "gcs_reader", aliases=("credential",))] = None
     endpoint: Annotated[str | None, about("With `s3`: URL of another object store.")] = None
     region: Annotated[str | None, about("With `s3`: region of the bucket.", "eu-central-1")] = None

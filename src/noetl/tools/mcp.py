@@ -30,6 +30,7 @@ KIND = describe(
         "text": "The text parts, joined.",
         "data": "Structured response; without one, the text parsed as JSON, or null.",
     },
+    built=False,
     examples="""
     # Call a server from the worker's settings
     - search:

@@ -60,6 +60,7 @@ KIND = describe(
         "revision": "Revision of the stored value.",
         "keys": "With `kv_keys`: keys of the bucket.",
     },
+    built=False,
     examples="""
     # Publish to a stream
     - announce:

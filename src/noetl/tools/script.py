@@ -28,7 +28,7 @@ class Input(ToolInput, frozen=True, kw_only=True):
 
     uri: Annotated[str | None, about("File path or URL of the script.", "./tidy.sh")] = None
     source: Annotated[
-        ScriptSource | None, about("How to fetch it; by default derived from `uri`.", {"type": "gcs"})
+        ScriptSource | None, about("How to fetch it; by default derived from `uri`.", {"type": "file"})
     ] = None
     script: Annotated[Script | None, about("Both `uri` and `source`, as in other kinds.", {"uri": "./tidy.sh"})] = None
     interpreter: Annotated[

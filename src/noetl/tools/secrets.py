@@ -35,6 +35,7 @@ KIND = describe(
         "provider": "Provider it was read from.",
         "secret": "Name of the secret.",
     },
+    built=False,
     examples="""
     # Read from NoETL's own store
     - token:

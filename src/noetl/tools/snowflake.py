@@ -27,6 +27,7 @@ KIND = describe(
     one_of=(SQL_FORMS,),
     needs=TABLE_NEEDS,
     result=SQL_RESULT,
+    built=False,
     examples="""
     # Sum up in the warehouse
     - totals:

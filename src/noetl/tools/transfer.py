@@ -24,7 +24,11 @@ class Source(ToolInput, frozen=True, kw_only=True):
 
     kind: Annotated[
         Literal["postgres", "snowflake", "duckdb", "ducklake", "http", "file", "s3", "gcs", "azure"],
-        about("Kind of the source.", "postgres", aliases=("type",)),
+        about(
+            "Kind of the source. This version has `postgres`, `duckdb`, `file` and `http`.",
+            "postgres",
+            aliases=("type",),
+        ),
     ]
     auth: Annotated[str | None, about("Credential to read with.", "pg_main", aliases=("credential",))] = None
     query: Annotated[Sql | None, about("With a database: SQL that returns the rows.", "SELECT * FROM orders")] = None
@@ -47,7 +51,7 @@ class Target(ToolInput, frozen=True, kw_only=True):
 
     kind: Annotated[
         Literal["postgres", "snowflake", "duckdb", "ducklake", "file", "s3", "gcs", "azure"],
-        about("Kind of the target.", "duckdb", aliases=("type",)),
+        about("Kind of the target. This version has `postgres`, `duckdb` and `file`.", "duckdb", aliases=("type",)),
     ]
     auth: Annotated[str | None, about("Credential to write with.", "sf_main", aliases=("credential",))] = None
     table: Annotated[str | None, about("With a database: table.", "staging.orders")] = None

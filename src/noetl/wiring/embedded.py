@@ -32,6 +32,7 @@ from noetl.ports import (
 from noetl.ports.letters import DeadLetters
 from noetl.settings import ServerSettings, Settings, credential, store_option
 from noetl.tools import kinds
+from noetl.wiring.availability import not_built, unavailable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -326,6 +327,7 @@ async def embedded(settings: Settings) -> AsyncIterator[Embedded]:
             doorbell=open_doorbell(settings),
             look_s=1.0 if settings.database else 0.05,
             cannot_run=cannot_run,
+            unavailable=not_built,
             derived=open_derived(store),
             liveness_s=settings.liveness_s,
         )
@@ -367,6 +369,7 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
             clock=clock,
             kinds=kinds(),
             cannot_run=cannot_run,
+            unavailable=unavailable,
             gate=Gate(team, clock, required=required),
             registry=WorkerRegistry(app.control, store, team, clock, lease_ms=settings.lease_ms),
             reader=Reader(store),

@@ -181,6 +181,13 @@ class TestInvalidInput:
         assert "workload.n" in said
         assert "minimum" in said
 
+    def test_a_playbook_that_uses_what_cannot_be_run_here(self, folder: Folder) -> None:
+        snowflake = folder.playbook("- step: a\n  tool: { kind: snowflake, auth: s, query: SELECT 1 }")
+        assert "step 'a' needs the kind `snowflake`, which cannot be used here" in self.refused(folder, snowflake)
+        store = {"result": {"store": {"kind": "s3", "compression": "zstd"}}}
+        stored = folder.playbook("- step: a\n  tool: { kind: noop }", executor={"spec": store})
+        assert "`executor` needs the store `s3`" in self.refused(folder, stored)
+
     def test_a_playbook_that_requires_a_kind_that_cannot_be_run_here(self, folder: Folder) -> None:
         workflow = "- step: a\n  tool: { kind: noop }"
         file = folder.playbook(workflow, executor={"requires": {"tools": ["noop", "sleep", "workbook", "teleport"]}})

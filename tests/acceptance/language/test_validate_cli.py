@@ -154,3 +154,13 @@ def test_a_child_playbook_is_looked_for_on_disk(folder: Path) -> None:
     assert "child.yaml" in noetl("validate", "caller.yaml", cwd=folder).out
     (folder / "child.yaml").write_text(GOOD)
     assert noetl("validate", "caller.yaml", cwd=folder).out == "1 file checked, no problems found.\n"
+
+
+def test_what_this_installation_cannot_run_is_a_warning(tmp_path: Path) -> None:
+    tool = "{ kind: transfer, source: { kind: s3, path: a.csv }, target: { kind: file, path: b.csv } }"
+    head = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: { name: a, path: a }\n"
+    (tmp_path / "a.yaml").write_text(f"{head}workflow:\n  - step: a\n    tool: {tool}\n")
+    ran = noetl("validate", "a.yaml", cwd=tmp_path)
+    assert ran.code == 0
+    assert "a.yaml:6:45: warning[NOE511] The transfer source 's3' cannot be used by this installation" in ran.out
+    assert noetl("validate", "--strict", "a.yaml", cwd=tmp_path).code == 1

@@ -79,3 +79,14 @@ async def test_a_form_gets_the_schema_and_the_defaults(tmp_path: Path) -> None:
         assert kinds == {"city": "string", "days": "integer", "loud": "boolean", "tags": "array"}
         assert form["schema"]["required"] == ["city"]
         assert form["defaults"]["days"] == 3
+
+
+async def test_a_kind_that_cannot_run_is_a_warning_here_and_an_error_at_the_start(tmp_path: Path) -> None:
+    text = playbook("  - step: load\n    tool: {kind: snowflake, auth: sf, query: SELECT 1}\n")
+    async with in_process(tmp_path) as served:
+        told = await served.json("POST", "/api/catalog", {"content": text}, 201)
+        (warning,) = (one for one in told["diagnostics"] if one["code"] == "NOE511")
+        assert (warning["severity"], warning["line"]) == ("warning", 6)
+        refused = await served.json("POST", "/api/execute", {"path": told["path"]}, 422)
+        assert "step 'load' needs the kind `snowflake`" in refused["detail"]
+        assert (await served.json("GET", "/api/executions"))["executions"] == []

@@ -26,6 +26,7 @@ def command(
     """Check playbooks and report every problem."""
     from noetl.cli.playbooks.disk_catalog import DiskCatalog
     from noetl.dsl.validate import validate
+    from noetl.wiring.availability import unavailable
     from noetl.wiring.embedded import kind_problems, language_kinds
 
     tune_gc(SHORT_LIVED)  # saves a third of the time on a long playbook for a few megabytes
@@ -37,7 +38,8 @@ def command(
         if text is not None:
             catalog = DiskCatalog(Path.cwd(), Path(name).parent if name != "-" else Path.cwd())
             shown = "<stdin>" if name == "-" else name
-            report.add(shown, text, validate(text, shown, kinds, catalog=catalog, tolerant=tolerant))
+            found = validate(text, shown, kinds, catalog=catalog, unavailable=unavailable, tolerant=tolerant)
+            report.add(shown, text, found)
     problems.extend(FileProblem(text) for text in kind_problems())
     FORMATS[Format.json if json else format](report)
     for problem in problems:

@@ -53,7 +53,9 @@ class Preparer(Struct):
         catalog = DiskCatalog(self.folder, file.parent)
         self.found[file] = None  # a playbook that calls itself is not read again
         tree = _check(content, "<stdin>" if name == "-" else name, catalog, quiet)
-        tree = self._with_calls(tree if only is None else _keep_step(tree, only), catalog)
+        tree = tree if only is None else _keep_step(tree, only)
+        _require_available(tree, name)
+        tree = self._with_calls(tree, catalog)
         canonical, playbook = pinned(tree)
         made = self.found[file] = Prepared(tree, content, canonical, playbook)
         return made
@@ -122,16 +124,15 @@ def _check(content: bytes, name: str, catalog: DiskCatalog, quiet: bool) -> Play
     if warnings and not quiet:
         count = "1 warning" if warnings == 1 else f"{warnings} warnings"
         typer.echo(f"noetl: {count} in {name}; see `noetl validate {name}`.", err=True)
-    tree = normalize(document)
-    _require_kinds(tree, name)
-    return tree
+    return normalize(document)
 
 
-def _require_kinds(tree: Playbook, name: str) -> None:
+def _require_available(tree: Playbook, name: str) -> None:
     from noetl.dsl.checking.requirements import lacking
+    from noetl.wiring.availability import unavailable
     from noetl.wiring.embedded import cannot_run
 
-    missing = lacking(tree, cannot_run)
+    missing = lacking(tree, cannot_run, unavailable)
     if missing is not None:
         raise InvalidPlaybook(f"{name}: {missing}.")
 

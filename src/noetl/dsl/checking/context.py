@@ -14,6 +14,7 @@ from noetl.dsl.analysis.templates import TemplateSite, sites
 from noetl.dsl.checking.shape import findings
 from noetl.dsl.checking.shape_findings import STRAY, ShapeFinding, hides_routing, obscured, stand_ins, stray_ranges
 from noetl.dsl.checking.split_values import SplitValue, split_values
+from noetl.dsl.checking.uses import Unavailable
 from noetl.dsl.dialects import LegacyForm
 from noetl.dsl.grammar.kinds import Kinds
 from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Source
@@ -23,9 +24,19 @@ from noetl.dsl.tree.playbook import Loop, Playbook, Task
 
 
 class CheckContext:
-    """A document under check; `catalog` holds the known playbook paths, if any."""
+    """A document under check; `catalog` holds the known playbook paths, if any.
 
-    def __init__(self, document: Document, kinds: Kinds, catalog: Collection[str] | None = None) -> None:
+    `unavailable` says what this installation cannot run; without it, everything can be run.
+    """
+
+    def __init__(
+        self,
+        document: Document,
+        kinds: Kinds,
+        catalog: Collection[str] | None = None,
+        unavailable: Unavailable | None = None,
+    ) -> None:
+        self.unavailable = unavailable
         self.document = document
         self.kinds = kinds
         self.catalog = catalog

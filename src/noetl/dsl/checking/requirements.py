@@ -1,4 +1,4 @@
-"""Check `executor.requires` against the available tool kinds and features.
+"""Check what a playbook requires and uses against what the installation has.
 
 Tested in tests/unit/dsl/checking/test_requirements.py.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from noetl.dsl.checking.uses import Unavailable, uses
 from noetl.dsl.diagnostic import nearest
 from noetl.dsl.tree.playbook import Playbook
 
@@ -29,8 +30,22 @@ FEATURES: Final[Mapping[str, str]] = {
 }
 
 
-def lacking(playbook: Playbook, cannot_run: CannotRun | None = None) -> str | None:
-    """Describe the missing requirements of a playbook; None where nothing is missing."""
+def lacking(
+    playbook: Playbook, cannot_run: CannotRun | None = None, unavailable: Unavailable | None = None
+) -> str | None:
+    """Describe what is missing to run a playbook; None where nothing is missing."""
+    return _lacks_required(playbook, cannot_run) or _lacks_used(playbook, unavailable)
+
+
+def _lacks_used(playbook: Playbook, unavailable: Unavailable | None) -> str | None:
+    for use in uses(playbook) if unavailable is not None else ():
+        why = unavailable(use.what, use.name) if unavailable is not None else None
+        if why is not None:
+            return f"{use.owner} needs the {use.what} `{use.name}`, which cannot be used here: {why}"
+    return None
+
+
+def _lacks_required(playbook: Playbook, cannot_run: CannotRun | None) -> str | None:
     required = playbook.executor.requires.data if playbook.executor.requires is not None else None
     if not isinstance(required, Mapping):
         return None

@@ -59,7 +59,12 @@ def _kind(kind: Kind) -> Iterator[str]:
     yield f"# {kind.name}"
     yield kind.summary
     yield kind.description
-    if kind.extra:
+    if not kind.built:
+        yield (
+            "**This version of NoETL cannot run it.** `noetl validate` and `noetl register` warn of it, and an execution that "
+            "needs it does not start."
+        )
+    elif kind.extra:
         yield f"It needs the extra `{kind.extra}` of NoETL on the worker."
     yield "## Inputs"
     yield "\n".join(field_list(kind.input)) or "None."

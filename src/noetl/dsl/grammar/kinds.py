@@ -42,6 +42,7 @@ class Kind(Struct, frozen=True):
     helper: tuple[str, Mapping[str, str]] | None = None  # ("http", {"status": …}): the kind's own part of `outcome`
     extra: str = ""  # optional dependency that installs the library, e.g. "duckdb"
     examples: tuple[KindExample, ...] = ()
+    built: bool = True  # False: described for checks and editors, but this version cannot run it
     suspends: bool = False  # holds no worker while it waits
 
 

@@ -88,12 +88,16 @@ LAYERED_LEVELS: tuple[Level, ...] = (
             Field(
                 "kind",
                 Choice(("auto", "inline", "db", "file", "s3", "gcs", "azure", "nats_kv", "nats_object")),
-                "Type of the store; `auto` chooses by size.",
+                "Type of the store; `auto` chooses by size. This version has `inline`, `db` and `file`.",
                 default="auto",
             ),
             Field("scope", Choice(("step", "execution", "workflow", "permanent")), "Validity of the reference."),
             Field("ttl", OneOf((Text(), TIME)), "Retention time: seconds, or a text such as `7d`."),
-            Field("compression", Choice(("none", "gzip", "zstd", "lz4")), "Compression of the stored bytes."),
+            Field(
+                "compression",
+                Choice(("none", "gzip", "zstd", "lz4")),
+                "Compression of the stored bytes. This version has `none` and `gzip`.",
+            ),
             Field("bucket", Text(), "Bucket or container of an object store.", rendered="worker"),
             Field("prefix", Text(), "Prefix of the object name.", rendered="worker"),
         ),

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from noetl.dsl.checking.requirements import CannotRun, lacking
+from noetl.dsl.checking.uses import Unavailable
 from noetl.dsl.tree.pin import unpinned
 from noetl.engine.plan.plan import Plan, plan
 from noetl.model.errors import InvalidInput
@@ -25,9 +26,11 @@ class PlanCache:
         defaults: Mapping[str, Any] | None = None,
         most: int = 128,
         cannot_run: CannotRun | None = None,
+        unavailable: Unavailable | None = None,
     ) -> None:
         self._catalog = catalog
         self._cannot_run = cannot_run
+        self._unavailable = unavailable
         self._defaults = defaults or {}
         self._most = most
         self._plans: OrderedDict[str, Plan] = OrderedDict()
@@ -49,7 +52,7 @@ class PlanCache:
             if data is None:
                 raise InvalidInput(f"there is no playbook with the content hash {playbook or '(none)'} in this store")
             tree = unpinned(data)
-            lacks = lacking(tree, self._cannot_run)
+            lacks = lacking(tree, self._cannot_run, self._unavailable)
             found = self._plans[playbook] = plan(tree, playbook, self._defaults, lacks)
             if len(self._plans) > self._most:
                 self._plans.popitem(last=False)

@@ -10,6 +10,7 @@ import asyncio
 from dataclasses import dataclass
 
 from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.uses import Unavailable
 from noetl.dsl.diagnostic import Diagnostic
 from noetl.dsl.grammar.kinds import Kinds
 from noetl.dsl.reading.parse import parse
@@ -36,7 +37,7 @@ async def check_playbook(services: Services, text: str) -> Checked:
     """Validate a text. Raises Refusal with all diagnostics if it has errors."""
     content = text.encode("utf-8", "surrogatepass")
     async with services.checking:
-        diagnostics, pinned_tree = await asyncio.to_thread(_check, content, services.kinds)
+        diagnostics, pinned_tree = await asyncio.to_thread(_check, content, services.kinds, services.unavailable)
     if pinned_tree is None:
         raise _refusal(diagnostics, "The playbook has errors")
     path, canonical, playbook, required = pinned_tree
@@ -50,9 +51,11 @@ async def check_playbook(services: Services, text: str) -> Checked:
     return Checked(path, content, canonical, playbook, diagnostics)
 
 
-def _check(content: bytes, kinds: Kinds) -> tuple[list[Diagnosed], tuple[str, bytes, str, list[str]] | None]:
+def _check(
+    content: bytes, kinds: Kinds, unavailable: Unavailable
+) -> tuple[list[Diagnosed], tuple[str, bytes, str, list[str]] | None]:
     document = parse(content, "playbook")
-    found = examine(CheckContext(document, kinds))
+    found = examine(CheckContext(document, kinds, unavailable=unavailable))
     diagnostics = [_as_answer(one) for one in found]
     if any(one.severity == "error" for one in found):
         return diagnostics, None

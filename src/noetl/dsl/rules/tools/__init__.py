@@ -6,6 +6,7 @@ from noetl.dsl.checking.rule import Rule
 from noetl.dsl.rules.tools import (
     conflicting_inputs,
     missing_input,
+    not_available,
     plain_secret,
     python_syntax,
     raw_sql,
@@ -18,6 +19,6 @@ from noetl.dsl.rules.tools import (
 
 _MODULES = (
     unknown_kind, unknown_field, missing_input, conflicting_inputs, plain_secret, shell_splice, raw_sql,
-    python_syntax, template_in_code, transaction_control,
+    python_syntax, template_in_code, transaction_control, not_available,
 )  # fmt: skip
 RULES: tuple[Rule, ...] = tuple(module.RULE for module in _MODULES)

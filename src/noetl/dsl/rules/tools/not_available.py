@@ -1,0 +1,42 @@
+"""NOE511 reports a kind, store, compression or source that cannot be used here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
+from noetl.dsl.checking.uses import uses
+
+GOOD = example("""\
+workflow:
+  - step: count
+    tool: { kind: postgres, auth: warehouse, query: SELECT count(*) FROM orders }
+""")
+
+
+def check(subject: CheckContext) -> Iterator[Finding]:
+    if subject.unavailable is None:
+        return
+    for use in uses(subject.playbook):
+        why = subject.unavailable(use.what, use.name)
+        if why is not None:
+            message = f"The {use.what} '{use.name}' cannot be used by this installation: {why}"
+            yield at(
+                use.at, f"{message}.", "Follow this advice before you run it: until then no execution of it starts."
+            )
+
+
+RULE = Rule(
+    code="NOE511",
+    name="not-available",
+    severity="warning",
+    summary="The playbook needs a kind, store, compression or source that this installation cannot use.",
+    why="Its library is not installed, or this version of NoETL does not have it. The playbook is valid and can be "
+    "registered, but an execution that needs it does not start.",
+    fix="Install the extra that the message names, for example `pip install 'noetl[postgres]'`, or choose another kind, "
+    "store, compression or source.",
+    bad=GOOD.replace("kind: postgres", "kind: snowflake"),
+    good=GOOD,
+    check=check,
+)
