@@ -36,6 +36,7 @@ from noetl.dsl.rules import RULES
 from noetl.expr import FILTERS, FUNCTIONS, TESTS, Callee
 from noetl.model.errors import InvalidInput
 from noetl.model.events import EVENT_TYPES, Event
+from noetl.server.auth.credential_types import page
 from noetl.settings import VARIABLES
 from noetl.testing.cases.files.levels import LEVELS as TEST_LEVELS
 from noetl.tools import MODULES
@@ -64,6 +65,7 @@ These pages are generated from the code, and a test keeps them in step. `noetl e
 - [Command line](cli.md): every command with its options
 - [Exit codes](exit-codes.md): exit codes of the commands
 - [Events](events.md): every event in an execution's log
+- [Credentials](credentials.md): the fields of each type of stored credential
 - [Settings](settings.md): environment variables, their defaults and meanings
 - [Tests](tests.md): every map of a test file, for `noetl test`
 - [Graph as JSON](graph-json.md): the output of `noetl graph --format json`
@@ -163,6 +165,15 @@ CODE_WORDS = {
 }
 
 
+CREDENTIALS = """\
+# Credentials
+
+`noetl credential put NAME --kind TYPE --data @FILE` stores a credential; a field that its type does not have, or a field that \
+is missing, is an error. A playbook names the credential with `auth: NAME`. For `noetl run`, the environment variable \
+`NOETL_CREDENTIAL_NAME` holds the same fields as a JSON object. [Secrets](../explanation/secrets.md) explains what is masked.
+"""
+
+
 def pages() -> dict[str, str]:
     """Return every reference page by its path below the folder."""
     kinds = {name: language_kinds()[name] for name in MODULES}
@@ -170,6 +181,7 @@ def pages() -> dict[str, str]:
         "README.md": INDEX,
         "benchmarks.md": report.page(Results.newest(), flame.kept()),
         "cli.md": cli(),
+        "credentials.md": text([CREDENTIALS, page()]),
         "events.md": events(),
         "exit-codes.md": exit_codes(),
         "expressions.md": expressions(),

@@ -31,7 +31,9 @@ def put(
         str | None,
         typer.Option("--data", metavar="JSON|@FILE|-", help="Value as a JSON object; `-` reads stdin. Required."),
     ] = None,
-    kind: Annotated[str, typer.Option("--kind", help="Kind of credential, such as postgres.")] = "generic",
+    kind: Annotated[
+        str, typer.Option("--kind", help="Type: postgres, bearer, basic, api_key, http, oauth2, secret or generic.")
+    ] = "generic",
     json: AsJson = False,
     server: Place = None,
 ) -> None:

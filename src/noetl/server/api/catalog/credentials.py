@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from noetl.server.auth import credential_types
 from noetl.server.auth.vault import NEW_KEY, Vault
 from noetl.server.http.endpoint import Call, Noun
 from noetl.server.problems import Refusal, not_found
@@ -39,7 +40,15 @@ def vault_of(call: Call) -> Vault:
     problems=(422, 503),
 )
 async def put(call: Call, name: str, body: CredentialPut) -> CredentialRow:
-    """Store a credential; one with the same name is replaced."""
+    """Store a credential; one with the same name is replaced.
+
+    The fields of `data` are those of its `kind`: postgres, bearer, basic, api_key, http, oauth2 or secret. With `generic`, the
+    default, they are not checked.
+    """
+    wrong = credential_types.problems(body.kind, body.data)
+    if wrong:
+        detail = " ".join(one.message for one in wrong)
+        raise Refusal(422, "invalid", detail, where=wrong[0].where, fix=wrong[0].fix)
     team, now = call.services.team, call.services.clock.now()
     sealed = vault_of(call).seal(name, body.data)
     version = await team.put_credential(name, body.kind, sealed, body.about, now, call.act(name, kind=body.kind))

@@ -1,0 +1,69 @@
+"""Types of credentials: what tools read is what may be stored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from noetl.server.auth.credential_types import TYPES, problems
+from noetl.tools.sql.connections import _PARTS
+from noetl.worker.secrets.oauth2 import _SENT
+from tests.server.serving import in_process
+
+
+def test_the_fields_are_those_that_are_read() -> None:
+    assert set(TYPES["postgres"].names()) == {*_PARTS, "dsn", "url", "conninfo", "data"}
+    assert set(_SENT) <= set(TYPES["oauth2"].names())
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_the_example_of_each_type_is_right(kind: str) -> None:
+    assert problems(kind, TYPES[kind].example) == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "where", "words"),
+    [
+        ("postgres", {"dsn": "x", "pasword": "y"}, "$.data.pasword", "Did you mean 'password'?"),
+        ("postgres", {"user": "ada"}, "$.data", "needs `dsn`, `host`, `dbname` or `data`"),
+        ("postgres", {"dsn": ""}, "$.data", "needs `dsn`"),
+        ("bearer", {"tokn": "x"}, "$.data.tokn", "Did you mean 'token'?"),
+        ("basic", {"username": "ada"}, "$.data", "needs `password`"),
+        ("api_key", {"key": "x"}, "$.data.key", "has no field `key`"),
+        ("oauth2", {"client_secret": "x"}, "$.data", "needs `client_id`"),
+        ("secret", {}, "$.data", "needs `value`"),
+        ("postgress", {"dsn": "x"}, "$.kind", "Did you mean 'postgres'?"),
+    ],
+)
+def test_what_is_wrong_is_named_by_its_path(kind: str, data: dict[str, Any], where: str, words: str) -> None:
+    first = problems(kind, data)[0]
+    assert first.where == where
+    assert words in first.message
+    assert first.fix
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        ("postgres", {"db_host": "h", "db_user": "u", "db_password": "p", "db_name": "n"}),
+        ("bearer", {"access_token": "x"}),
+        ("basic", {"user": "u", "password": "p"}),
+        ("oauth2", {"client_id": "c", "client_secret": "s"}),
+        ("generic", {"anything": {"at": "all"}}),
+    ],
+)
+def test_other_spellings_and_parts_are_right(kind: str, data: dict[str, Any]) -> None:
+    assert problems(kind, data) == ()
+
+
+@pytest.mark.asyncio
+async def test_a_wrong_credential_is_refused_and_not_stored(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served:
+        body = {"kind": "postgres", "data": {"dsn": "postgresql://u:hush-hush@h/n", "pasword": "hush-hush"}}
+        told = await served.json("PUT", "/api/credentials/pg", body, 422)
+        assert told["where"] == "$.data.pasword"
+        assert "hush-hush" not in str(told)
+        assert (await served.json("GET", "/api/credentials"))["credentials"] == []
+        await served.json("PUT", "/api/credentials/pg", {"kind": "postgres", "data": {"dsn": "x"}})
