@@ -3,6 +3,7 @@
 TYPE_CHECKING = False  # type checkers know the name; avoids importing `typing`
 if TYPE_CHECKING:
     from noetl.client.api import Client as Client
+    from noetl.client.sync import SyncClient as SyncClient
     from noetl.errors import CancelError as CancelError
     from noetl.errors import FatalError as FatalError
     from noetl.errors import RetryableError as RetryableError
@@ -15,15 +16,19 @@ _ERRORS = ("RetryableError", "FatalError", "SinkError", "CancelError", "TimeoutE
 
 def __dir__() -> list[str]:
     """Return what this module exports."""
-    return sorted(("Client", *_ERRORS, "__version__"))
+    return sorted(("Client", "SyncClient", *_ERRORS, "__version__"))
 
 
 def __getattr__(name: str) -> object:
-    """Import the client and the task errors on first use."""
+    """Import the clients and the task errors on first use."""
     if name == "Client":
         from noetl.client.api import Client
 
         return Client
+    if name == "SyncClient":
+        from noetl.client.sync import SyncClient
+
+        return SyncClient
     if name in _ERRORS:
         from noetl import errors
 

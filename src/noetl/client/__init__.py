@@ -1,1 +1,1 @@
-"""Clients of a server: `Client` and a worker's session. Tested in tests/client/."""
+"""Clients of a server, and a worker's session. Tested in tests/client/."""

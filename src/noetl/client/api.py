@@ -370,14 +370,20 @@ class Client:
         return await self._http.ask("DELETE", f"/api/tokens/{quote(token_id, safe='')}", Removed)
 
     async def letters(
-        self, *, status: Sequence[str] = ("pending",), cursor: str | None = None, limit: int = 100, **asked: str | None
+        self,
+        /,
+        *,
+        status: Sequence[str] = ("pending",),
+        cursor: str | None = None,
+        limit: int = 100,
+        **asked: str | None,
     ) -> Letters:
         """List dead letters by `group`, `execution_id`, `path`, `step`, `kind`."""
         query = _given(status=list(status), cursor=cursor, limit=limit, **asked)
         return await self._http.ask("GET", _DLQ, Letters, query=query)
 
     async def letter_groups(
-        self, *, status: Sequence[str] = ("pending",), limit: int = 100, **asked: str | None
+        self, /, *, status: Sequence[str] = ("pending",), limit: int = 100, **asked: str | None
     ) -> list[LetterGroup]:
         """List dead letters grouped by cause."""
         query = _given(status=list(status), limit=limit, **asked)
@@ -403,6 +409,7 @@ class Client:
 
     async def replay_letters(
         self,
+        /,
         *,
         patch: Mapping[str, Any] | None = None,
         dry_run: bool = False,
@@ -418,7 +425,7 @@ class Client:
         """Discard a dead letter: its work is not done."""
         return await self._http.ask("POST", _letter_path(message_id, "discard"), Discarded, {"reason": reason})
 
-    async def discard_letters(self, reason: str, *, everything: bool = False, **asked: str | None) -> Discarded:
+    async def discard_letters(self, /, reason: str, *, everything: bool = False, **asked: str | None) -> Discarded:
         """Discard all pending letters that match."""
         body = {"reason": reason, "all": everything, **_given(**asked)}
         return await self._http.ask("POST", f"{_DLQ}/discard", Discarded, body)
