@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from typing import Final
 
 from noetl.dsl.checking.uses import What
+from noetl.extras import install_command
 from noetl.tools import kinds
 
 # The module that each extra of the package installs.
@@ -49,5 +50,5 @@ def unavailable(what: What, name: str) -> str | None:
     is_kind = what in ("kind", "transfer source", "transfer target") and name in known
     extra = known[name].extra if is_kind else ""
     if extra in LIBRARIES and find_spec(LIBRARIES[extra]) is None:
-        return f"its library is not installed; run `pip install 'noetl[{extra}]'` where its worker runs"
+        return f"its library is not installed; run `{install_command(extra)}` where its worker runs"
     return None

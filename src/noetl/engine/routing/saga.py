@@ -34,7 +34,7 @@ def stop(d: DecisionBuilder, reason: str) -> None:
 
 
 def give_up(d: DecisionBuilder, message: str, code: str) -> None:
-    """End an execution that goes round for ever; no failure arc leads back into the cycle."""
+    """End an execution that goes round for ever; no failure arc is taken."""
     payload = {"cause": "endless", "outcome": "failed", "error": failure("unknown", message, code)}
     d.emit("execution.cancelled", d.state.execution_id, payload)
     stop(d, message)

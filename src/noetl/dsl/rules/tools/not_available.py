@@ -34,8 +34,7 @@ RULE = Rule(
     summary="The playbook needs a kind, store, compression or source that this installation cannot use.",
     why="Its library is not installed, or this version of NoETL does not have it. The playbook is valid and can be "
     "registered, but an execution that needs it does not start.",
-    fix="Install the extra that the message names, for example `pip install 'noetl[postgres]'`, or choose another kind, "
-    "store, compression or source.",
+    fix="Run the command that the message names, or choose another kind, store, compression or source.",
     bad=GOOD.replace("kind: postgres", "kind: snowflake"),
     good=GOOD,
     check=check,
