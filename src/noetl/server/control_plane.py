@@ -102,8 +102,7 @@ class LocalControlPlane:
         self.lease_reaper = LeaseReaper(
             store, self.sequencer, clock, max_attempts=max_attempts, every_s=min(1.0, max(lease_s / 10, 0.01))
         )
-        self._derived = derived
-        self._liveness_s = liveness_s
+        self._derived, self._liveness_s = derived, liveness_s
         self._takes: dict[str, Takes] = {}  # by worker
         self._tasks: list[asyncio.Task[None]] = []
 
