@@ -107,7 +107,7 @@ DOCUMENT_LEVELS: tuple[Level, ...] = (
             ),
             Field("timeout_s", TIME, "Timeout of the whole execution, in seconds."),
             Field("max_parallel", COUNT, "Maximum number of concurrent step-runs."),
-            Field("workload_schema", ANY_MAP, "JSON Schema that the payload must satisfy."),
+            Field("workload_schema", ANY_MAP, "JSON Schema that the payload must satisfy, `format` included."),
             Field("policy", LevelOf("executor_policy"), "Default policies of steps and loops."),
             *LAYERED,
         ),

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from noetl.dsl.analysis.value_formats import FORMATS
 from noetl.engine.decision.builder import DecisionBuilder
 from noetl.engine.decision.scope import Scope, functions, number, render
 from noetl.engine.plan.plan import Plan
@@ -94,7 +95,7 @@ def check_schema(plan: Plan, workload: Mapping[str, Any]) -> None:
 @lru_cache(maxsize=64)
 def _validator(text: bytes) -> Any:
     """Return the cached validator of a schema. Raises InvalidPayload."""
-    from jsonschema import Draft202012Validator  # slow to import, and most playbooks have no schema
+    from jsonschema import Draft202012Validator, FormatChecker  # slow to import, and most playbooks have no schema
     from jsonschema.exceptions import SchemaError
 
     schema = msgspec.json.decode(text)
@@ -102,7 +103,10 @@ def _validator(text: bytes) -> Any:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         raise InvalidPayload(f"`executor.spec.workload_schema` is no JSON Schema: {error.message}") from None
-    return Draft202012Validator(schema)
+    checker = FormatChecker(formats=())
+    for name, is_valid in FORMATS.items():
+        checker.checks(name)(lambda value, is_valid=is_valid: not isinstance(value, str) or is_valid(value))
+    return Draft202012Validator(schema, format_checker=checker)
 
 
 def _request(message: Start) -> dict[str, Any]:

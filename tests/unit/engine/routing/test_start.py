@@ -48,6 +48,24 @@ def test_problems_of_a_payload_are_told_in_the_order_of_their_places() -> None:
     assert "more)" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [
+        ("date", "2026-02-28", "2026-02-30"),
+        ("date-time", "2026-02-28T10:00:00Z", "2026-02-28"),
+        ("uri", "https://example.org", "example.org"),
+        ("hostname", "example.org", "-a"),
+        ("uuid", "12345678-1234-5678-1234-567812345678", "1234"),
+    ],
+)
+def test_the_format_of_a_text_is_checked(name: str, right: str, wrong: str) -> None:
+    head = f"executor: {{spec: {{workload_schema: {{properties: {{x: {{format: {name}}}}}}}}}}}"
+    assert checked(head, {"x": right}) == {"x": right}
+    assert checked(head, {"x": 5}) == {"x": 5}
+    with pytest.raises(InvalidPayload, match=rf"workload\.x: '{wrong}' is not a '{name}'"):
+        checked(head, {"x": wrong})
+
+
 @pytest.mark.parametrize("schema", ["{type: 7}", "{properties: []}"])
 def test_a_schema_that_is_none_is_told(schema: str) -> None:
     with pytest.raises(InvalidPayload, match="is no JSON Schema"):

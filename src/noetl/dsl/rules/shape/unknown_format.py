@@ -1,0 +1,57 @@
+"""NOE129 reports a `format` in `workload_schema` that is not checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from noetl.dsl.analysis.value_formats import FORMATS
+from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.rule import Finding, Rule, at, example
+from noetl.dsl.diagnostic import did_you_mean
+from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Scalar
+
+GOOD = example("""\
+workload: { since: 2026-01-31 }
+executor:
+  spec:
+    workload_schema:
+      properties:
+        since: { type: string, format: date }
+workflow:
+  - step: show
+    tool: { kind: noop, message: "{{ workload.since }}" }
+""")
+_DATA = frozenset({"default", "enum", "const", "examples"})  # they hold values, not schemas
+
+
+def check(subject: CheckContext) -> Iterator[Finding]:
+    schema = subject.playbook.executor.spec.get("workload_schema")
+    for node in _formats(schema.at if schema else None):
+        if node.text not in FORMATS:
+            message = f"There is no format '{node.text}', so nothing is checked.{did_you_mean(node.text, FORMATS)}"
+            yield at(node, message, f"Use one of: {', '.join(FORMATS)}; or write a `pattern`.")
+
+
+def _formats(node: Node | None) -> Iterator[Scalar]:
+    if isinstance(node, MapNode):
+        for entry in node:
+            if entry.key.text == "format" and isinstance(entry.value, Scalar):
+                yield entry.value
+            elif entry.key.text not in _DATA:
+                yield from _formats(entry.value)
+    elif isinstance(node, ListNode):
+        for item in node:
+            yield from _formats(item)
+
+
+RULE = Rule(
+    code="NOE129",
+    name="unknown-format",
+    severity="warning",
+    summary="The `workload_schema` names a `format` that does not exist.",
+    why="JSON Schema ignores a format that it does not know, so the value would be accepted whatever it is.",
+    fix="Correct the name, or describe the text with a `pattern`.",
+    bad=GOOD.replace("format: date", "format: dat"),
+    good=GOOD,
+    check=check,
+)
