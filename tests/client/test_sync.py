@@ -39,6 +39,7 @@ def test_a_method_has_the_same_signature_and_does_not_return_a_coroutine(name: s
     asynchronous, synchronous = methods(Client)[name], methods(SyncClient)[name]
     ours, theirs = inspect.signature(synchronous), inspect.signature(asynchronous)
     assert list(ours.parameters.values()) == list(theirs.parameters.values())
+    assert synchronous.__name__ == name  # not that of another method
     assert synchronous.__doc__ == asynchronous.__doc__ or name == "close"
     assert not inspect.iscoroutinefunction(synchronous)
     assert not inspect.isasyncgenfunction(synchronous)
