@@ -47,6 +47,11 @@ Wait = Annotated[
     ),
 ]
 
+Trace = Annotated[
+    bool,
+    typer.Option("--trace", help="Record a new trace ID in the first event and print it. Tasks do not send it yet."),
+]
+
 
 def command(
     path: Annotated[
@@ -68,12 +73,7 @@ def command(
         ),
     ] = None,
     wait: Wait = None,
-    trace: Annotated[
-        bool,
-        typer.Option(
-            "--trace", help="Record a new trace ID in the first event and print it. Tasks do not send it yet."
-        ),
-    ] = False,
+    trace: Trace = False,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Show progress and what tasks print while waiting.")
     ] = False,
