@@ -37,12 +37,12 @@ ACTIONS: dict[str, dict[str, set[str]]] = {
         "list": {"--token", *PLACE},
         "drain": {"--pool", "--token", *PLACE},
     },
-    "credential": {"put": {"--data", "--kind", *PLACE}, "list": PLACE, "delete": PLACE},
+    "credential": {"put": {"--data", "--kind", *PLACE}, "list": PLACE, "delete": PLACE, "key": {"--json"}},
     "db": {"init": {"--db", "--json"}, "migrate": {"--db", "--json"}, "check": {"--db", "--deep", "--json"}},
     "admin": {
         "rebuild": {"--check", "--store"},
         "gc": {"--dry-run", "--json", "--store"},
-        "prune": {"--older-than", "--before", "--status", "--dry-run", "--archive", "--db", "--store"},
+        "prune": {"--older-than", "--before", "--status", "--dry-run", "--archive", "--store"},
     },
     "playbooks": {
         "list": {"--search", "--limit", "--json", "--server"},
