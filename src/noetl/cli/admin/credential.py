@@ -72,7 +72,7 @@ def delete(name: Name, json: AsJson = False, server: Place = None) -> None:
 
 @command.command("key")
 def key(json: AsJson = False) -> None:
-    """Print a new random key for NOETL_ENCRYPTION_KEY; no server is needed."""
+    """Print a new random key for NOETL_ENCRYPTION_KEY."""
     from noetl.server.auth.vault import new_key
 
     typer.echo(to_json({"key": new_key()}) if json else new_key())
