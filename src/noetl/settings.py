@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from noetl.model.errors import InvalidInput
+from noetl.model.errors import CredentialUnavailable, InvalidInput
 from noetl.model.letters import NO_LETTERS
 
 PREFIX = "NOETL_"
@@ -423,14 +423,15 @@ def credential(environment: Mapping[str, str], name: str) -> Mapping[str, Any]:
 
     `pg_main` is `NOETL_CREDENTIAL_PG_MAIN`: a JSON object, a URL (the field `dsn`), or another text (the field `token`).
     """
-    text = environment.get(CREDENTIAL + re.sub(r"\W", "_", name).upper(), "").strip()
+    variable = CREDENTIAL + re.sub(r"\W", "_", name).upper()
+    text = environment.get(variable, "").strip()
     if not text:
         raise KeyError(name)
     if text.startswith("{"):
         try:
             found = json.loads(text)
-        except ValueError:
-            raise KeyError(f"{name} (its environment variable is not a JSON object)") from None
+        except ValueError as error:
+            raise CredentialUnavailable(f"{variable} begins with a brace and is no JSON object: {error}") from None
         if isinstance(found, dict):
             return found
     return {"dsn": text} if "://" in text else {"token": text}

@@ -34,7 +34,7 @@ class Cluster:
     wires: Wires  # between the last worker and both servers
 
     async def restored(self) -> None:
-        """Wait until both servers answer; start one that ended again, as a supervisor does.
+        """Wait until both servers answer; start one that has ended, as a supervisor does.
 
         A server ends with an error if PostgreSQL is away when it starts.
         """

@@ -14,7 +14,6 @@ from noetl.cli.output.format import format_duration, format_time, to_json
 from noetl.cli.runtime.runner import EXIT_CODES, WAITING
 from noetl.engine.decision.builder import status_of
 from noetl.engine.queries.view import summary
-from noetl.settings import CREDENTIAL
 
 if TYPE_CHECKING:
     from noetl.engine.queries.explain import Standing
@@ -49,8 +48,6 @@ def _print_result(state: Execution, step: str | None, error: Error | None, files
     if error is not None and state.outcome != "completed":
         for line in failure_lines(step, error, files=files):
             typer.echo(line, err=True)
-        if error.get("code") == "NO_CREDENTIAL":
-            typer.echo(f"Local runs read credentials from the environment: {CREDENTIAL}<NAME>=…", err=True)
         typer.echo(f"`noetl explain {state.execution_id}` shows how it came to that.", err=True)
     if state.partial:
         count = sum(state.partial.values())

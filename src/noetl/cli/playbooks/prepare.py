@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from noetl.cli.arguments.files import load_file
 from noetl.cli.playbooks.disk_catalog import DiskCatalog, catalog_path
+from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.tree.pin import pinned
 from noetl.dsl.tree.playbook import Playbook, Task, Value
 from noetl.model.errors import InvalidInput, InvalidPlaybook
@@ -140,7 +141,10 @@ def _require_available(tree: Playbook, name: str) -> None:
 def _keep_step(tree: Playbook, name: str) -> Playbook:
     step = tree.step(name)
     if step is None:
-        raise InvalidInput(f"The playbook has no step `{name}`. Its steps: {', '.join(s.name for s in tree.workflow)}.")
+        names = [known.name for known in tree.workflow]
+        raise InvalidInput(
+            f"The playbook has no step `{name}`.{did_you_mean(name, names)} Its steps: {', '.join(names)}."
+        )
     if not step.tasks:
         raise InvalidInput(f"The step `{name}` only routes; it has nothing to run.")
     spec = {key: value for key, value in tree.executor.spec.items() if key not in ("entry_step", "final_step")}
