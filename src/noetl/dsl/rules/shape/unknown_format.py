@@ -26,22 +26,24 @@ _DATA = frozenset({"default", "enum", "const", "examples"})  # they hold values,
 
 def check(subject: CheckContext) -> Iterator[Finding]:
     schema = subject.playbook.executor.spec.get("workload_schema")
-    for node in _formats(schema.at if schema else None):
+    for node in schema_values(schema.at if schema else None, "format"):
         if node.text not in FORMATS:
             message = f"There is no format '{node.text}', so nothing is checked.{did_you_mean(node.text, FORMATS)}"
             yield at(node, message, f"Use one of: {', '.join(FORMATS)}; or write a `pattern`.")
 
 
-def _formats(node: Node | None) -> Iterator[Scalar]:
+def schema_values(node: Node | None, key: str) -> Iterator[Scalar]:
+    """Yield the texts under a key of a schema and of the schemas in it."""
     if isinstance(node, MapNode):
         for entry in node:
-            if entry.key.text == "format" and isinstance(entry.value, Scalar):
-                yield entry.value
+            if entry.key.text == key and not isinstance(entry.value, MapNode):
+                items = entry.value if isinstance(entry.value, ListNode) else (entry.value,)
+                yield from (item for item in items if isinstance(item, Scalar))
             elif entry.key.text not in _DATA:
-                yield from _formats(entry.value)
+                yield from schema_values(entry.value, key)
     elif isinstance(node, ListNode):
         for item in node:
-            yield from _formats(item)
+            yield from schema_values(item, key)
 
 
 RULE = Rule(
