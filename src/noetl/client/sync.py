@@ -125,6 +125,7 @@ class SyncClient:
     register = _sync(Client.register)
     playbooks = _sync(Client.playbooks)
     playbook = _sync(Client.playbook)
+    ui_schema = _sync(Client.ui_schema)
     versions = _sync(Client.versions)
     unregister = _sync(Client.unregister)
     canonical = _sync(Client.canonical)
