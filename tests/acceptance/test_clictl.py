@@ -57,4 +57,7 @@ def test_the_runbook_of_dead_letters(tmp_path: Path) -> None:
     code, out = clictl("exec", "status", "--id", name.partition("-")[0], cwd=tmp_path)
     assert code == 0
     assert "completed" in out
-    assert clictl("admin", "prune", "--before", "2100-01-01", cwd=tmp_path) == (0, "closed dead letters removed: 1\n")
+    assert clictl("admin", "prune", "--before", "2100-01-01", cwd=tmp_path) == (
+        0,
+        "removed 1 executions and 0 stored results\n",
+    )

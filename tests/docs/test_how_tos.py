@@ -49,9 +49,12 @@ def test_run_a_server(team: Reader) -> None:
 def test_work_with_a_server(team: Reader) -> None:
     page = f"{HOW_TO}/work-with-a-server.md"
     team.read(page)
-    (program,) = (block for block in blocks(page, (ROOT / page).read_text()) if block.info == ("python",))
-    scope: dict[str, object] = {}
-    exec(team.replace(program.text) + "\nimport asyncio\nasyncio.run(main())", scope)
+    programs = [block.text for block in blocks(page, (ROOT / page).read_text()) if block.info == ("python",)]
+    assert len(programs) == 2
+    for program in programs:
+        scope: dict[str, object] = {}
+        begin = "\nimport asyncio\nasyncio.run(main())" if "async def main" in program else ""
+        exec(team.replace(program) + begin, scope)
 
 
 def test_keep_executions_in_postgresql(team: Reader) -> None:

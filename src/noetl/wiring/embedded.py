@@ -317,6 +317,8 @@ async def embedded(settings: Settings) -> AsyncIterator[Embedded]:
 
     store = open_store(settings)
     try:
+        if settings.database:
+            await store.version()  # a database that is not there is one error, not one of each background task
         control = LocalControlPlane(
             store,
             SystemClock(),
