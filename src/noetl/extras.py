@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from shlex import join
@@ -25,6 +24,8 @@ def install_command(extra: str) -> str:
 
 def _libraries(extra: str) -> list[str]:
     """Return the requirements of an extra; none where NoETL is not installed."""
+    from importlib import metadata  # slow to load, and seldom needed
+
     try:
         requirements = metadata.requires("noetl") or []
     except metadata.PackageNotFoundError:

@@ -197,7 +197,7 @@ async def test_a_server_restarts_while_somebody_follows(shaken: Cluster, book: L
     with told(shaken, 0):
         async with loading(shaken, book) as load:
             await load.register(SLOW)
-            number = "followed"
+            number = "4711"
             words = ["exec", "faults/slow", "--follow", "--set", f"n={number}", "--set", f"api={book.url}"]
             following = subprocess.Popen(
                 [sys.executable, "-m", "noetl", *words, "--server", shaken.servers[0]],

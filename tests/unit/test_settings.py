@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from noetl.model.errors import InvalidInput
+from noetl.model.errors import CredentialUnavailable, InvalidInput
 from noetl.model.letters import NO_LETTERS
 from noetl.settings import (
     CAPACITY,
@@ -87,10 +87,15 @@ def test_a_credential_is_an_object_an_address_or_a_token(text: str, expected: An
     assert credential({"NOETL_CREDENTIAL_PG_MAIN": text}, "pg-main") == expected
 
 
-@pytest.mark.parametrize("environment", [{}, {"NOETL_CREDENTIAL_PG": ""}, {"NOETL_CREDENTIAL_PG": "{broken"}])
+@pytest.mark.parametrize("environment", [{}, {"NOETL_CREDENTIAL_PG": ""}])
 def test_a_credential_that_is_not_there(environment: dict[str, str]) -> None:
     with pytest.raises(KeyError, match="pg"):
         credential(environment, "pg")
+
+
+def test_a_credential_that_is_broken_names_its_variable() -> None:
+    with pytest.raises(CredentialUnavailable, match="NOETL_CREDENTIAL_PG begins with a brace and is no JSON object"):
+        credential({"NOETL_CREDENTIAL_PG": "{broken"}, "pg")
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("", 10.0), ("3", 3.0), ("0.25", 0.25)])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import typer
 
-from noetl.model.errors import NoetlError
+from noetl.model.errors import InvalidPayload, NoetlError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,6 +53,10 @@ def fail(error: NoetlError) -> NoReturn:
 
 def print_error(error: NoetlError) -> None:
     typer.echo(f"noetl: {error}", err=True)
+    if isinstance(error, InvalidPayload):
+        typer.echo(
+            "Pass values with --set KEY=VALUE or --payload JSON, or correct their defaults in `workload`.", err=True
+        )
 
 
 def _configure_logging(service: bool) -> None:

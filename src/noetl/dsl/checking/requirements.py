@@ -52,9 +52,7 @@ def _lacks_required(playbook: Playbook, cannot_run: CannotRun | None) -> str | N
     missing: list[str] = []
     kinds = cannot_run(_texts(required.get("tools"))) if cannot_run is not None else ()
     if kinds:
-        missing.append(
-            f"the tool kinds {_list(kinds)} (`executor.requires.tools`), which cannot be run here; install the package that has them"
-        )
+        missing.append(f"the tool kinds {_list(kinds)} (`executor.requires.tools`), which cannot be run here")
     features = [name for name in _texts(required.get("features")) if name not in FEATURES]
     if features:
         meant = nearest(features[0], FEATURES)

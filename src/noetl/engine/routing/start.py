@@ -78,9 +78,6 @@ def misfit(
     return None
 
 
-_PAYLOAD_FIX = ". Correct the payload, or the default in `workload`"
-
-
 def check_schema(plan: Plan, workload: Mapping[str, Any]) -> None:
     """Validate a workload against the playbook's schema. Raises InvalidPayload."""
     schema = plan.playbook.executor.setting("workload_schema")
@@ -92,9 +89,7 @@ def check_schema(plan: Plan, workload: Mapping[str, Any]) -> None:
             f"{error.json_path.replace('$', 'workload', 1)}: {error.message}" for error in errors[:_PROBLEMS_SHOWN]
         ]
         more = f" (and {len(errors) - _PROBLEMS_SHOWN} more)" if len(errors) > _PROBLEMS_SHOWN else ""
-        raise InvalidPayload(
-            "the payload does not fit `executor.spec.workload_schema`: " + "; ".join(lines) + more + _PAYLOAD_FIX
-        )
+        raise InvalidPayload("the payload does not fit `executor.spec.workload_schema`: " + "; ".join(lines) + more)
 
 
 @lru_cache(maxsize=64)

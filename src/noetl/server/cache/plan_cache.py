@@ -14,7 +14,6 @@ from noetl.model.errors import InvalidInput
 from noetl.model.letters import NO_LETTERS
 from noetl.model.messages import Start
 from noetl.ports import Catalog
-from noetl.server.cache.catalog_lookup import similar_path
 
 
 class PlanCache:
@@ -67,10 +66,7 @@ class PlanCache:
         found = await self._catalog.content_hash(start.path, _number(version))
         if found is None:
             wanted = f"`{start.path}`" if version is None else f"version {version} of `{start.path}`"
-            near = await similar_path(self._catalog, start.path)
-            raise InvalidInput(
-                f"the catalog has no playbook {wanted}; register it, or check `path` and `version`.{near}"
-            )
+            raise InvalidInput(f"the catalog has no playbook {wanted}; register it, or check `path` and `version`")
         return found
 
 

@@ -48,11 +48,26 @@ def test_keys_and_texts(template: str, expected: list[str]) -> None:
     [
         (
             "\"{{ event.name == '‸' }}\"",
-            ["step.done", "step.failed", "loop.done", "call.done", "step.exit", "call.error"],
+            [
+                "step.done",
+                "step.failed",
+                "loop.done",
+                "step.exit",
+                "call.done",
+                "step.finished",
+                "action_completed",
+                "call.error",
+                "action_error",
+                "loop.finished",
+                "loop_completed",
+            ],
         ),
         ("\"{{ outcome.status != '‸' }}\"", ["ok", "error"]),
         ('"{{ event.‸ }}"', ["name", "payload"]),
-        ('"{{ outcome.error.‸ }}"', ["kind", "class", "code", "message", "retryable", "retry_after", "details"]),
+        (
+            '"{{ outcome.error.‸ }}"',
+            ["kind", "class", "code", "message", "retryable", "retry_after", "details", "where"],
+        ),
         ('"{{ outcome.http.‸ }}"', ["status", "headers"]),
     ],
 )
