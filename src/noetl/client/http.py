@@ -222,7 +222,9 @@ def problem_in(body: bytes, status: int) -> Problem:
 
 def _with_period(text: str, more: str = "") -> str:
     text = text.strip()
-    return text[:-1] + more + "." if text.endswith(".") else text + more + "."
+    if not more and text.endswith("?"):
+        return text
+    return f"{text.removesuffix('.')}{more}."
 
 
 def _diagnostic(given: Any) -> str:

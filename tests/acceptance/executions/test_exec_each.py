@@ -149,7 +149,7 @@ def test_a_path_that_is_nearly_right_names_the_right_one(folder: tuple[Folder, s
     for words in (("test/duoble",), ("test/duoble", "--set", "n=1")):
         ran = folder[0].call("exec", *words, "--server", folder[1])
         assert ran.code == 2
-        assert "The catalog has no `test/duoble`. Did you mean 'test/double'?" in ran.err
+        assert "The catalog has no `test/duoble`. Did you mean 'test/double'? " in ran.err
 
 
 def test_a_signal_that_nothing_waits_for_gets_a_warning_from_the_server(folder: tuple[Folder, str]) -> None:
