@@ -14,6 +14,7 @@ from noetl.dsl.tree.playbook import Playbook, Task, Value
 What = Literal["kind", "store", "compression", "script source", "transfer source", "transfer target"]
 # Returns why a name cannot be used and what to do, or None where it can.
 Unavailable = Callable[[What, str], str | None]
+_ENDS: tuple[tuple[What, str], ...] = (("transfer source", "source"), ("transfer target", "target"))
 _SCHEMES = {"s3://": "s3", "gs://": "gcs"}
 
 
@@ -63,9 +64,9 @@ def _task(task: Task, owner: str) -> Iterator[Use]:
     if task.kind == "artifact":
         yield from _store(fields.get("store"), owner)
     elif task.kind == "transfer":
-        for what, end in (("transfer source", "source"), ("transfer target", "target")):
+        for what, end in _ENDS:
             place = fields.get(end)
-            yield from _named(what, _inside(place, "kind") or _inside(place, "type"), owner)  # type: ignore[arg-type]
+            yield from _named(what, _inside(place, "kind") or _inside(place, "type"), owner)
     yield from _script(fields.get("uri"), fields.get("source") if task.kind == "script" else None, owner)
     yield from _script(_inside(fields.get("script"), "uri"), _inside(fields.get("script"), "source"), owner)
 

@@ -99,9 +99,9 @@ async def signal(call: Call, execution_id: str, body: SignalSent) -> Told:
     """Send a signal to an execution; idempotent with an `Idempotency-Key`."""
     key = call.header(b"idempotency-key")
     name = f"signal:{call.actor.name}:{key[:200]}" if key else uuid4().hex
-    told = await _tell(call, execution_id, Signal(name, body.name, body.data), name=body.name)
-    state = await call.services.reader.state(execution_id)
+    state = await call.services.reader.state(execution_id)  # first: once the signal is applied, nothing may fail
     warning = unknown_signal((await call.services.control.plan(state.playbook)).playbook, body.name)
+    told = await _tell(call, execution_id, Signal(name, body.name, body.data), name=body.name)
     return told if warning is None else msgspec.structs.replace(told, warnings=[warning])
 
 
