@@ -22,7 +22,7 @@ def command(id: ExecutionId, json: AsJson = False, store: Place = None) -> None:
     async def job(history: History) -> None:
         from time import time
 
-        from noetl.cli.output.failure import ErrorPlaces, failed_step, failure_lines
+        from noetl.cli.output.failure import ErrorPlaces, failure_lines
         from noetl.cli.output.format import format_duration, format_time, to_json
         from noetl.cli.output.summary import standing_line
         from noetl.cli.runtime.driver_lock import driver_of
@@ -32,9 +32,7 @@ def command(id: ExecutionId, json: AsJson = False, store: Place = None) -> None:
 
         state, events = await load_state(history, id)
         driver = driver_of(store, state)
-        step, error = failed_step(state), state.error
-        if step is not None and error is not None:
-            error = await ErrorPlaces.of(history, state).place(step, error)
+        step, error = await ErrorPlaces.of(history, state).ending(state)
         if json:
             more = {"error": error, "path": state.path, "driven_by": driver}
             typer.echo(to_json({**summary(state, int(time() * 1000)), **more}))

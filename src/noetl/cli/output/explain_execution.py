@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import typer
 from msgspec import to_builtins
 
-from noetl.cli.output.failure import Error, ErrorPlaces, failed_step, failure_lines
+from noetl.cli.output.failure import Error, ErrorPlaces, failure_lines
 from noetl.cli.output.format import format_duration, format_time, to_json
 from noetl.cli.runtime.driver_lock import driver_of
 from noetl.cli.runtime.store import load_plan, load_state, read_history
@@ -40,9 +40,8 @@ def explain_execution(given: str, store: str | None, *, as_json: bool) -> None:
         open_work = standings(await load_plan(history, state), state, events, pools, now) if is_open else ()
         decisions = choices(events)
         driver = driver_of(store, state)
-        places, step, error = ErrorPlaces.of(history, state), failed_step(state), state.error
-        if step is not None and error is not None:
-            error = await places.place(step, error)
+        places = ErrorPlaces.of(history, state)
+        step, error = await places.ending(state)
         if as_json:
             data: dict[str, Any] = {
                 "execution_id": state.execution_id,

@@ -57,6 +57,15 @@ class ErrorPlaces:
     def of(cls, history: History, state: Execution) -> ErrorPlaces:
         return cls(history, state.path, state.playbook, state.started_at)
 
+    async def ending(self, state: Execution) -> tuple[str | None, Error | None]:
+        """Return the step whose error ended the execution, if one did, and that error."""
+        failures = [(one["step"], one.get("error")) for one in state.failures]
+        failures += [(step, ended.error) for step, ended in state.ended.items()]
+        step = next((str(step) for step, error in failures if error and error == state.error), None)
+        if step is None or state.error is None:
+            return step, state.error
+        return step, await self.place(step, state.error)
+
     async def place(self, step: str, error: Error) -> Error:
         """Add `playbook` and `playbook_line` to each line of an error's code."""
         where = error.get("where")
@@ -94,13 +103,6 @@ class ErrorPlaces:
             return None
         document = parse(found["content"], self._path)
         return document.source, normalize(document)
-
-
-def failed_step(state: Execution) -> str | None:
-    """Return the step whose error ended the execution, if one did."""
-    failures = [(one["step"], one.get("error")) for one in state.failures]
-    failures += [(step, ended.error) for step, ended in state.ended.items()]
-    return next((str(step) for step, error in failures if error and error == state.error), None)
 
 
 def failure_lines(

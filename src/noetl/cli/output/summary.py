@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from noetl.cli.output.failure import Error, ErrorPlaces, failed_step, failure_lines
+from noetl.cli.output.failure import Error, ErrorPlaces, failure_lines
 from noetl.cli.output.format import format_duration, format_time, to_json
 from noetl.cli.runtime.runner import EXIT_CODES, WAITING
 from noetl.engine.decision.builder import status_of
@@ -31,9 +31,7 @@ async def print_end(
     history: History, state: Execution, *, as_json: bool, files: Mapping[str, str] | None = None
 ) -> None:
     """Print how an execution ended; `files` are the names of playbooks' files by path."""
-    step, error = failed_step(state), state.error
-    if step is not None and error is not None:
-        error = await ErrorPlaces.of(history, state).place(step, error)
+    step, error = await ErrorPlaces.of(history, state).ending(state)
     if as_json:
         typer.echo(to_json({**summary(state, int(time() * 1000)), "error": error}))
     else:
