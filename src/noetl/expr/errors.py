@@ -12,11 +12,17 @@ recognisable. Tested in tests/unit/expr/syntax/test_syntax_errors.py.
 
 from __future__ import annotations
 
+from typing import Final
+
+_LONGEST: Final = 2_000
+
 
 class TemplateError(Exception):
     """Base class of template errors."""
 
     def __init__(self, message: str, offset: int | None = None, fix: str | None = None) -> None:
+        if len(message) > _LONGEST:  # it quotes data
+            message = f"{message[: _LONGEST // 2]}…{message[-_LONGEST // 2 :]}"
         super().__init__(message)
         self.message = message
         self.offset = offset

@@ -8,14 +8,17 @@ from itertools import islice
 
 # A scope can hold thousands of names; comparing more would cost more than a suggestion is worth.
 MOST_NAMES = 2_000
+_MOST_COMPARED = 300
+_LONGEST = 60
 
 
 def nearest(name: str, known: Iterable[object], count: int = 3) -> tuple[str, ...]:
     """Return names of `known` that `name` probably means, nearest first."""
     names = [candidate for candidate in islice(known, MOST_NAMES) if isinstance(candidate, str) and candidate != name]
     folded = name.casefold()
-    same = [candidate for candidate in names if candidate.casefold() == folded]
-    close = get_close_matches(name, names, n=count, cutoff=0.6) if len(name) < 100 else []
+    same = [candidate for candidate in names if len(candidate) == len(name) and candidate.casefold() == folded]
+    near = [candidate for candidate in names if abs(len(candidate) - len(name)) <= len(name) // 2 + 2]
+    close = get_close_matches(name, near[:_MOST_COMPARED], n=count, cutoff=0.6) if len(name) < _LONGEST else []
     return tuple(dict.fromkeys([*same, *close]))[:count]
 
 

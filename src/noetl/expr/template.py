@@ -1,7 +1,8 @@
 """Template: compiled once, evaluated often.
 
 `compile_template` parses the source, resolves what it reads and collects problems. Closures are made on first
-evaluation, so checking a playbook does not pay for running it. Templates are immutable and cached by source.
+evaluation, so checking a playbook does not pay for running it. Templates are immutable, and cached by source up to a
+bound of memory.
 
     plain       no template delimiter: evaluates to its source
     expression  exactly one `{{ … }}`, white space around it allowed: the value keeps its type
@@ -15,7 +16,6 @@ not change them. Tested in tests/unit/expr/test_template.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any, Final, Literal, final
 
 from jinja2 import nodes
@@ -39,17 +39,17 @@ Functions = Mapping[str, Callable[..., Any]]
 # Accepted results of a condition written as text; anything else is an error.
 _TRUE: Final = frozenset({"true", "1", "yes", "on"})
 _FALSE: Final = frozenset({"", "false", "0", "no", "off", "none", "null"})
-_LARGE: Final = 8_192
-# A template takes 1 to 4 KB. Checks scan all templates of a playbook in order, again and again: a cache smaller than
-# their number would never hit. 1,000 steps have about 4,000.
-_KEPT: Final = 16_384
+# Checks scan all templates of a playbook in order, again and again: a cache smaller than their sum would never hit. 1,000
+# steps have about 4,000 templates of 15 KB.
+_KEPT_BYTES: Final = 128_000_000
 _UNEXPECTED: Final = (*FAILURES, RecursionError, MemoryError)
 
 
 @final
 class Template:
     __slots__ = (
-        "_body", "_light", "_run", "_slots", "_traced", "_weight", "constant", "kind", "problems", "reads", "source",
+        "_body", "_light", "_run", "_slots", "_traced", "_weight", "constant", "kind", "memory", "problems", "reads",
+        "source",
     )  # fmt: skip
 
     source: str
@@ -57,6 +57,7 @@ class Template:
     reads: tuple[Read, ...]
     problems: tuple[Problem, ...]
     constant: bool
+    memory: int  # bytes that it takes when it was evaluated, about
     _body: tree.Expr | tree.Body
     _light: Callable[[Any], Any] | None
     _run: Callable[[Context], Any] | None
@@ -79,6 +80,7 @@ class Template:
         put(self, "reads", tuple(sorted(lowering.reads, key=lambda read: read.offset)))
         put(self, "problems", tuple(sorted(lowering.problems, key=lambda problem: problem.offset)))
         put(self, "constant", not lowering.reads and lowering.pure)
+        put(self, "memory", 10_000 + 1_500 * lowering.size + 3 * len(source))
         put(self, "_body", body)
         put(self, "_slots", lowering.slot_count)
         put(self, "_light", None)
@@ -238,19 +240,33 @@ def _only_expression(parsed: nodes.Template) -> nodes.Node | None:
     return found[0] if len(found) == 1 else None
 
 
-@lru_cache(maxsize=_KEPT)
-def _compile_small(source: str) -> Template:
-    return Template(source)
+@final
+class _Cache:
+    """Templates by source, in two generations; the older one is dropped."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most // 2
+        self._size = 0
+        self._young: dict[str, Template] = {}
+        self._old: dict[str, Template] = {}
+
+    def get(self, source: str) -> Template:
+        found = self._young.get(source)
+        if found is None:
+            found = self._old.get(source) or Template(source)
+            self._size += found.memory
+            if self._size > self._most:
+                self._old, self._young, self._size = self._young, {}, found.memory
+            self._young[source] = found
+        return found
 
 
-@lru_cache(maxsize=64)
-def _compile_large(source: str) -> Template:
-    return Template(source)
+_cache: Final = _Cache(_KEPT_BYTES)
 
 
 def compile_template(source: str) -> Template:
     """Return the compiled template, cached. Raises TemplateSyntaxError."""
-    return _compile_small(source) if len(source) <= _LARGE else _compile_large(source)
+    return _cache.get(source)
 
 
 def compile_condition(source: str) -> Template:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -18,6 +20,7 @@ from noetl.expr import (
     compile_template,
     first_undefined,
 )
+from noetl.expr.template import _Cache
 
 
 @pytest.mark.parametrize(
@@ -203,3 +206,25 @@ def test_a_scope_may_be_any_mapping() -> None:
 
 def test_the_repr_shows_the_source() -> None:
     assert repr(Template("{{ a }}")) == "Template('{{ a }}')"
+
+
+def test_templates_are_kept_up_to_a_bound_of_memory() -> None:
+    cache = _Cache(1_000_000)
+    first = cache.get("{{ a }}")
+    assert cache.get("{{ a }}") is first
+    for number in range(200):
+        assert cache.get("{{ a }}") is first  # in use
+        cache.get("{{ [" + "b," * 20 + f"{number}] }}}}")
+    kept = [item for item in gc.get_objects() if isinstance(item, Template) and item.source.startswith("{{ [b,b,")]
+    assert 1 < len(kept) < 30
+
+
+@pytest.mark.parametrize("source", ["{{ [" + "a," * 4_000 + "] }}", "{{ a }}" * 1_500, "{% if a %}x{% endif %}" * 400])
+def test_the_memory_of_a_template_is_known(source: str) -> None:
+    tracemalloc.start()
+    template = Template(source)
+    template.evaluate_traced({"a": 1})
+    template.evaluate({"a": 1})
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert taken / 2 < template.memory < taken * 4

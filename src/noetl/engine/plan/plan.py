@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Final
 
 from noetl.dsl.analysis.net import Net, build
@@ -222,7 +222,6 @@ def _is_greedy(task: Task) -> bool:
     )
 
 
-@lru_cache(maxsize=4_096)
 def template(text: str) -> Template | None:
     """Return the compiled template of a text; None if it is plain or does not parse."""
     if "{" not in text:

@@ -38,9 +38,8 @@ def dict_(context: Context, mapping: Any = None, **items: Any) -> dict[Any, Any]
         mapping.fail()
     if mapping is not None and not isinstance(mapping, Mapping):
         raise EvaluationError("`dict` takes a map and named arguments")
-    made = {**(mapping or {}), **items}
-    context.budget.items(len(made))
-    return made
+    context.budget.items(len(mapping or ()) + len(items))
+    return {**(mapping or {}), **items}
 
 
 def namespace(context: Context, mapping: Any = None, **items: Any) -> dict[Any, Any]:

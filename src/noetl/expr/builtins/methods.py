@@ -15,9 +15,9 @@ from noetl.expr.errors import EvaluationError
 from noetl.expr.runtime.budget import SLOT, Context
 from noetl.expr.runtime.formatting import fill, format_date
 from noetl.expr.runtime.iteration import items_of, number
-from noetl.expr.runtime.operators import equal
+from noetl.expr.runtime.operators import backward_cost, equal, search_cost
 from noetl.expr.runtime.undefined import Undefined
-from noetl.expr.runtime.value_types import kind_of
+from noetl.expr.runtime.value_types import CONTAINERS, kind_of
 
 Implementation = Callable[..., Any]
 
@@ -36,7 +36,10 @@ def _simple(name: str, operate: Callable[[str], Any]) -> Implementation:
     def method(context: Context, value: str) -> Any:
         context.spend(len(value) // SLOT)
         context.produce(len(value))
-        return operate(value)
+        made = operate(value)
+        if isinstance(made, str):
+            context.produce(len(made) - len(value))  # some letters become two or three
+        return made
 
     method.__doc__ = f"Python's `str.{name}`."
     return method
@@ -44,8 +47,8 @@ def _simple(name: str, operate: Callable[[str], Any]) -> Implementation:
 
 def _strip(name: str, operate: Callable[[str, str | None], str]) -> Implementation:
     def method(context: Context, value: str, chars: str | None = None) -> str:
-        context.produce(len(value))
-        return operate(value, None if chars is None else _text(chars, "chars"))
+        text.draw_strip(context, value, None if chars is None else _text(chars, "chars"))
+        return operate(value, chars)
 
     method.__doc__ = f"Python's `str.{name}`."
     return method
@@ -65,19 +68,23 @@ def _pad(name: str, operate: Callable[[str, int, str], str]) -> Implementation:
 def _ends(name: str, operate: Callable[[str, Any], bool]) -> Implementation:
     def method(context: Context, value: str, affix: Any) -> bool:
         affixes = tuple(affix) if isinstance(affix, list | tuple) else (affix,)
-        context.spend(len(affixes))
-        return operate(value, tuple(_text(item, "affix") for item in affixes))
+        context.spend(3 * len(affixes))
+        checked = tuple(_text(item, "affix") for item in affixes)
+        context.spend(sum(map(len, checked)) // 256)
+        return operate(value, checked)
 
     method.__doc__ = f"Python's `str.{name}`; a list means any of them."
     return method
 
 
 def _search(name: str, operate: Callable[[str, str, int, int], int]) -> Implementation:
+    find_cost = backward_cost if name.startswith("r") else search_cost
+
     def method(context: Context, value: str, sub: str, start: int = 0, end: int | None = None) -> int:
-        context.spend(len(value) // 64)
+        context.spend(find_cost(value, _text(sub, "sub")))
         stop = len(value) if end is None else number("end", end)
         try:
-            return operate(value, _text(sub, "sub"), number("start", start), stop)
+            return operate(value, sub, number("start", start), stop)
         except ValueError:
             raise EvaluationError(f"the string does not contain `{sub[:80]}`") from None
 
@@ -89,8 +96,9 @@ def _split(name: str, operate: Callable[[str, str | None, int], list[str]]) -> I
     def method(context: Context, value: str, sep: str | None = None, maxsplit: int = -1) -> list[str]:
         if sep is not None and not _text(sep, "sep"):
             raise EvaluationError("the separator is empty")
-        context.spend(len(value) // SLOT)
-        context.produce(len(value) + (value.count(sep) + 1 if sep else len(value) // 2 + 1) * SLOT)
+        if sep:
+            context.spend(backward_cost(value, sep) if name.startswith("r") else search_cost(value, sep))
+        text.draw_split(context, value, sep)
         return operate(value, sep, number("maxsplit", maxsplit))
 
     method.__doc__ = f"Python's `str.{name}`."
@@ -99,8 +107,7 @@ def _split(name: str, operate: Callable[[str, str | None, int], list[str]]) -> I
 
 def splitlines(context: Context, value: str, keepends: bool = False) -> list[str]:
     """Python's `str.splitlines`."""
-    context.spend(len(value) // SLOT)
-    context.produce(len(value) * 2)
+    text.draw_split(context, value, None)
     return value.splitlines(bool(keepends))
 
 
@@ -108,6 +115,7 @@ def partition(context: Context, value: str, sep: str) -> tuple[str, str, str]:
     """Python's `str.partition`."""
     if not _text(sep, "sep"):
         raise EvaluationError("the separator is empty")
+    context.spend(search_cost(value, sep))
     context.produce(len(value))
     return value.partition(sep)
 
@@ -125,7 +133,7 @@ def replace(context: Context, value: str, old: str, new: str, count: int = -1) -
 
 def join(context: Context, value: str, items: Any) -> str:
     """Python's `str.join`, for items that are strings."""
-    parts = [_text(item, "item") for item in items_of(context, items)]
+    parts = [_text(item, "item") for item in items_of(context, items, 2)]
     context.produce(sum(map(len, parts)) + len(value) * len(parts))
     return value.join(parts)
 
@@ -137,14 +145,16 @@ def format_(context: Context, value: str, *args: Any, **named: Any) -> str:
 
 def removeprefix(context: Context, value: str, prefix: str) -> str:
     """Python's `str.removeprefix`."""
+    context.spend(len(_text(prefix, "prefix")) // 256)
     context.produce(len(value))
-    return value.removeprefix(_text(prefix, "prefix"))
+    return value.removeprefix(prefix)
 
 
 def removesuffix(context: Context, value: str, suffix: str) -> str:
     """Python's `str.removesuffix`."""
+    context.spend(len(_text(suffix, "suffix")) // 256)
     context.produce(len(value))
-    return value.removesuffix(_text(suffix, "suffix"))
+    return value.removesuffix(suffix)
 
 
 TEXT: Final[Mapping[str, Implementation]] = {
@@ -170,12 +180,12 @@ TEXT: Final[Mapping[str, Implementation]] = {
 
 def count(context: Context, value: list[Any], item: Any) -> int:
     """Number of items equal to this one."""
-    return sum(equal(context, item, other) for other in items_of(context, value))
+    return sum(equal(context, item, other) for other in items_of(context, value, 4))
 
 
 def index(context: Context, value: list[Any], item: Any) -> int:
     """Position of the first item equal to this one."""
-    for position, other in enumerate(items_of(context, value)):
+    for position, other in enumerate(items_of(context, value, 4)):
         if equal(context, item, other):
             return position
     raise EvaluationError("the list does not contain the item")
@@ -183,10 +193,7 @@ def index(context: Context, value: list[Any], item: Any) -> int:
 
 def get(_context: Context, value: Mapping[Any, Any], key: Any, default: Any = None) -> Any:
     """Value under `key`, or `default`."""
-    try:
-        return value.get(key, default)
-    except TypeError:
-        return default
+    return default if isinstance(key, CONTAINERS) else value.get(key, default)
 
 
 def copy(_context: Context, value: Any) -> Any:
@@ -202,7 +209,8 @@ MAP: Final[Mapping[str, Implementation]] = {
 
 def strftime(context: Context, value: date, format: str) -> str:
     """Date formatted by a pattern such as `%Y-%m-%d`."""
-    context.produce(len(_text(format, "format")) * SLOT)
+    context.spend(30 + len(_text(format, "format")))
+    context.produce(len(format) * SLOT)
     return format_date(value, format)
 
 

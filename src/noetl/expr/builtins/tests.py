@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from noetl.expr.builtins.registry import Callee
 from noetl.expr.errors import EvaluationError
-from noetl.expr.runtime.budget import Context
-from noetl.expr.runtime.operators import COMPARISONS, contains, equal
+from noetl.expr.runtime.budget import SLOT, Context
+from noetl.expr.runtime.operators import COMPARISONS, contains, equal, remainder
 from noetl.expr.runtime.regex import compile_pattern
 from noetl.expr.runtime.undefined import Undefined
 from noetl.expr.runtime.value_types import kind_of
@@ -23,6 +23,13 @@ _ITERABLE: Final = (list, tuple, str, Mapping, Undefined)
 def _test(summary: str, test: Callable[..., bool]) -> Callable[..., bool]:
     test.__doc__ = summary
     return test
+
+
+def letters(context: Context, value: Any) -> str:
+    """Return a value as text, drawing for a look at each letter."""
+    text = context.text(value)
+    context.spend(len(text) // SLOT)
+    return text
 
 
 _SIMPLE: Final[Mapping[str, Callable[..., Any]]] = {
@@ -53,8 +60,8 @@ _SIMPLE: Final[Mapping[str, Callable[..., Any]]] = {
     "date": _test("Whether the value is a date.", lambda _context, value: isinstance(value, date)),
     "callable": _test("Always false: values are data and cannot be called.", lambda _context, _value: False),
     "escaped": _test("Always false: templates do not escape.", lambda _context, _value: False),
-    "lower": _test("Whether all letters are lower case.", lambda context, value: context.text(value).islower()),
-    "upper": _test("Whether all letters are upper case.", lambda context, value: context.text(value).isupper()),
+    "lower": _test("Whether all letters are lower case.", lambda context, value: letters(context, value).islower()),
+    "upper": _test("Whether all letters are upper case.", lambda context, value: letters(context, value).isupper()),
 }
 
 
@@ -76,11 +83,11 @@ def odd(_context: Context, value: Any) -> bool:
     return bool(_number(value, "odd") % 2 == 1)
 
 
-def divisibleby(_context: Context, value: Any, num: Any) -> bool:
+def divisibleby(context: Context, value: Any, num: Any) -> bool:
     """Whether the number is a multiple of `num`."""
     if not _number(num, "divisibleby"):
         raise EvaluationError("a number is never divisible by zero")
-    return bool(_number(value, "divisibleby") % num == 0)
+    return bool(remainder(context, _number(value, "divisibleby"), num) == 0)
 
 
 def sameas(context: Context, value: Any, other: Any) -> bool:

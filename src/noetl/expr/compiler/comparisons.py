@@ -62,6 +62,8 @@ def _among(code: Code, options: frozenset[Any], wanted: bool) -> Code:
 
     def within(x: Any) -> bool:
         value = run(x)
+        if isinstance(value, tuple):  # equals no constant, and hashing it visits everything that it contains
+            return False
         try:
             return value in options or _has_other_names(value, options)
         except TypeError:  # a list or map equals no constant

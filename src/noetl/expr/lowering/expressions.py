@@ -82,6 +82,7 @@ class Lowering:
         self.problems: list[Problem] = []
         self.names = Names()
         self.slot_count = 0
+        self.size = 0  # expressions
         self.pure = True
         self._depth = 0
         self.guard = UNGUARDED
@@ -109,6 +110,7 @@ class Lowering:
 
     def expr(self, node: nodes.Node) -> tree.Expr:
         self._depth += 1
+        self.size += 1
         if self._depth > DEPTH:
             raise TemplateSyntaxError("the expression is nested too deeply", node.lineno, "split it into parts")
         lowered = self.kinds[type(node)](node)

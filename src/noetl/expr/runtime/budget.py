@@ -1,8 +1,10 @@
 """Evaluation budget: operations and bytes, counted and not timed.
 
-Counting keeps evaluation deterministic. An *operation* is one step of a loop, one item seen by a filter, one node of a template. A *byte* is a character or an
-item's slot in a new value. Costs are drawn before they are paid: a repetition, a padding or a join first computes the
-size of its result. Several evaluations may share a budget. Tested in tests/unit/expr/runtime/test_budget.py.
+Counting keeps evaluation deterministic. An *operation* is work of about 100 ns: one node of a template, one item seen by
+a filter, a few characters of a text, a product of two parts of large integers. A *byte* is a character or an item's slot
+in a new value. Costs are drawn before they are paid: a repetition, a padding or a join first computes the size of its
+result. Several evaluations may share a budget. Another thread may `drain` it: the evaluation ends at its next draw.
+Tested in tests/unit/expr/runtime/test_budget.py and tests/unit/expr/safety/test_hostile.py.
 """
 
 from __future__ import annotations
@@ -15,10 +17,11 @@ from noetl.expr.runtime.undefined import Undefined, first_undefined
 OPERATIONS: Final = 1_000_000
 BYTES: Final = 10_000_000
 OPERATIONS_PER_MS: Final = 10_000
-INTEGER_BITS: Final = 65_536
+INTEGER_BITS: Final = 14_284  # 4,300 digits, the most that Python writes as text
 SLOT: Final = 8  # bytes per item of a list or map, besides the item itself
 DEPTH: Final = 100  # nesting of lists and maps in a value: the depth every JSON library accepts
 _LISTS: Final = (list, tuple)
+_WORD: Final = 1 << 64
 _FIX: Final = "simplify the template, or do the work in a `python` task"
 
 
@@ -33,11 +36,12 @@ class Weight(NamedTuple):
 class Budget:
     """Remaining operations and bytes."""
 
-    __slots__ = ("bytes_left", "bytes_limit", "operations_left", "operations_limit")
+    __slots__ = ("bytes_left", "bytes_limit", "operations_left", "operations_limit", "patterns")
 
     def __init__(self, operations: int = OPERATIONS, bytes: int = BYTES) -> None:
         self.operations_limit = self.operations_left = operations
         self.bytes_limit = self.bytes_left = bytes
+        self.patterns: dict[Any, Any] = {}  # compiled regular expressions that this budget has paid for
 
     @classmethod
     def for_milliseconds(cls, milliseconds: float) -> Budget:
@@ -68,10 +72,29 @@ class Budget:
             message = f"this makes more than the {self.bytes_limit:,} bytes that one evaluation may make"
             raise BudgetExceeded(message, None, _FIX)
 
+    def paid(self, key: Any, compiled: Any) -> None:
+        """Keep a regular expression that was compiled and paid for."""
+        self.patterns[key] = compiled
+
+    def drain(self) -> None:
+        """Take what is left: the evaluation fails at its next draw."""
+        self.operations_left = self.bytes_left = -1
+
     def items(self, count: int) -> None:
         """Draw for a new list of `count` items."""
         self.spend(count)
         self.produce(count * SLOT)
+
+    def integers(self, left: int, right: int) -> None:
+        """Draw for a product or quotient, which takes the product of their lengths."""
+        lengths = left.bit_length(), right.bit_length()
+        if lengths[0] + lengths[1] > 128:
+            self.spend((lengths[0] * lengths[1] >> 16) + (sum(lengths) >> 9))
+            self.produce(sum(lengths) >> 3)
+
+    def digits(self, value: int) -> None:
+        """Draw for an integer that is written as text."""
+        self.integers(value, value)
 
     def weigh(self, value: Any) -> Weight:
         """Draw the serialized size of `value`: a list that is held twice counts twice."""
@@ -86,8 +109,13 @@ class Budget:
             for item in level:
                 kind = type(item)
                 if kind is str:
-                    size += len(item) + 2
-                elif kind is int or kind is float or item is None:
+                    # Written as text, a character that is not ASCII may take several.
+                    size += len(item) * (1 if item.isascii() else 2) + 2
+                elif kind is int:
+                    size += 4
+                    if not -_WORD < item < _WORD:
+                        self.digits(item)
+                elif kind is float or item is None:
                     size += 4
                 elif isinstance(item, dict):
                     size += SLOT * len(item) + 2
@@ -101,7 +129,7 @@ class Budget:
                     size += 4
                 if size > self.bytes_left:
                     break
-            self.spend(len(level) // SLOT + 1)
+            self.spend(len(level) // 2 + 1)
             self.produce(size)
             level, sum_items = below, sum_items + size
         return Weight(sum_items, depth, tuples)
@@ -110,7 +138,9 @@ class Budget:
 def check_bits(bits: int) -> None:
     """Refuse an integer before it is computed."""
     if bits > INTEGER_BITS:
-        raise BudgetExceeded(f"the number would exceed {INTEGER_BITS:,} bits", None, "use smaller numbers")
+        raise BudgetExceeded(
+            f"the number would exceed {INTEGER_BITS:,} bits (4,300 digits)", None, "use smaller numbers"
+        )
 
 
 class Context:
@@ -153,6 +183,8 @@ class Context:
             missing = first_undefined(value) if self.strict else None
             if missing is not None:
                 missing.fail()
+        elif type(value) is int and not -_WORD < value < _WORD:
+            self.budget.digits(value)
         try:
             return str(value)
         except ValueError:

@@ -16,20 +16,19 @@ from noetl.expr.runtime.undefined import Path, Undefined, first_undefined
 from noetl.expr.runtime.value_types import CONTAINERS, LISTS, kind_of
 
 
-def items_of(context: Context, value: Any) -> list[Any] | tuple[Any, ...]:
-    """Return the items of `value`; the caller must not change the list."""
+def items_of(context: Context, value: Any, cost: int = 1) -> list[Any] | tuple[Any, ...]:
+    """Return the items of `value`, not to be changed; each costs `cost` operations."""
     if isinstance(value, LISTS):
-        context.spend(len(value))
+        context.spend(len(value) * cost)
         return value
     if isinstance(value, str):
-        context.spend(len(value))
-        context.produce(len(value) * SLOT)
+        context.spend(len(value) * cost)
+        context.produce(len(value) * SLOT * 2)
         return list(value)
     if isinstance(value, Mapping):
         rows = rows_of(value)
-        found = list(value) if rows is None else rows
-        context.spend(len(found))
-        return found
+        context.spend(len(value if rows is None else rows) * cost)
+        return list(value) if rows is None else rows
     if isinstance(value, Undefined):
         if context.strict:
             value.fail()
@@ -44,21 +43,36 @@ def rows_of(value: Mapping[str, Any]) -> list[Any] | None:
 
 
 _ITEM: Final[Path] = ("(item)",)
+_LONGEST: Final = 1_000
+_MOST: Final = 1 << 62
+_LONG: Final = 256  # a text that takes an operation to compare
 Getter = Callable[[Any], Any]
 
 
-def attribute_getter(attribute: Any, default: Any = None) -> Getter:
+def attribute_getter(context: Context, attribute: Any, default: Any = None) -> Getter:
     """Return the lookup for `attribute='a.b'` or `attribute=0`: keys and indexes only."""
     if attribute is None:
-        return lambda item: item
-    parts = str(attribute).split(".") if isinstance(attribute, str) else [attribute]
+        return unchanged
+    if not isinstance(attribute, str | int):
+        raise EvaluationError(f"`attribute` must be a key or an index, not {kind_of(attribute)}")
+    if isinstance(attribute, str) and len(attribute) > _LONGEST:
+        raise EvaluationError(f"`attribute` must be at most {_LONGEST:,} characters")
+    parts = attribute.split(".") if isinstance(attribute, str) else [attribute]
     keys = [int(part) if isinstance(part, str) and part.isdecimal() and len(part) < 10 else part for part in parts]
 
     if len(keys) == 1 and default is None:
         (only,) = keys
-        return lambda item: item[only] if type(item) is dict and only in item else lookup(item, only, _ITEM)
+
+        def get_one(item: Any) -> Any:
+            if type(item) is dict and only in item:
+                return item[only]
+            context.spend(2)
+            return lookup(item, only, _ITEM)
+
+        return get_one
 
     def get(item: Any) -> Any:
+        context.spend(2 * len(keys))
         for key in keys:
             item = lookup(item, key, _ITEM)
             if default is not None and isinstance(item, Undefined):
@@ -72,15 +86,20 @@ def unchanged(value: Any) -> Any:
     return value
 
 
-def fold_case(value: Any) -> Any:
+def fold_case(context: Context, value: Any) -> Any:
     """Lower-case strings; return anything else unchanged."""
-    return value.lower() if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    context.spend(len(value) // SLOT)
+    context.produce(len(value))
+    return value.lower()
 
 
 def sort_by(context: Context, items: list[Any], keys: list[Any], reverse: bool) -> list[Any]:
     """Sort items by their keys; stable."""
-    context.spend(len(keys) * max(1, len(keys).bit_length()))
-    check_keys(context, keys)
+    comparisons = max(1, len(keys).bit_length())
+    context.spend(len(keys) * comparisons)
+    check_keys(context, keys, comparisons)
     try:
         order = sorted(range(len(items)), key=keys.__getitem__, reverse=reverse)
     except TypeError:
@@ -89,11 +108,17 @@ def sort_by(context: Context, items: list[Any], keys: list[Any], reverse: bool) 
     return [items[index] for index in order]
 
 
-def check_keys(context: Context, keys: list[Any]) -> None:
+def check_keys(context: Context, keys: list[Any], comparisons: int = 1) -> None:
     """Refuse undefined keys, and draw the cost of comparing large ones."""
     for key in keys:
-        if isinstance(key, CONTAINERS):
-            context.budget.weigh(key)
+        if isinstance(key, str):
+            if len(key) >= _LONG:
+                context.spend(len(key) * comparisons // _LONG)
+        elif isinstance(key, int):
+            if key.bit_length() >= _LONG:
+                context.spend(key.bit_length() * comparisons // _LONG)
+        elif isinstance(key, CONTAINERS):
+            context.spend(comparisons * (context.budget.weigh(key).size // SLOT))
             missing = first_undefined(key)
             if missing is not None:
                 missing.fail()
@@ -118,6 +143,6 @@ def number(name: str, value: Any, most: int | None = None) -> int:
         value.fail()
     if not isinstance(value, int):
         raise EvaluationError(f"`{name}` must be an integer, not {kind_of(value)}")
-    if most is not None and value > most:
-        raise EvaluationError(f"`{name}` must be at most {most:,}")
+    if value > (_MOST if most is None else most) or value < -_MOST:
+        raise EvaluationError(f"`{name}` must be at most {_MOST if most is None else most:,}")
     return value

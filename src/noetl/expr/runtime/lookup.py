@@ -40,6 +40,8 @@ _GROUP: Final = {"grouper": 0, "list": 1}
 def lookup(base: Any, key: Any, path: Path = UNNAMED) -> Any:
     """Return `base[key]`, or an `Undefined`; `path` is the path of `base`."""
     if type(base) is dict or isinstance(base, Mapping):
+        if type(key) is not str and isinstance(key, tuple):  # hashing it visits everything that it contains
+            return Undefined((*path, _element(key)), len(path), base)
         try:
             return base[key]
         except (KeyError, TypeError):
@@ -51,7 +53,7 @@ def lookup(base: Any, key: Any, path: Path = UNNAMED) -> Any:
             return base[key]
         except IndexError:
             return Undefined((*path, key), len(path), base)
-    if isinstance(base, Group) and key in _GROUP:
+    if isinstance(base, Group) and isinstance(key, str) and key in _GROUP:
         return base[_GROUP[key]]
     field = _TIMES.get(type(base), {}).get(key) if isinstance(key, str) else None
     if field is not None:
@@ -66,7 +68,7 @@ def _element(key: Any) -> str | int:
 def walk(base: Any, keys: Path, path: Path = UNNAMED) -> Any:
     """Look up `keys` one after the other."""
     for index, key in enumerate(keys):
-        base = lookup(base, key, path + keys[:index])
+        base = base.below(key) if isinstance(base, Undefined) else lookup(base, key, path + keys[:index])
     return base
 
 

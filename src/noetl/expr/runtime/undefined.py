@@ -14,6 +14,7 @@ from noetl.expr.errors import UndefinedError
 from noetl.expr.names import did_you_mean, dotted, nearest
 
 Path = tuple[str | int, ...]
+_LONGEST: Final = 100  # elements of a path that are remembered: no value is nested deeper
 NO_ELSE: Final[Path] = ("(choice without else)",)
 
 
@@ -30,6 +31,8 @@ class Undefined:
 
     def below(self, key: object) -> Undefined:
         """Look up `key`: undefined as well, with a longer path."""
+        if len(self.path) >= _LONGEST:
+            return self
         element = key if isinstance(key, str | int) else str(type(key).__name__)
         return Undefined((*self.path, element), self.found, self.holder)
 

@@ -15,6 +15,7 @@ NUMBERS: Final = (int, float)
 LISTS: Final = (list, tuple)
 CONTAINERS: Final = (list, tuple, dict)
 TIMES: Final = (datetime, date, timedelta)
+_SHOWN: Final = 80
 
 _WORDS: Final[tuple[tuple[Any, str], ...]] = (
     (bool, "a boolean"),
@@ -27,6 +28,15 @@ _WORDS: Final[tuple[tuple[Any, str], ...]] = (
     (Undefined, "an undefined value"),
     (type(None), "null"),
 )
+
+
+def shown(value: Any) -> str:
+    """Return a short text of a value for messages."""
+    if isinstance(value, str):
+        return value if len(value) <= _SHOWN else value[:_SHOWN] + "…"
+    if value is None or isinstance(value, bool | float) or (isinstance(value, int) and value.bit_length() <= _SHOWN):
+        return str(value)
+    return kind_of(value)
 
 
 def kind_of(value: Any) -> str:

@@ -19,6 +19,7 @@ from noetl.expr.syntax.lexer import ENVIRONMENT, Lexeme, LexError, jinja_tokens,
 from noetl.expr.syntax.syntax_errors import ParseFailure, explain
 
 SOURCE_LIMIT: Final = 262_144
+_LEXEME_LIMIT: Final = 30_000  # each takes about 500 bytes in a compiled template
 # Stack frames that the parser needs, measured per construct. The limit leaves room for the caller's frames.
 _FRAMES: Final = 520
 _BRACKET_FRAMES: Final = 15
@@ -50,6 +51,9 @@ def parse(source: str) -> nodes.Template:
     lexemes: list[Lexeme] = []
     try:
         scan(source, lexemes)
+        if len(lexemes) > _LEXEME_LIMIT:
+            where = lexemes[_LEXEME_LIMIT].offset
+            raise TemplateSyntaxError(f"the template has more than {_LEXEME_LIMIT:,} parts", where, _SMALLER)
         _check_depth(lexemes)
         return _Offsets(lexemes, source).tree()
     except LexError as error:

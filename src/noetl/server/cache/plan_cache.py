@@ -6,6 +6,8 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import json
+
 from noetl.dsl.checking.requirements import CannotRun, lacking
 from noetl.dsl.checking.uses import Unavailable
 from noetl.dsl.tree.pin import unpinned
@@ -24,6 +26,7 @@ class PlanCache:
         catalog: Catalog,
         defaults: Mapping[str, Any] | None = None,
         most: int = 128,
+        most_bytes: int = 16_000_000,
         cannot_run: CannotRun | None = None,
         unavailable: Unavailable | None = None,
     ) -> None:
@@ -32,6 +35,8 @@ class PlanCache:
         self._unavailable = unavailable
         self._defaults = defaults or {}
         self._most = most
+        self._most_bytes = most_bytes  # of canonical playbooks; a plan takes about ten times as much
+        self._sizes: dict[str, int] = {}
         self._plans: OrderedDict[str, Plan] = OrderedDict()
 
     @property
@@ -53,10 +58,16 @@ class PlanCache:
             tree = unpinned(data)
             lacks = lacking(tree, self._cannot_run, self._unavailable)
             found = self._plans[playbook] = plan(tree, playbook, self._defaults, lacks)
-            if len(self._plans) > self._most:
-                self._plans.popitem(last=False)
+            self._sizes[playbook] = len(json.encode(data))
+            self._evict()
         self._plans.move_to_end(playbook)
         return found
+
+    def _evict(self) -> None:
+        """Evict plans until the bounds hold; the newest stays."""
+        while len(self._plans) > 1 and (len(self._plans) > self._most or sum(self._sizes.values()) > self._most_bytes):
+            old, _ = self._plans.popitem(last=False)
+            del self._sizes[old]
 
     async def named(self, start: Start) -> str:
         """Return the content hash of a start: its own, or that of its path and version."""

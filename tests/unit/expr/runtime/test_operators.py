@@ -106,8 +106,8 @@ def test_value(expression: str, value: Any) -> None:
 
 
 def test_numbers_stay_bearable() -> None:
-    assert value_of("2 ** 60000") == 2**60000
+    assert value_of("2 ** 14000") == 2**14000
     assert value_of("0 ** (10 ** 9) + 1 ** (10 ** 9) + (-1) ** (10 ** 9)") == 2
-    for expression in ("2 ** 70000", "(2 ** 40000) * (2 ** 40000)", "x * x"):
-        assert isinstance(error_of(expression, x=2**40000), BudgetExceeded)
-    assert "too many digits" in error_of("(10 ** 5000) ~ ''").message
+    for expression in ("2 ** 60000", "(2 ** 9000) * (2 ** 9000)", "x * x", "y + y", "-y - y", "10 ** 5000"):
+        assert isinstance(error_of(expression, x=2**10000, y=2**14283 + 1), BudgetExceeded)
+    assert len(value_of("10 ** 4299 ~ ''")) == 4300

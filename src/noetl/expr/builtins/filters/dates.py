@@ -5,6 +5,7 @@ Tested in tests/unit/expr/builtins/test_filters.py.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from typing import Any, Final
@@ -15,16 +16,18 @@ from noetl.expr.runtime.formatting import format_date
 from noetl.expr.runtime.undefined import Undefined
 from noetl.expr.runtime.value_types import kind_of
 
-_LONGEST: Final = 200
+_LONGEST: Final = 100
+_PARSE: Final = 10_000  # Python compiles a format to a regular expression
 
 
-def to_datetime(_context: Context, value: Any, format: str | None = None) -> datetime:
+def to_datetime(context: Context, value: Any, format: str | None = None) -> datetime:
     """Parse a date: ISO 8601, a string in `format`, or seconds since 1970."""
     if isinstance(value, Undefined):
         value.fail()
+    context.spend(30 if format is None else _PARSE)
     try:
         moment = _moment(value, format)
-    except (ValueError, OverflowError, OSError) as error:
+    except (ValueError, OverflowError, OSError, re.error) as error:
         fix = None if format else "pass a format such as `'%d.%m.%Y'`"
         raise EvaluationError(f"not a date: {error}", None, fix) from None
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
@@ -50,6 +53,7 @@ def strftime(context: Context, value: Any, format: str = "%Y-%m-%dT%H:%M:%S%z") 
     """Format a date (or what `to_datetime` parses) by a pattern such as `%Y-%m-%d`."""
     if not isinstance(format, str):
         raise EvaluationError(f"the pattern must be a string, not {kind_of(format)}")
+    context.spend(30 + len(format))
     context.produce(len(format) * 8)
     return format_date(value if isinstance(value, date) else to_datetime(context, value), format)
 

@@ -18,7 +18,7 @@ from noetl.expr.errors import EvaluationError
 from noetl.expr.runtime.budget import SLOT, Context
 from noetl.expr.runtime.iteration import number
 from noetl.expr.runtime.undefined import Undefined
-from noetl.expr.runtime.value_types import kind_of
+from noetl.expr.runtime.value_types import kind_of, shown
 
 _MOST_INDENT: Final = 16
 _HASHES: Final = ("md5", "sha1", "sha224", "sha256", "sha384", "sha512")
@@ -31,10 +31,13 @@ def tojson(
     if isinstance(value, Undefined):
         value.fail()
     weight = context.budget.weigh(value)
+    context.spend(20 + weight.size // SLOT)
     if indent is not None:
         context.produce(weight.size // SLOT * weight.depth * number("indent", indent, _MOST_INDENT))
     try:
-        return json.dumps(value, indent=indent, sort_keys=sort_keys, ensure_ascii=ensure_ascii, default=_written)
+        text = json.dumps(value, indent=indent, sort_keys=sort_keys, ensure_ascii=ensure_ascii, default=_written)
+        context.produce(max(0, len(text) - weight.size))  # an escape takes up to six characters
+        return text
     except (TypeError, ValueError) as error:
         raise EvaluationError(f"cannot be serialized as JSON: {error}") from None
 
@@ -59,8 +62,8 @@ def fromjson(context: Context, value: Any) -> Any:
         raise EvaluationError(
             f"`fromjson` takes a string, not {kind_of(value)}", None, "it is parsed already: remove the filter"
         )
-    context.spend(len(value) // SLOT)
-    context.produce(len(value) * 2)
+    context.spend(20 + len(value) // SLOT)
+    context.produce(len(value) * 4)  # `{},` takes 72 bytes
     try:
         return json.loads(value)
     except json.JSONDecodeError as error:
@@ -84,7 +87,7 @@ def b64decode(context: Context, value: Any) -> str:
 
 def _bytes(context: Context, value: Any) -> bytes:
     text = context.text(value)
-    context.produce(len(text))
+    context.produce(len(text) if text.isascii() else len(text) * 4)
     return text.encode(errors="surrogatepass")
 
 
@@ -93,7 +96,7 @@ def urlencode(context: Context, value: Any) -> str:
     if not isinstance(value, Mapping | list | tuple):
         return _quoted(context, value, "/")
     pairs = list(value.items()) if isinstance(value, Mapping) else list(value)
-    context.spend(len(pairs))
+    context.spend(20 * len(pairs))
     made: list[str] = []
     for pair in pairs:
         if not isinstance(pair, list | tuple) or len(pair) != 2:
@@ -104,16 +107,17 @@ def urlencode(context: Context, value: Any) -> str:
 
 def _quoted(context: Context, value: Any, safe: str) -> str:
     data = _bytes(context, value)
+    context.spend(20 + len(data) // 2)
     context.produce(len(data) * 3)
     return quote_from_bytes(data, safe)
 
 
-def hash_(context: Context, value: Any, algorithm: str = "sha1") -> str:
+def hash_(context: Context, value: Any, algorithm: Any = "sha1") -> str:
     """Hash in hexadecimal, by md5, sha1, sha224, sha256, sha384 or sha512."""
-    if algorithm not in _HASHES:
-        raise EvaluationError(f"unknown hash `{algorithm}`", None, f"use one of {', '.join(_HASHES)}")
+    if not isinstance(algorithm, str) or algorithm not in _HASHES:
+        raise EvaluationError(f"unknown hash `{shown(algorithm)}`", None, f"use one of {', '.join(_HASHES)}")
     data = _bytes(context, value)
-    context.spend(len(data) // 64)
+    context.spend(20 + len(data) // 16)
     return hashlib.new(algorithm, data, usedforsecurity=False).hexdigest()
 
 

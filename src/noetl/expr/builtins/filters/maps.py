@@ -12,6 +12,8 @@ from noetl.expr.runtime.lookup import lookup
 from noetl.expr.runtime.undefined import Undefined
 from noetl.expr.runtime.value_types import kind_of
 
+_MAP: Final = 40  # bytes of a small map, in the budget's measure
+
 
 def _map(context: Context, name: str, value: Any) -> Mapping[Any, Any]:
     if isinstance(value, Undefined):
@@ -20,7 +22,7 @@ def _map(context: Context, name: str, value: Any) -> Mapping[Any, Any]:
         return {}
     if not isinstance(value, Mapping):
         raise EvaluationError(f"`{name}` takes a map, not {kind_of(value)}")
-    context.budget.items(len(value))
+    context.budget.items(2 * len(value))
     return value
 
 
@@ -47,7 +49,9 @@ def dictsort(
         raise EvaluationError("`by` must be `key` or `value`")
     pairs = items(context, value)
     ordered = [pair[by == "value"] for pair in pairs]
-    return sort_by(context, pairs, ordered if case_sensitive else [fold_case(key) for key in ordered], bool(reverse))
+    return sort_by(
+        context, pairs, ordered if case_sensitive else [fold_case(context, key) for key in ordered], bool(reverse)
+    )
 
 
 def combine(context: Context, value: Any, *others: Any, recursive: bool = False) -> dict[Any, Any]:
@@ -61,6 +65,7 @@ def combine(context: Context, value: Any, *others: Any, recursive: bool = False)
 def _merged(context: Context, base: Mapping[Any, Any], other: Mapping[Any, Any], recursive: bool) -> dict[Any, Any]:
     context.budget.items(len(base) + len(other))
     merged = dict(base)
+    context.spend(2 * len(other))
     for key, item in other.items():
         before = merged.get(key)
         if recursive and isinstance(before, Mapping) and isinstance(item, Mapping):
@@ -70,15 +75,24 @@ def _merged(context: Context, base: Mapping[Any, Any], other: Mapping[Any, Any],
     return merged
 
 
+def _check_names(*names: Any) -> None:
+    for name in names:
+        if not isinstance(name, str):
+            raise EvaluationError(f"a key's name must be a string, not {kind_of(name)}")
+
+
 def dict2items(context: Context, value: Any, key_name: str = "key", value_name: str = "value") -> list[dict[str, Any]]:
     """List of maps with `key` and `value`, one per key."""
+    context.produce(len(value) * _MAP)
+    _check_names(key_name, value_name)
     return [{key_name: key, value_name: item} for key, item in _map(context, "dict2items", value).items()]
 
 
 def items2dict(context: Context, value: Any, key_name: str = "key", value_name: str = "value") -> dict[Any, Any]:
     """Map from a list of maps with `key` and `value`."""
     made: dict[Any, Any] = {}
-    for item in items_of(context, value):
+    _check_names(key_name, value_name)
+    for item in items_of(context, value, 3):
         key = lookup(item, key_name, ("(item)",))
         if isinstance(key, Undefined):
             key.fail()

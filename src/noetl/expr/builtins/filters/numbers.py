@@ -16,6 +16,7 @@ from noetl.expr.runtime.undefined import Undefined
 from noetl.expr.runtime.value_types import kind_of
 
 _PRECISION: Final = 300
+_LONGEST: Final = 1_000
 _TRUE: Final = frozenset({"true", "yes", "on", "1", "t", "y"})
 
 
@@ -32,12 +33,18 @@ def absolute(_context: Context, value: Any) -> Any:
     return abs(value)
 
 
+def draw_float(context: Context, value: Any) -> None:
+    """Draw for the conversion of a string to a float."""
+    if isinstance(value, str):
+        context.spend(len(value))
+
+
 def integer(context: Context, value: Any, default: Any = 0, base: int = 10) -> Any:
     """Convert to an integer, or return `default`."""
     _defined(value)
     if isinstance(value, str):
-        context.spend(len(value) // 8)
-        check_bits(len(value) * 4)
+        check_bits(len(value))
+        context.spend(len(value) * len(value) >> 11)
     try:
         return int(value, base) if isinstance(value, str) else int(value)
     except (TypeError, ValueError, OverflowError):
@@ -48,15 +55,16 @@ def integer(context: Context, value: Any, default: Any = 0, base: int = 10) -> A
         return default
 
 
-def floating(_context: Context, value: Any, default: Any = 0.0) -> Any:
+def floating(context: Context, value: Any, default: Any = 0.0) -> Any:
     """Convert to a float, or return `default`."""
+    draw_float(context, value)
     try:
         return float(_defined(value))
     except (TypeError, ValueError, OverflowError):
         return default
 
 
-def round_(_context: Context, value: Any, precision: int = 0, method: str = "common") -> Any:
+def round_(context: Context, value: Any, precision: int = 0, method: str = "common") -> Any:
     """Round to `precision` decimals; `method` is `common`, `ceil` or `floor`."""
     if not isinstance(_defined(value), int | float):
         raise EvaluationError(f"`round` takes a number, not {kind_of(value)}")
@@ -64,6 +72,8 @@ def round_(_context: Context, value: Any, precision: int = 0, method: str = "com
         raise EvaluationError(f"`precision` must be at most {_PRECISION}")
     if method not in {"common", "ceil", "floor"}:
         raise EvaluationError("`method` must be `common`, `ceil` or `floor`")
+    if isinstance(value, int):
+        context.budget.integers(value, 10 ** abs(precision))
     try:
         if method == "common":
             return round(value, precision)
@@ -75,7 +85,9 @@ def round_(_context: Context, value: Any, precision: int = 0, method: str = "com
 
 def boolean(_context: Context, value: Any) -> bool:
     """Convert to a boolean; strings are true if they are true, yes, on, 1, t or y."""
-    return value.strip().lower() in _TRUE if isinstance(value, str) else bool(value)
+    if not isinstance(value, str):
+        return bool(value)
+    return len(value) <= _LONGEST and value.strip().lower() in _TRUE
 
 
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {

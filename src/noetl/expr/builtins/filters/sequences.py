@@ -6,6 +6,7 @@ Tested in tests/unit/expr/builtins/test_filters.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from noetl.expr.errors import EvaluationError
@@ -24,6 +25,12 @@ from noetl.expr.runtime.lookup import Group
 from noetl.expr.runtime.operators import add
 from noetl.expr.runtime.undefined import Undefined
 from noetl.expr.runtime.value_types import kind_of
+
+_MOST_KEYS: Final = 100
+
+
+def _folding(context: Context, case_sensitive: bool) -> Callable[[Any], Any]:
+    return unchanged if case_sensitive else partial(fold_case, context)
 
 
 def default(_context: Context, value: Any, default_value: Any = "", boolean: bool = False) -> Any:
@@ -75,10 +82,10 @@ def sort(
 ) -> list[Any]:
     """Sort items, optionally by `attribute` (`'a.b'`, or several: `'a,b'`)."""
     items = to_list(context, value)
-    parts = attribute.split(",") if isinstance(attribute, str) else [attribute]
-    getters = [attribute_getter(part) for part in parts]
-    context.spend(len(items) * len(getters))
-    fold = unchanged if case_sensitive else fold_case
+    parts = attribute.split(",", _MOST_KEYS) if isinstance(attribute, str) else [attribute]
+    getters = [attribute_getter(context, part) for part in parts]
+    context.spend(2 * len(items) * len(getters))
+    fold = _folding(context, case_sensitive)
     if len(getters) == 1:
         keys = [fold(getters[0](item)) for item in items]
     else:
@@ -88,10 +95,10 @@ def sort(
 
 def unique(context: Context, value: Any, case_sensitive: bool = False, attribute: Any = None) -> list[Any]:
     """Remove duplicates; keeps the order."""
-    get = attribute_getter(attribute)
-    fold = unchanged if case_sensitive else fold_case
+    get = attribute_getter(context, attribute)
+    fold = _folding(context, case_sensitive)
     found: dict[Any, Any] = {}
-    for item in items_of(context, value):
+    for item in items_of(context, value, 4):
         found.setdefault(identity(context, fold(get(item))), item)
     context.produce(len(found) * SLOT)
     return list(found.values())
@@ -99,10 +106,10 @@ def unique(context: Context, value: Any, case_sensitive: bool = False, attribute
 
 def join(context: Context, value: Any, d: Any = "", attribute: Any = None) -> str:
     """Join items into a string, separated by `d`."""
-    get = attribute_getter(attribute)
+    get = attribute_getter(context, attribute)
     between = context.text(d)
     parts: list[str] = []
-    for item in items_of(context, value):
+    for item in items_of(context, value, 3):
         part = context.text(get(item))
         context.produce(len(part) + len(between))
         parts.append(part)
@@ -111,9 +118,9 @@ def join(context: Context, value: Any, d: Any = "", attribute: Any = None) -> st
 
 def sum_items(context: Context, value: Any, attribute: Any = None, start: Any = 0) -> Any:
     """Sum of the items, or of their `attribute`."""
-    get = attribute_getter(attribute)
+    get = attribute_getter(context, attribute)
     result = start
-    for item in items_of(context, value):
+    for item in items_of(context, value, 2):
         result = add(context, result, get(item))
     return result
 
@@ -121,11 +128,12 @@ def sum_items(context: Context, value: Any, attribute: Any = None, start: Any = 
 def _extreme(
     context: Context, value: Any, case_sensitive: bool, attribute: Any, choose: Callable[..., Any], name: str
 ) -> Any:
-    items = items_of(context, value)
+    items = items_of(context, value, 3)
     if not items:
         return Undefined(("(value)", name))
-    get = attribute_getter(attribute)
-    keys = [get(item) if case_sensitive else fold_case(get(item)) for item in items]
+    fold = _folding(context, case_sensitive)
+    get = attribute_getter(context, attribute)
+    keys = [fold(get(item)) for item in items]
     check_keys(context, keys)
     try:
         return items[choose(range(len(items)), key=keys.__getitem__)]
@@ -150,6 +158,7 @@ def batch(context: Context, value: Any, linecount: int, fill_with: Any = None) -
     size = number("linecount", linecount)
     if size < 1:
         raise EvaluationError("`linecount` must be positive")
+    context.budget.items(4 * (len(items) // size))
     batches = [items[start : start + size] for start in range(0, len(items), size)]
     if batches and fill_with is not None:
         missing = size - len(batches[-1])
@@ -164,7 +173,7 @@ def spread(context: Context, value: Any, slices: int, fill_with: Any = None) -> 
     count = number("slices", slices)
     if count < 1:
         raise EvaluationError("`slices` must be positive")
-    context.budget.items(count)
+    context.budget.items(4 * count)
     size, longer = divmod(len(items), count)
     made: list[list[Any]] = []
     start = 0
@@ -183,8 +192,10 @@ def groupby(
 ) -> list[Group]:
     """Group items by `attribute`: pairs of the common value and its items."""
     items = to_list(context, value)
-    get = attribute_getter(attribute, default)
-    keys = [get(item) if case_sensitive else fold_case(get(item)) for item in items]
+    get = attribute_getter(context, attribute, default)
+    fold = _folding(context, case_sensitive)
+    context.spend(6 * len(items))
+    keys = [fold(get(item)) for item in items]
     ordered = sort_by(context, list(range(len(items))), keys, False)
     groups: list[tuple[Any, list[Any]]] = []
     for index in ordered:
@@ -199,6 +210,7 @@ def flatten(context: Context, value: Any, levels: int | None = None) -> list[Any
     depth = 200 if levels is None else number("levels", levels, 200)
     items = to_list(context, value)
     while depth > 0 and any(isinstance(item, list | tuple) for item in items):
+        context.spend(4 * len(items))
         flat: list[Any] = []
         for item in items:
             if isinstance(item, list | tuple):
@@ -207,13 +219,12 @@ def flatten(context: Context, value: Any, levels: int | None = None) -> list[Any
             else:
                 flat.append(item)
         items, depth = flat, depth - 1
-        context.spend(len(items))
     return items
 
 
 def _by_identity(context: Context, value: Any) -> dict[Any, Any]:
     found: dict[Any, Any] = {}
-    for item in items_of(context, value):
+    for item in items_of(context, value, 3):
         found.setdefault(identity(context, item), item)
     context.produce(len(found) * SLOT)
     return found
@@ -242,7 +253,7 @@ def difference(context: Context, value: Any, other: Any) -> list[Any]:
 def zip_lists(context: Context, value: Any, *others: Any) -> list[tuple[Any, ...]]:
     """Combine lists item by item, up to the end of the shortest."""
     lists = [items_of(context, other) for other in (value, *others)]
-    context.produce(min(map(len, lists)) * len(lists) * SLOT)
+    context.produce(min(map(len, lists)) * (len(lists) + 4) * SLOT)
     return list(zip(*lists, strict=False))
 
 

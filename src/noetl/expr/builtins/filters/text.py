@@ -10,11 +10,13 @@ import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from noetl.expr.builtins.filters.numbers import draw_float
 from noetl.expr.errors import EvaluationError
 from noetl.expr.runtime.budget import SLOT, Context
 from noetl.expr.runtime.formatting import percent
 from noetl.expr.runtime.iteration import number
-from noetl.expr.runtime.value_types import kind_of
+from noetl.expr.runtime.operators import search_cost
+from noetl.expr.runtime.value_types import kind_of, shown
 
 _WORD_START: Final = re.compile(r"([-\s({\[<]+)")
 _WORD: Final = re.compile(r"\w+")
@@ -30,8 +32,21 @@ def _produced(context: Context, text: str) -> str:
 def _words(context: Context, value: Any) -> str:
     text = context.text(value)
     context.spend(len(text) // SLOT)
-    context.produce(len(text))
+    context.produce(len(text) if text.isascii() else len(text) * 2)  # some letters become two or three
     return text
+
+
+def draw_strip(context: Context, text: str, chars: str | None) -> None:
+    """Draw for a look at each character of the ends, among `chars`."""
+    context.spend(len(text) * (len(chars or "") + SLOT) // 64)
+    context.produce(len(text))
+
+
+def draw_split(context: Context, text: str, separator: str | None) -> None:
+    """Draw for the parts of a text."""
+    parts = text.count(separator) + 1 if separator else len(text) // 2 + 1
+    context.spend(len(text) // SLOT + parts // 2)
+    context.produce(len(text) + parts * SLOT * 2)
 
 
 def upper(context: Context, value: Any) -> str:
@@ -51,14 +66,20 @@ def capitalize(context: Context, value: Any) -> str:
 
 def title(context: Context, value: Any) -> str:
     """Capitalize every word."""
-    parts = _WORD_START.split(_words(context, value))
-    context.spend(len(parts))
+    text = _words(context, value)
+    context.spend(len(text))
+    context.produce(len(text) * SLOT)
+    parts = _WORD_START.split(text)
     return "".join(part[0].upper() + part[1:].lower() for part in parts if part)
 
 
 def trim(context: Context, value: Any, chars: str | None = None) -> str:
     """Remove white space, or `chars`, from both ends."""
-    return _words(context, value).strip(chars)
+    text = context.text(value)
+    if chars is not None and not isinstance(chars, str):
+        raise EvaluationError(f"`chars` must be a string, not {kind_of(chars)}")
+    draw_strip(context, text, chars)
+    return text.strip(chars)
 
 
 def center(context: Context, value: Any, width: int = 80) -> str:
@@ -74,6 +95,7 @@ def indent(context: Context, value: Any, width: int | str = 4, first: bool = Fal
     if not isinstance(width, str):
         context.produce(number("width", width))
     margin = width if isinstance(width, str) else " " * width
+    draw_split(context, text, None)
     lines = (text + "\n").splitlines() if text else [""]
     context.spend(len(lines))
     context.produce(len(text) + len(lines) * len(margin))
@@ -88,17 +110,22 @@ def truncate(
     """Cut to `length` characters, at the end of a word unless `killwords`."""
     text = context.text(value)
     number("leeway", leeway)
+    if not isinstance(end, str):
+        raise EvaluationError(f"`end` must be a string, not {kind_of(end)}")
     if number("length", length) < len(end):
-        raise EvaluationError(f"`length` must be at least {len(end)}, the length of `{end}`")
+        raise EvaluationError(f"`length` must be at least {len(end)}, the length of `{shown(end)}`")
     if len(text) <= length + leeway:
         return text
+    context.produce(length)
     cut = text[: length - len(end)]
     return _produced(context, (cut if killwords else cut.rsplit(" ", 1)[0]) + end)
 
 
 def wordcount(context: Context, value: Any) -> int:
     """Number of words."""
-    return len(_WORD.findall(_words(context, value)))
+    text = _words(context, value)
+    context.spend(len(text) // 2)
+    return sum(1 for _ in _WORD.finditer(text))
 
 
 def wordwrap(
@@ -113,10 +140,14 @@ def wordwrap(
     text = _words(context, value)
     if number("width", width) <= 0:
         raise EvaluationError("`width` must be positive")
+    if not isinstance(wrapstring, str):
+        raise EvaluationError(f"`wrapstring` must be a string, not {kind_of(wrapstring)}")
+    context.spend(20 + len(text) * 4)
+    context.produce(len(text) * SLOT)
     # Wrapping one long word copies the rest of it once per line.
     longest = max(map(len, text.split()), default=0)
-    context.spend(longest * longest // (width * 1024) + len(text) // SLOT)
-    context.produce(len(text) // width * len(wrapstring))
+    context.spend(longest * longest // (width * 256))
+    context.produce((len(text) // width + text.count("\n")) * len(wrapstring))
     lines = [
         wrapstring.join(
             textwrap.wrap(
@@ -135,9 +166,10 @@ def wordwrap(
 
 def replace_text(context: Context, text: str, old: str, new: str, count: int = -1) -> str:
     """Return `text.replace(old, new, count)`, drawing the size of the result first."""
-    context.spend(len(text) // 64)
+    context.spend(2 * search_cost(text, old))
     times = text.count(old)
     times = times if count < 0 else min(times, count)
+    context.spend(times // SLOT)
     context.produce(max(len(text), len(text) + times * (len(new) - len(old))))
     return text.replace(old, new, count)
 
@@ -155,9 +187,8 @@ def split(context: Context, value: Any, separator: str | None = None, maxsplit: 
     if separator is not None and not isinstance(separator, str):
         raise EvaluationError(f"the separator must be a string, not {kind_of(separator)}")
     text = context.text(value)
-    context.spend(len(text) // SLOT)
-    parts = text.count(separator) + 1 if separator else len(text) // 2 + 1
-    context.produce(len(text) + parts * SLOT)
+    context.spend(search_cost(text, separator) if separator else 0)
+    draw_split(context, text, separator)
     return text.split(separator, number("maxsplit", maxsplit))
 
 
@@ -187,6 +218,7 @@ def raw(_context: Context, value: Any) -> Any:
 def quote(context: Context, value: Any) -> str:
     """Quote as one word of a shell command."""
     text = context.text(value)
+    context.spend(len(text) // SLOT)
     if _SAFE_IN_SHELL.fullmatch(text):
         return text
     return "'" + replace_text(context, text, "'", "'\"'\"'") + "'"
@@ -197,8 +229,10 @@ def format_(context: Context, value: Any, *args: Any, **named: Any) -> str:
     return percent(context, context.text(value), named or args)
 
 
-def filesizeformat(_context: Context, value: Any, binary: bool = False) -> str:
+def filesizeformat(context: Context, value: Any, binary: bool = False) -> str:
     """Human-readable size in bytes: `13.5 kB`, or `13.2 KiB` with `binary`."""
+    draw_float(context, value)
+    context.spend(10)
     try:
         size = float(value)
     except (TypeError, ValueError, OverflowError):
