@@ -17,7 +17,7 @@ from noetl.expr.lowering.problems import Problem
 from noetl.expr.lowering.reads import Read
 from noetl.expr.names import dotted, nearest
 from noetl.expr.partial import UNKNOWN
-from noetl.expr.runtime.budget import Budget
+from noetl.expr.runtime.budget import Budget, Fuel
 from noetl.expr.runtime.result_views import Envelope, Result
 from noetl.expr.runtime.undefined import Undefined, first_undefined
 from noetl.expr.syntax.parser import has_template
@@ -25,6 +25,7 @@ from noetl.expr.template import Template, compile_condition, compile_template
 
 __all__ = [
     "FILTERS", "FUNCTIONS", "TESTS", "UNKNOWN", "Budget", "BudgetExceeded", "Callee", "Envelope", "EvaluationError",
+    "Fuel",
     "Problem", "Read", "Result", "Template", "TemplateError", "TemplateSyntaxError", "Undefined", "UndefinedError",
     "compile_condition", "compile_template", "dotted", "first_undefined", "has_template", "nearest",
 ]  # fmt: skip

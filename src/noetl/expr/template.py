@@ -30,7 +30,7 @@ from noetl.expr.lowering.problems import Problem
 from noetl.expr.lowering.reads import Read
 from noetl.expr.lowering.statements import StatementLowering
 from noetl.expr.partial import UNKNOWN, text_of, truth_of
-from noetl.expr.runtime.budget import Budget, Context
+from noetl.expr.runtime.budget import RUNNING, Budget, Context
 from noetl.expr.runtime.undefined import Undefined
 from noetl.expr.syntax.parser import has_template, parse
 
@@ -103,7 +103,9 @@ class Template:
         strict: bool = False,
     ) -> Any:
         """Return the value over this data; an `Undefined` if what it reads is missing."""
-        if budget is None and self._light is not None:
+        if self._light is not None:
+            if budget is not None:
+                budget.spend(self._weight)
             try:
                 return self._light(scope)
             except _UNEXPECTED as error:
@@ -179,11 +181,14 @@ class Template:
         return run
 
     def _perform(self, run: Callable[[Context], Any], context: Context) -> Any:
+        RUNNING.enter(context.budget)
         try:
             context.spend(self._weight)
             return _finish(context, run(context), self._light is None)
         except _UNEXPECTED as error:
             raise _unexpected(error) from error
+        finally:
+            RUNNING.leave()
 
 
 def _unexpected(error: BaseException) -> EvaluationError:

@@ -25,6 +25,7 @@ from noetl.server.services import Services
 from noetl.server.workers.presence import attending
 from noetl.settings import Settings, server_settings
 from noetl.wiring.embedded import serving
+from noetl.wiring.watchdog import watched
 
 if TYPE_CHECKING:
     from noetl.worker.loop import Worker
@@ -98,6 +99,7 @@ async def listen(
             tokens = "requires tokens" if services.gate.required else "requires no tokens"
             typer.echo(f"noetl: http://{shown}:{number} {tokens}; store {_store_name(settings)}", err=True)
             tune_gc()
+            await stack.enter_async_context(watched())
             await _Server(config, services, worker).serve(sockets=[opened])
             if worker is not None and worker.busy:
                 typer.echo(f"noetl: stopping, {worker.busy} tasks running", err=True)

@@ -144,6 +144,13 @@ def _connect(place: str | None, token: str | None) -> AbstractAsyncContextManage
 
 
 async def _work(worker: Worker, session: Session, settings: WorkerSettings) -> None:
+    from noetl.wiring.watchdog import watched
+
+    async with watched():
+        await _work_watched(worker, session, settings)
+
+
+async def _work_watched(worker: Worker, session: Session, settings: WorkerSettings) -> None:
     import asyncio
 
     session.drained, session.opened = worker.drain, _on_opened(worker, settings)

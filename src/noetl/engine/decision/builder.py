@@ -21,6 +21,7 @@ from noetl.engine.plan.plan import Plan
 from noetl.engine.state.dead_letters import change_of
 from noetl.engine.state.evolve import apply
 from noetl.engine.state.execution import Execution, StepRun, Suspended, Token
+from noetl.expr import Fuel
 from noetl.model.commit import Commit
 from noetl.model.events import EVENT_TYPES, Event
 from noetl.model.ids import message_digest
@@ -61,6 +62,7 @@ class DecisionBuilder(msgspec.Struct, eq=False):
     cause: Mapping[str, Any] = NOTHING  # `event` as gates see it when they are evaluated again
     halted: bool = False  # a failure stopped the execution; `advance` ends the runs
     transitions: int = 0  # step-runs scheduled by this decision
+    fuel: Fuel = msgspec.field(default_factory=Fuel)  # of all templates of this decision
     _calls: Mapping[str, Callable[..., Any]] | None = None
 
     def emit(
@@ -165,7 +167,7 @@ class DecisionBuilder(msgspec.Struct, eq=False):
 
     def scope(self, args: Mapping[str, Any], own: Mapping[str, Any] | None = None, **fixed: Any) -> Scope:
         """Return the names that templates see in this decision."""
-        return Scope(self.state, args, own, self.resolved, **fixed)
+        return Scope(self.state, args, own, self.resolved, self.fuel, **fixed)
 
     def queue(self, item: WorkItem) -> None:
         """Put work in the queue, or replace its content there."""

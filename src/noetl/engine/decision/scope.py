@@ -17,7 +17,7 @@ from noetl.engine.decision.needs_load import NOTHING, Resolved, view
 from noetl.engine.plan.plan import template
 from noetl.engine.state.execution import Execution
 from noetl.engine.state.writes import plain
-from noetl.expr import Budget, Envelope, TemplateError, Undefined
+from noetl.expr import Envelope, Fuel, TemplateError, Undefined
 from noetl.model.events import EVENT_TYPES, names_of
 from noetl.model.outcome import whole
 from noetl.model.refs import is_ref
@@ -58,7 +58,7 @@ _EVENT_NAMES |= {name: EventName(name) for name in EVENT_TYPES}
 class Scope(Mapping[str, Any]):
     """Root names for one decision: fixed names first, then bare names."""
 
-    __slots__ = ("_args", "_fixed", "_iter", "_own", "_resolved", "_state")
+    __slots__ = ("_args", "_fixed", "_iter", "_own", "_resolved", "_state", "fuel")
 
     def __init__(
         self,
@@ -66,8 +66,10 @@ class Scope(Mapping[str, Any]):
         args: Mapping[str, Any],
         own: Mapping[str, Any] | None = None,
         resolved: Resolved = NOTHING,
+        fuel: Fuel | None = None,
         **fixed: Any,
     ) -> None:
+        self.fuel = fuel or Fuel()  # of all templates that are evaluated in a decision
         self._state = state
         self._resolved = resolved
         self._args = args
@@ -150,7 +152,7 @@ class Verdict:
         self.error = error
 
 
-def test(condition: Any, scope: Scope, calls: Mapping[str, Callable[..., Any]], budget: Budget | None) -> Verdict:
+def test(condition: Any, scope: Scope, calls: Mapping[str, Callable[..., Any]], limit_ms: Any) -> Verdict:
     """Evaluate a condition: a boolean or a template; else false, with an error."""
     if isinstance(condition, bool):
         return Verdict(condition)
@@ -158,6 +160,7 @@ def test(condition: Any, scope: Scope, calls: Mapping[str, Callable[..., Any]], 
     if compiled is None:
         return Verdict(False, error=f"the condition {condition!r} is not a template")
     try:
+        budget = scope.fuel.budget(limit_ms)
         value, read = compiled.evaluate_traced(scope, functions=calls, budget=budget)
         holds = compiled.test(scope, budget, functions=calls) if compiled.kind == "text" else bool(value)
     except TemplateError as error:
@@ -169,7 +172,7 @@ def render(data: Any, scope: Scope, calls: Mapping[str, Callable[..., Any]]) -> 
     """Render every template in a value. Raises TemplateError."""
     if isinstance(data, str):
         compiled = template(data)
-        return data if compiled is None else compiled.evaluate(scope, functions=calls)
+        return data if compiled is None else compiled.evaluate(scope, functions=calls, budget=scope.fuel.budget())
     if isinstance(data, Mapping):
         return {key: render(value, scope, calls) for key, value in data.items()}
     if isinstance(data, list | tuple):

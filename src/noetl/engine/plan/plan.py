@@ -15,7 +15,7 @@ from noetl.dsl.analysis.net import Net, build
 from noetl.dsl.tree.playbook import Playbook, Step, Task, Value
 from noetl.engine.plan.step_plan import Paths, StepPlan, part, roots, router_reads
 from noetl.engine.state.writes import merge, plain
-from noetl.expr import Budget, Template, TemplateError, compile_template
+from noetl.expr import Template, TemplateError, compile_template
 
 MAX_STEP_RUNS: Final = 10_000  # of one step; arcs alone lead a step that is in no cycle to a handful
 _MENTIONS = re.compile(r"\b(context|input_data)\b")
@@ -231,11 +231,6 @@ def template(text: str) -> Template | None:
     except TemplateError:
         return None
     return None if compiled.kind == "plain" else compiled
-
-
-def when_budget(milliseconds: Any) -> Budget | None:
-    """Return the budget of a condition; None for the default."""
-    return Budget.for_milliseconds(milliseconds) if isinstance(milliseconds, int | float) else None
 
 
 def _reach_avoiding(net: Net, router: int) -> tuple[int, ...]:

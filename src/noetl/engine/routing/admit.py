@@ -12,7 +12,6 @@ from typing import Any
 from noetl.engine.decision.builder import DecisionBuilder
 from noetl.engine.decision.needs_load import NOTHING
 from noetl.engine.decision.scope import EventName, test
-from noetl.engine.plan.plan import when_budget
 from noetl.engine.routing import runs
 from noetl.engine.routing.join import Meeting, in_arc_order, merged_lineage
 from noetl.engine.routing.route import failure
@@ -99,7 +98,7 @@ def _evaluate_gate(
     broken: Mapping[str, Any] | None = None
     limit = d.plan.setting("evaluate_when_timeout_ms", step)
     for index, rule in enumerate(step.admit or ()):
-        verdict = test(True if rule.when is None else rule.when.data, scope, d.calls, when_budget(limit))
+        verdict = test(True if rule.when is None else rule.when.data, scope, d.calls, limit)
         read |= verdict.read
         if verdict.error is not None:
             errors.append(verdict.error)

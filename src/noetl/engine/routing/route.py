@@ -15,7 +15,6 @@ from noetl.dsl.tree.playbook import Arc, Assign, Step
 from noetl.engine.decision.builder import DecisionBuilder
 from noetl.engine.decision.needs_load import kind_of, seen
 from noetl.engine.decision.scope import EventName, Scope, envelope, render, test
-from noetl.engine.plan.plan import when_budget
 from noetl.engine.plan.step_plan import StepPlan
 from noetl.engine.state.dead_letters import about, is_letter
 from noetl.engine.state.execution import Execution, StepRun
@@ -323,7 +322,7 @@ def _choose(d: DecisionBuilder, known: StepPlan, scope: Scope, takes_bare: bool)
         if arc.when is None:
             looked["matched"] = takes_bare
         else:
-            verdict = test(arc.when.data, scope, d.calls, when_budget(known.when_limit))
+            verdict = test(arc.when.data, scope, d.calls, known.when_limit)
             looked |= {"when": arc.when.data, "matched": verdict.holds, "read": verdict.read}
             if verdict.error is not None:
                 looked["error"] = verdict.error

@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from noetl.dsl.tree.playbook import Action, Assign, Task, Value
-from noetl.engine.plan.plan import template, when_budget
+from noetl.engine.plan.plan import template
 from noetl.engine.tasks.render import Renderer, RenderError, reads_secret, shown
 from noetl.engine.tasks.retry import Schedule, asked_ms, chance, delay_ms, may_run_again, runtime_schedule
 from noetl.engine.tasks.sinks import sink_id
@@ -111,11 +111,8 @@ def _holds(
     if compiled is None:
         return False, f"the condition {when.data!r} is not a template"
     try:
-        calls, names, budget = (
-            renderer.functions(where),
-            renderer.names,
-            when_budget(settings.get("evaluate_when_timeout_ms")),
-        )
+        calls, names = renderer.functions(where), renderer.names
+        budget = renderer.fuel.budget(settings.get("evaluate_when_timeout_ms"))
         value, seen = compiled.evaluate_traced(names, functions=calls, budget=budget)
         read.update({path: shown(found, path) for path, found in seen.items()})
         return (bool(value) if compiled.kind == "expression" else compiled.test(names, budget, functions=calls)), None

@@ -18,7 +18,7 @@ from noetl.dsl.secret_names import is_secret_name
 from noetl.dsl.tree.playbook import Value
 from noetl.engine.plan.plan import template
 from noetl.engine.state.writes import plain
-from noetl.expr import Template, TemplateError, Undefined, compile_template, first_undefined, has_template
+from noetl.expr import Fuel, Template, TemplateError, Undefined, compile_template, first_undefined, has_template
 from noetl.expr.names import did_you_mean
 from noetl.expr.sql.statements import Dialect, render_sql
 
@@ -77,13 +77,20 @@ class Names(Mapping[str, Any]):
 class Renderer:
     """Renders the values of one attempt; `gather` runs on the first template only."""
 
-    __slots__ = ("_gather", "_names", "at", "key", "statuses", "strict")
+    __slots__ = ("_gather", "_names", "at", "fuel", "key", "statuses", "strict")
 
     def __init__(
-        self, gather: Callable[[], Names], key: str, at: int, statuses: Mapping[str, str], strict: bool = True
+        self,
+        gather: Callable[[], Names],
+        key: str,
+        at: int,
+        statuses: Mapping[str, str],
+        strict: bool = True,
+        fuel: Fuel | None = None,
     ) -> None:
         self._gather = gather
         self._names: Names | None = None
+        self.fuel = fuel or Fuel()  # of all templates of the attempt
         self.key = key
         self.at = at
         self.statuses = statuses
@@ -99,7 +106,7 @@ class Renderer:
 
     def over(self, **fixed: Any) -> Renderer:
         """Return a renderer with more names."""
-        return Renderer(lambda: self.names.over(**fixed), self.key, self.at, self.statuses, self.strict)
+        return Renderer(lambda: self.names.over(**fixed), self.key, self.at, self.statuses, self.strict, self.fuel)
 
     def functions(self, where: str) -> Functions:
         """Return the functions that depend on the work, the field and the time."""
@@ -153,7 +160,8 @@ class Renderer:
             return text
         try:
             compiled = compile_template(text)
-            value = compiled.evaluate(self.names, functions=self.functions(where), strict=self.strict)
+            functions, budget = self.functions(where), self.fuel.budget()
+            value = compiled.evaluate(self.names, functions=functions, strict=self.strict, budget=budget)
         except TemplateError as error:
             raise RenderError(where, error.message, error.fix) from None
         return self._plain(value, where)
@@ -196,7 +204,9 @@ class Renderer:
             return text
         try:
             compiled = compile_template(text)
-            value = render_sql(compiled, self.names, self.functions(where), strict=self.strict, **sql._asdict())
+            functions, budget = self.functions(where), self.fuel.budget()
+            options = sql._asdict()
+            value = render_sql(compiled, self.names, functions, strict=self.strict, budget=budget, **options)
         except TemplateError as error:
             raise RenderError(where, error.message, error.fix) from None
         return self._plain(value, where)

@@ -43,11 +43,6 @@ class Budget:
         self.bytes_limit = self.bytes_left = bytes
         self.patterns: dict[Any, Any] = {}  # compiled regular expressions that this budget has paid for
 
-    @classmethod
-    def for_milliseconds(cls, milliseconds: float) -> Budget:
-        """Convert a time limit to a budget at a fixed rate, equal on every machine."""
-        return cls(max(1, int(milliseconds * OPERATIONS_PER_MS)))
-
     @property
     def operations_used(self) -> int:
         """Operations drawn so far, at most the limit."""
@@ -133,6 +128,55 @@ class Budget:
             self.produce(size)
             level, sum_items = below, sum_items + size
         return Weight(sum_items, depth, tuples)
+
+
+class Fuel:
+    """Operations of a decision, a task or a request, shared by its evaluations."""
+
+    __slots__ = ("_last", "_left", "_limit")
+
+    def __init__(self, operations: int = 5 * OPERATIONS) -> None:
+        self._limit = self._left = operations
+        self._last: Budget | None = None
+
+    def budget(self, milliseconds: Any = None) -> Budget:
+        """Return the budget of the next evaluation. Raises BudgetExceeded.
+
+        A time limit is converted at a fixed rate, equal on every machine.
+        """
+        if self._last is not None:
+            self._left -= self._last.operations_used
+        if self._left <= 0:
+            message = f"the templates need more than {self._limit:,} operations together"
+            raise BudgetExceeded(message, None, _FIX)
+        own = OPERATIONS
+        if isinstance(milliseconds, int | float):
+            own = max(1, int(min(milliseconds * OPERATIONS_PER_MS, self._limit)))
+        self._last = Budget(min(own, self._left))
+        return self._last
+
+
+class Running:
+    """The evaluation in progress, as a watchdog in another thread sees it."""
+
+    __slots__ = ("_budget",)
+
+    def __init__(self) -> None:
+        self._budget: Budget | None = None
+
+    @property
+    def budget(self) -> Budget | None:
+        """The budget of the evaluation in progress, if there is one."""
+        return self._budget
+
+    def enter(self, budget: Budget) -> None:
+        self._budget = budget
+
+    def leave(self) -> None:
+        self._budget = None
+
+
+RUNNING: Final = Running()
 
 
 def check_bits(bits: int) -> None:

@@ -22,7 +22,7 @@ from noetl.expr.compiler.expressions import Compiler
 from noetl.expr.compiler.statements import Step, steps_of
 from noetl.expr.errors import EvaluationError, TemplateError
 from noetl.expr.lowering import tree
-from noetl.expr.runtime.budget import Budget, Context
+from noetl.expr.runtime.budget import RUNNING, Budget, Context
 from noetl.expr.runtime.undefined import Undefined
 from noetl.expr.sql.lexer import Lexer
 from noetl.expr.sql.literals import as_text, identifier, literal
@@ -61,14 +61,16 @@ def render_sql(
     dialect: Dialect = "postgres",
     strict: bool = True,
     percent: bool = False,
+    budget: Budget | None = None,
 ) -> Any:
     """Render SQL; `percent` doubles `%` in values, for drivers that use it as a mark.
 
     A template that is nothing but one `{{ … }}` is the statement itself: there is no place to quote for. It keeps its
     type, so it may be a list of statements.
     """
-    context = Context(scope, Budget(), functions, strict, [MISSING] * template.slots)
+    context = Context(scope, budget or Budget(), functions, strict, [MISSING] * template.slots)
     out: list[str] = []
+    RUNNING.enter(context.budget)
     try:
         for step in _steps(template):
             step(context, out)
@@ -83,6 +85,8 @@ def render_sql(
         raise
     except (*FAILURES, RecursionError) as error:
         raise EvaluationError(f"cannot render the SQL with this data: {error}") from error
+    finally:
+        RUNNING.leave()
     context.produce(len(text))
     return text
 
@@ -175,7 +179,8 @@ def _hole_of(value: tree.Expr) -> Callee:
     number = isinstance(value, tree.Reading) and value.path in _NUMERIC
     doubled = _doubled_quote(value)
 
-    def hole(_context: Context, found: Any) -> Hole:
+    def hole(context: Context, found: Any) -> Hole:
+        context.budget.weigh(found)
         made = Hole()
         made.value, made.raw, made.doubled, made.number = found, raw, doubled, number
         return made

@@ -41,6 +41,7 @@ from noetl.server.sequencer.poison import PoisonHandler
 
 _log = logging.getLogger(__name__)
 _MOST_IN_BATCH = 512
+_TURN_MS = 50  # after which a turn decides no further message
 _AFTER_TROUBLE_S = 0.5
 _MOST_TRIES = 8  # of a message while the store is unavailable
 _MOST_GATHERED = 1_000
@@ -331,6 +332,10 @@ class Sequencer:
     def _decide(self, batch: Batch) -> None:
         """Decide messages in order, until one needs something that is not in memory."""
         while batch.undecided:
+            if batch.entries and self._clock.now() - batch.now > _TURN_MS:
+                batch.postponed.extend(batch.undecided)  # slow decisions must not hold up the event loop
+                batch.undecided.clear()
+                return
             entry = batch.undecided[0]
             if entry.execution_id in batch.broken:
                 batch.postponed.append(entry)

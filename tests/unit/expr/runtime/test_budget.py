@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tracemalloc
+from threading import Timer
 from typing import Any
 
 import pytest
 
-from noetl.expr import Budget, BudgetExceeded, TemplateError, TemplateSyntaxError, compile_template
-from noetl.expr.runtime.budget import BYTES, OPERATIONS_PER_MS
+from noetl.expr import Budget, BudgetExceeded, Fuel, TemplateError, TemplateSyntaxError, compile_template
+from noetl.expr.runtime.budget import BYTES, OPERATIONS, OPERATIONS_PER_MS
 from tests.unit.expr.runtime.bombs import DEPTHS, LONG, SIZES, STEPS
 
 DATA: dict[str, Any] = {"n": 7, "big_text": "x" * 100_000, "big_list": ["x"] * 20_000, "other_list": ["x"] * 20_000}
@@ -105,8 +106,30 @@ def test_evaluations_can_share_a_budget() -> None:
 
 
 def test_a_time_limit_maps_to_operations_at_a_fixed_rate() -> None:
-    assert Budget.for_milliseconds(50).operations_limit == 50 * OPERATIONS_PER_MS
-    assert Budget.for_milliseconds(0).operations_limit == 1
+    assert Fuel().budget(50).operations_limit == 50 * OPERATIONS_PER_MS
+    assert Fuel().budget(0).operations_limit == 1
+    assert Fuel().budget(10**9).operations_limit == Fuel().budget(float("inf")).operations_limit == 5 * OPERATIONS
+
+
+def test_the_evaluations_of_a_decision_share_its_fuel() -> None:
+    template, fuel = compile_template("{{ range(1000) | sum }}"), Fuel(10_000)
+    for _ in range(3):
+        template.evaluate({}, budget=fuel.budget())
+    with pytest.raises(BudgetExceeded, match="operations that one evaluation may use"):
+        template.evaluate({}, budget=fuel.budget())
+    with pytest.raises(BudgetExceeded, match="more than 10,000 operations together"):
+        fuel.budget()
+
+
+def test_another_thread_ends_an_evaluation() -> None:
+    budget = Budget(10**12, 10**12)
+    thread = Timer(0.2, budget.drain)
+    thread.start()
+    with pytest.raises(BudgetExceeded):
+        compile_template(
+            "{% for o in range(9999) %}{% for k in range(9999) %}{{ k }}{% endfor %}{% endfor %}"
+        ).evaluate({}, budget=budget)
+    thread.join()
 
 
 def test_large_data_passes_through_for_nothing() -> None:

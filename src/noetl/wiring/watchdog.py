@@ -1,0 +1,66 @@
+"""Watchdog of a server's or worker's process, behind the budgets of evaluations.
+
+A thread ends an evaluation that takes longer than its deadline: its budget is drained, so it fails with an error. If the
+event loop does not run while the process uses `_STUCK_S` seconds of processor time, the kernel ends the process: code of
+a library that never returns cannot be interrupted otherwise, not even by a thread, which would need the interpreter's
+lock. The process's leases then run out, and work that costs every worker that takes it fails by `limits.max_attempts`.
+Processor time counts, so a frozen process or a sleeping machine is not ended. Tested in tests/unit/wiring/test_watchdog.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import faulthandler
+import logging
+import signal
+import sys
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from noetl.expr.runtime.budget import RUNNING, Budget
+
+_log = logging.getLogger(__name__)
+_EVALUATION_S: Final = 2.0
+_STUCK_S: Final = 20.0
+_LOOK_S: Final = 0.5
+
+
+@asynccontextmanager
+async def watched(evaluation_s: float = _EVALUATION_S, stuck_s: float = _STUCK_S) -> AsyncIterator[None]:
+    """Watch the evaluations and the event loop of this process."""
+    stopping = threading.Event()
+    thread = threading.Thread(target=_watch, args=(stopping, evaluation_s), name="noetl-watchdog", daemon=True)
+    thread.start()
+    faulthandler.register(signal.SIGPROF, file=sys.__stderr__ or sys.stderr, chain=True)
+    signal.setitimer(signal.ITIMER_PROF, stuck_s)
+    beating = asyncio.create_task(_beat(stuck_s), name="noetl-watchdog")
+    try:
+        yield
+    finally:
+        beating.cancel()
+        await asyncio.wait([beating])
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        faulthandler.unregister(signal.SIGPROF)
+        stopping.set()
+
+
+def _watch(stopping: threading.Event, deadline_s: float) -> None:
+    """Drain the budget of an evaluation that is seen too often."""
+    seen: Budget | None = None
+    looks = 0
+    while not stopping.wait(_LOOK_S):
+        budget = RUNNING.budget
+        looks = looks + 1 if budget is seen and budget is not None else 0
+        seen = budget
+        if budget is not None and looks * _LOOK_S >= deadline_s:
+            budget.drain()
+            _log.error("an evaluation took longer than %g s and was ended", deadline_s)
+
+
+async def _beat(stuck_s: float) -> None:
+    """Postpone the end of the process for as long as the event loop runs."""
+    while True:
+        await asyncio.sleep(1)
+        signal.setitimer(signal.ITIMER_PROF, stuck_s)
