@@ -321,6 +321,12 @@ async def test_the_next_time_is_the_earliest_of_all(store: Store) -> None:
     assert await store.next_time(70) is None
 
 
+@pytest.mark.parametrize(("civil", "due"), [(100, ["until:b", "t"]), (40, ["t"]), (None, ["until:b", "t"])])
+async def test_timers_of_civil_time_are_due_by_the_time_of_day(store: Store, civil: int | None, due: list[str]) -> None:
+    await store.commit([commit(timers=(("t", 60), ("until:b", 50), ("until:c", 101), ("u", 71)))])
+    assert [name for _, name, _ in await store.due(70, 10, civil)] == due
+
+
 async def test_the_leases_of_the_dead_run_out_at_once(store: Store) -> None:
     others = [put(work("b", execution=name), execution=name) for name in ("0", "11", "2")]
     await store.commit([put(work("a")), *others])

@@ -13,12 +13,12 @@ import sys
 
 import msgspec
 
+from noetl.clock import SteadyClock
 from noetl.model.errors import NoetlError
 from noetl.model.messages import AnyMessage, Report
 from noetl.model.work import Lease
 from noetl.server.control_plane import LocalControlPlane
 from noetl.stores.sqlite.store import SqliteStore
-from noetl.wiring.embedded import SystemClock
 from tests.polling import report_wait
 
 LEASE_S = 1.0
@@ -70,7 +70,7 @@ async def main(path: str) -> None:
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
     store = SqliteStore(path)
     tasks: set[asyncio.Task[None]] = set()
-    async with LocalControlPlane(store, SystemClock(), lease_s=LEASE_S, max_attempts=1_000, look_s=0.02) as control:
+    async with LocalControlPlane(store, SteadyClock(), lease_s=LEASE_S, max_attempts=1_000, look_s=0.02) as control:
 
         async def answer(ask: Ask) -> None:
             found = await answered(control, ask)

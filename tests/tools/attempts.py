@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from noetl.clock import SteadyClock
 from noetl.engine.tasks.actions import RunTask
 from noetl.engine.tasks.run_info import RunInfo
 from noetl.model.outcome import Outcome, TaskError
 from noetl.ports import Blobs, ControlPlane
 from noetl.ports.work import run_tool
 from noetl.tools import kinds
-from noetl.wiring.embedded import SystemClock
 from noetl.worker.processes.children import ChildPool
 from noetl.worker.tool_context import DetachedRun, Shared, TaskContext, WorkerResources
 
@@ -68,7 +68,7 @@ class Attempts:
         auth: Any = None,
         execution_id: str = "7",
     ) -> Tried:
-        clock = SystemClock()
+        clock = SteadyClock()
         shared = WorkerResources(
             cast(ControlPlane, None),
             kinds(),

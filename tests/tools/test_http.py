@@ -12,6 +12,7 @@ import httpx
 import pytest
 import pytest_asyncio
 
+from noetl.clock import SteadyClock
 from noetl.engine.tasks.actions import RunTask
 from noetl.engine.tasks.run_info import RunInfo
 from noetl.model.outcome import Outcome
@@ -20,7 +21,6 @@ from noetl.ports.work import run_tool
 from noetl.tools import kinds
 from noetl.tools.fields import excerpt, retry_after
 from noetl.tools.http import _data
-from noetl.wiring.embedded import SystemClock
 from noetl.worker.http.clients import HttpClient
 from noetl.worker.tool_context import DetachedRun, TaskContext, WorkerResources
 from tests.tools.web import Web
@@ -45,7 +45,7 @@ async def send(client: Any, auth: Any = None, spec: Mapping[str, Any] | None = N
     async def credential(name: str) -> Mapping[str, Any]:
         return CREDENTIALS[name]
 
-    clock = SystemClock()
+    clock = SteadyClock()
     tools = kinds()
     shared = WorkerResources(
         cast(ControlPlane, None),

@@ -12,13 +12,13 @@ import psycopg
 import pytest
 import pytest_asyncio
 
+from noetl.clock import SteadyClock
 from noetl.engine.tasks.actions import RunTask
 from noetl.engine.tasks.run_info import RunInfo
 from noetl.model.outcome import Outcome
 from noetl.ports import Blobs, Children, ControlPlane
 from noetl.ports.work import run_tool
 from noetl.tools import kinds
-from noetl.wiring.embedded import SystemClock
 from noetl.worker.tool_context import DetachedRun, TaskContext, WorkerResources
 
 pytestmark = pytest.mark.asyncio
@@ -38,7 +38,7 @@ class Database:
             cast(ControlPlane, None),
             tools,
             tools,
-            SystemClock(),
+            SteadyClock(),
             cast(Children, None),
             cast(Blobs, None),
             lambda: None,

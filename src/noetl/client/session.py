@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from noetl.client.http import Http
 from noetl.client.links import Link, NoSocket, open_http, open_socket, refused
+from noetl.clock import SteadyClock, uptime
 from noetl.model.errors import Denied, InvalidInput, NoetlError, Unreachable
 from noetl.model.work import Lease
 from noetl.wire import session as wire
@@ -32,7 +33,9 @@ _log = logging.getLogger(__name__)
 class Session:
     """Frames to any server that answers; the session lasts as long as its `run`."""
 
-    def __init__(self, http: Http, token: str | None, hello: Callable[[], wire.Hello]) -> None:
+    def __init__(
+        self, http: Http, token: str | None, hello: Callable[[], wire.Hello], clock: SteadyClock | None = None
+    ) -> None:
         self.stopped: Callable[[Iterable[str]], None] = lambda _: None
         self.drained: Callable[[], None] = lambda: None
         self.layer: dict[str, Any] = {}  # the connected server's settings for executions
@@ -40,6 +43,8 @@ class Session:
         self._http = http
         self._token = token
         self._hello = hello
+        self._clock = clock or SteadyClock()
+        self._asked_at: dict[str, int] = {}  # uptime when a server was asked for its time, by the id of the frame
         self._link: Link | None = None
         self._asked: dict[str, tuple[Asked, Reply]] = {}
         self._unseen: set[wire.Held] = set()
@@ -96,11 +101,15 @@ class Session:
             _log.info("Connected to the server %s after %.1f s.", self._http.servers.url, lost_s)
 
     async def _open(self) -> Link:
+        asked_at = uptime()
         try:
-            return await open_socket(self._http.servers.url, self._token, self._hello(), self._receive)
+            link: Link = await open_socket(self._http.servers.url, self._token, self._hello(), self._receive)
         except NoSocket:
             _log.info("no WebSocket gets through to %s; using plain requests", self._http.servers.url)
-            return await open_http(self._http, self._hello(), self._receive)
+            link = await open_http(self._http, self._hello(), self._receive)
+        if link.welcome.now:
+            self._clock.follow(asked_at, link.welcome.now)
+        return link
 
     async def _keep(self, link: Link) -> None:
         self._link = link
@@ -127,6 +136,7 @@ class Session:
             reply(Unreachable("this worker ends"))
             return
         self._asked[frame.id] = (frame, reply)
+        self._note_beat(frame)
         try:
             self.tell(frame)
         except NoetlError as error:  # it can never be sent
@@ -136,6 +146,7 @@ class Session:
     def withdraw(self, frame: Asked) -> None:
         """Stop waiting for an answer; leases that come with it are returned."""
         self._asked.pop(frame.id, None)
+        self._asked_at.pop(frame.id, None)
 
     async def ask(self, frame: Asked) -> wire.ToWorker:
         """Send a frame and return its answer."""
@@ -174,6 +185,9 @@ class Session:
             else:
                 self._send_back(frame.leases)
         elif isinstance(frame, wire.Stop):
+            asked_at = self._asked_at.pop(frame.id, None)
+            if frame.now and asked_at is not None:
+                self._clock.follow(asked_at, frame.now)
             self._answer(frame.id, frame)
             if frame.work and not frame.id:
                 self.stopped(frame.work)
@@ -214,7 +228,13 @@ class Session:
         while True:
             await asyncio.sleep(_IDLE_S)
             if not self.held:
+                self._note_beat(wire.Heartbeat())
                 self.tell(wire.Heartbeat())
+
+    def _note_beat(self, frame: Asked) -> None:
+        """Note when a server was asked for its time."""
+        if isinstance(frame, wire.Heartbeat):
+            self._asked_at.setdefault(frame.id, uptime())
 
     def _fail(self, error: NoetlError) -> None:
         for name in list(self._asked):

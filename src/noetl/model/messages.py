@@ -76,6 +76,7 @@ class Suspension(msgspec.Struct, frozen=True, omit_defaults=True):
     signal: str | None = None
     child: Mapping[str, Any] | None = None  # path, version, payload, return_step
     index: int | None = None  # the item of a loop that is suspended
+    civil: bool = False  # `until` is a point of civil time, not the end of a duration
 
 
 class Ending(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

@@ -9,6 +9,7 @@ from noetl.model.commit import Commit as Commit
 from noetl.ports.derived import DerivedRows as DerivedRows
 from noetl.ports.derived import DerivedTables as DerivedTables
 from noetl.ports.log import Catalog as Catalog
+from noetl.ports.log import CivilClock as CivilClock
 from noetl.ports.log import Claim as Claim
 from noetl.ports.log import Clock as Clock
 from noetl.ports.log import Committed as Committed

@@ -25,6 +25,17 @@ class Clock(Protocol):
     async def sleep(self, seconds: float) -> None: ...
 
 
+class CivilClock(Clock, Protocol):
+    """Clock of a server, which knows the system clock too."""
+
+    def civil(self) -> int:
+        """Return the time of day, which follows a system clock that is set."""
+
+    @property
+    def report(self) -> str:
+        """`ok`, or how the system clock differs."""
+
+
 class Committed(msgspec.Struct, frozen=True):
     """Verdict on one commit; only an applied commit changed anything.
 
@@ -184,8 +195,11 @@ class WorkQueue(Protocol):
     async def release(self, held: Sequence[tuple[str, int]], now: int) -> None:
         """Queue unstarted work again without counting the delivery."""
 
-    async def due(self, now: int, most: int) -> list[tuple[str, str, int]]:
-        """Return due (execution_id, timer_id, at), earliest first; a commit clears them."""
+    async def due(self, now: int, most: int, civil: int | None = None) -> list[tuple[str, str, int]]:
+        """Return due (execution_id, timer_id, at), earliest first; a commit clears them.
+
+        Timers named `until:…` wait for a point of civil time and are due by `civil`, the time of day, if it is given.
+        """
 
     async def next_time(self, now: int) -> int | None:
         """Return the next time after `now` at which something is due.

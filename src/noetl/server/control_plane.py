@@ -26,7 +26,7 @@ from noetl.model.errors import InvalidInput, InvalidPayload, NoetlError, log_lev
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Report, Start
 from noetl.model.work import Lease
-from noetl.ports import Audit, Blobs, Catalog, Clock, Commit, DerivedTables, Doorbell, EventLog, WorkQueue
+from noetl.ports import Audit, Blobs, Catalog, CivilClock, Commit, DerivedTables, Doorbell, EventLog, WorkQueue
 from noetl.ports.work import Deliver, Reply, Stop
 from noetl.server.background.lease_reaper import LeaseReaper
 from noetl.server.background.timers import Timers
@@ -58,7 +58,7 @@ class LocalControlPlane:
     def __init__(
         self,
         store: Store,
-        clock: Clock,
+        clock: CivilClock,
         *,
         defaults: Mapping[str, Any] | None = None,
         lease_s: float = 30.0,

@@ -13,7 +13,7 @@ from noetl.ports import (
     AuditTrail,
     BlobStore,
     Catalog,
-    Clock,
+    CivilClock,
     Credentials,
     EventLog,
     IdempotencyKeys,
@@ -62,7 +62,7 @@ class Services:
     team: Team
     blobs: BlobStore
     outbox: Outbox
-    clock: Clock
+    clock: CivilClock
     kinds: Kinds
     cannot_run: Callable[[Iterable[str]], tuple[str, ...]]
     unavailable: Unavailable

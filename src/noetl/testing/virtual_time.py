@@ -105,6 +105,13 @@ class VirtualClock:
     def now(self) -> int:
         return BEGIN + round(asyncio.get_running_loop().time() * 1000) + self._offset
 
+    def civil(self) -> int:
+        return self.now()
+
+    @property
+    def report(self) -> str:
+        return "ok"
+
     def jump(self, ms: int) -> None:
         self._offset += ms
 

@@ -23,7 +23,8 @@ KIND = describe(
     name="sleep",
     summary="Wait for a time without holding a worker.",
     description="""
-    The timer is durable: a restart of a worker or a server neither loses nor shortens it.
+    The timer is durable: a restart of a worker or a server neither loses nor shortens it. `seconds` is a duration, which
+    lasts as long when the system clock is set; `until` is a time of day, which follows the clock.
     """,
     one_of=(("seconds", "until"),),
     result={"started_at": "When the wait began, in ISO 8601.", "woke_at": "When the wait ended, in ISO 8601."},

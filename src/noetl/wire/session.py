@@ -112,6 +112,7 @@ class Welcome(Frame, frozen=True):
     stop: tuple[str, ...] = ()
     draining: bool = False
     layer: dict[str, Any] = {}  # the server's settings for executions; playbooks override them
+    now: int = 0  # the server's clock, which the worker follows
 
 
 class Leases(Frame, frozen=True):
@@ -128,6 +129,7 @@ class Stop(Frame, frozen=True):
     work: tuple[str, ...] = ()
     id: str = ""
     draining: bool = False
+    now: int = 0  # the server's clock, in an answer to a heartbeat
 
 
 class Refused(Frame, frozen=True):

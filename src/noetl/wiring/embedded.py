@@ -9,9 +9,9 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from time import time
 from typing import TYPE_CHECKING, Any, Protocol
 
+from noetl.clock import SteadyClock
 from noetl.dsl.grammar.kinds import Kinds
 from noetl.model.errors import InvalidInput
 from noetl.ports import (
@@ -19,6 +19,7 @@ from noetl.ports import (
     Blobs,
     BlobStore,
     Catalog,
+    Clock,
     ControlPlane,
     Credentials,
     DerivedTables,
@@ -54,20 +55,11 @@ if TYPE_CHECKING:
 _GRACE_MS = 86_400_000  # minimum age of unreferenced results before they are removed
 
 
-class SystemClock:
-    """Clock of this machine."""
-
-    def now(self) -> int:
-        return int(time() * 1000)
-
-    async def sleep(self, seconds: float) -> None:
-        import asyncio  # checking a playbook must not load an event loop
-
-        await asyncio.sleep(seconds)
-
-
 class Store(EventLog, WorkQueue, Catalog, DeadLetters, Protocol):
-    """Store with all these ports."""
+    """Store with all these ports, and the clock that all processes on it share."""
+
+    @property
+    def clock(self) -> SteadyClock: ...
 
 
 class Team(Runtime, Tokens, Credentials, IdempotencyKeys, AuditTrail, Protocol):
@@ -176,7 +168,7 @@ def open_collector(settings: Settings, store: Store) -> ResultGC:
     from noetl.server.background.result_gc import ResultGC
 
     terms = Terms(settings.result_days * 86_400_000, _GRACE_MS)
-    return ResultGC(store, open_blobs(settings, store), SystemClock(), terms, settings.collect_s)
+    return ResultGC(store, open_blobs(settings, store), store.clock, terms, settings.collect_s)
 
 
 def open_doorbell(settings: Settings) -> Doorbell | None:
@@ -226,7 +218,7 @@ class Embedded:
         from noetl.worker.http.clients import HttpClient
 
         client = HttpClient(egress_rules(self.settings))
-        return open_relay(self.settings, self.store, SystemClock(), kinds(), client, self.credential)
+        return open_relay(self.settings, self.store, self.store.clock, kinds(), client, self.credential)
 
     @asynccontextmanager
     async def run_worker(self, pool: str, children: ChildPool | None = None) -> AsyncIterator[Worker]:
@@ -245,7 +237,14 @@ class Embedded:
         name = f"{os.uname().nodename}:{os.getpid()}"
         blobs = open_blobs(self.settings, self.store)
         async with worker_resources(
-            self.settings, self.control, blobs, self.credential, children, self.control.defaults, self.outbox
+            self.settings,
+            self.control,
+            blobs,
+            self.credential,
+            children,
+            self.control.defaults,
+            self.outbox,
+            self.store.clock,
         ) as shared:
             worker = Worker(name, shared, pools=(pool,), capacity=self.settings.capacity)
             running = create_task(worker.run(), name="noetl-worker")
@@ -257,7 +256,7 @@ class Embedded:
                 running.cancel()
                 await gather(running, return_exceptions=True)
                 if unfinished:
-                    await self.store.disown(name, (), SystemClock().now())
+                    await self.store.disown(name, (), self.store.clock.now())
 
 
 @asynccontextmanager
@@ -269,13 +268,14 @@ async def worker_resources(
     children: ChildPool,
     layer: Mapping[str, Any],
     outbox: Callable[[], OutboxIn],
+    clock: Clock,
 ) -> AsyncIterator[WorkerResources]:
     """Open what a worker's tasks share; `layer` is read again for each task."""
     from noetl.worker.http.clients import HttpClient
     from noetl.worker.steps.results import StoredResults
     from noetl.worker.tool_context import WorkerResources
 
-    client, clock = HttpClient(egress_rules(settings)), SystemClock()
+    client = HttpClient(egress_rules(settings))
     shared = WorkerResources(
         control,
         kinds(),
@@ -318,10 +318,11 @@ async def embedded(settings: Settings) -> AsyncIterator[Embedded]:
     store = open_store(settings)
     try:
         if settings.database:
-            await store.version()  # a database that is not there is one error, not one of each background task
+            # Reads its clock too. A database that is not there is one error, not one of each background task.
+            await store.version()
         control = LocalControlPlane(
             store,
-            SystemClock(),
+            store.clock,
             defaults=settings.defaults,
             lease_s=settings.lease_ms / 1000,
             max_attempts=settings.max_attempts,
@@ -333,7 +334,7 @@ async def embedded(settings: Settings) -> AsyncIterator[Embedded]:
             derived=open_derived(store),
             liveness_s=settings.liveness_s,
         )
-        async with control, run_maintenance(getattr(store, "tend", None), SystemClock()):
+        async with control, run_maintenance(getattr(store, "tend", None), store.clock):
             yield Embedded(settings, store, control, _credential)
     finally:
         await store.close()
@@ -351,9 +352,8 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
     from noetl.server.services import Bounds, Services
     from noetl.server.workers.registry import WorkerRegistry
 
-    clock = SystemClock()
     async with embedded(settings) as app:
-        store, team = app.store, open_team(app.store)
+        store, team, clock = app.store, open_team(app.store), app.store.clock
         live = [token for token in await team.tokens() if token.revoked_at is None]
         has_tokens = any(token.expires_at is None or token.expires_at > clock.now() for token in live)
         required = needs_token(

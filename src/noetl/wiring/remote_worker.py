@@ -14,6 +14,7 @@ from noetl import __version__
 from noetl.client.http import Http, Servers
 from noetl.client.remote import RemoteBlobs, RemoteControl, RemoteCredentials, RemoteOutbox
 from noetl.client.session import Session
+from noetl.clock import SteadyClock
 from noetl.settings import Settings, WorkerSettings, credential
 from noetl.wire.session import Hello
 from noetl.wiring.embedded import child_processes, worker_resources
@@ -39,7 +40,8 @@ async def remote_worker(settings: Settings, worker_settings: WorkerSettings) -> 
             version=__version__,
         )
 
-    session = Session(http, worker_settings.token, hello)
+    clock = SteadyClock("the server's clock")
+    session = Session(http, worker_settings.token, hello, clock)
     opened = RemoteCredentials(http, worker_settings.name, current_lease)
 
     async def resolve(name: str) -> Mapping[str, Any]:
@@ -55,7 +57,9 @@ async def remote_worker(settings: Settings, worker_settings: WorkerSettings) -> 
         outbox = RemoteOutbox(http, worker_settings.name, current_lease)
         async with (
             child_processes(settings) as children,
-            worker_resources(settings, control, blobs, resolve, children, session.layer, lambda: outbox) as shared,
+            worker_resources(
+                settings, control, blobs, resolve, children, session.layer, lambda: outbox, clock
+            ) as shared,
         ):
             worker = Worker(
                 worker_settings.name, shared, pools=worker_settings.pools, capacity=worker_settings.capacity

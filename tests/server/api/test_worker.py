@@ -38,7 +38,8 @@ async def test_a_worker_claims_reports_and_receives_the_next_work(tmp_path: Path
         again = await served.json("POST", "/api/worker/report", report(first, want=0))
         assert again["status"] == "duplicate"
         held = [[second["work"]["work_id"], second["epoch"]]]
-        assert await served.json("POST", "/api/worker/heartbeat", {"worker": "w", "held": held}) == {"type": "stop"}
+        answer = await served.json("POST", "/api/worker/heartbeat", {"worker": "w", "held": held})
+        assert answer == {"type": "stop", "now": answer["now"]}
         await served.json("POST", "/api/worker/ack", {"worker": "w", "held": held})
         await served.json("POST", "/api/worker/report", report(second))
         assert (await served.until(started, "completed"))["result"] == 7

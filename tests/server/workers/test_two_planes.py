@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from noetl.clock import SteadyClock
 from noetl.dsl.tree.pin import pinned
 from noetl.model.messages import AnyMessage, Report, Signal, Start
 from noetl.model.outcome import Outcome, ok
@@ -29,7 +30,7 @@ from noetl.server.cache.plan_cache import PlanCache
 from noetl.stores.sqlite.derived import SqliteDerived
 from noetl.stores.sqlite.store import SqliteStore
 from noetl.testing.scenario import read_playbook
-from noetl.wiring.embedded import SystemClock, language_kinds
+from noetl.wiring.embedded import language_kinds
 from noetl.worker.loop import Worker
 from noetl.worker.tool_context import WorkerResources
 from tests.polling import PollingPlane
@@ -165,7 +166,7 @@ async def registered(store: SqliteStore) -> str:
     for text in (CHILD, PARENT):
         playbook = read_playbook(text)
         canonical, content = pinned(playbook)
-        await store.register(playbook.path, text.encode(), canonical, content, SystemClock().now())
+        await store.register(playbook.path, text.encode(), canonical, content, SteadyClock().now())
     return content
 
 
@@ -178,7 +179,7 @@ async def race(path: Path, seed: int, executions: int, kills: int) -> None:
         await plane.begin()
     wires, tools = Wires(planes, chance), CountingTools(chance)
     nothing: Any = None  # these tools run no child processes and store no large results
-    shared = WorkerResources(wires, tools, language_kinds(), SystemClock(), nothing, nothing, lambda: None)
+    shared = WorkerResources(wires, tools, language_kinds(), SteadyClock(), nothing, nothing, lambda: None)
     workers = [asyncio.create_task(Worker(f"w{n}", shared, capacity=4, heartbeat_s=0.3).run()) for n in range(3)]
     ids = [str(900 + number) for number in range(executions)]
 

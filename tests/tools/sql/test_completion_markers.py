@@ -11,13 +11,13 @@ import psycopg
 import pytest
 import pytest_asyncio
 
+from noetl.clock import SteadyClock
 from noetl.engine.tasks.actions import RunTask
 from noetl.engine.tasks.run_info import RunInfo
 from noetl.model.outcome import Outcome
 from noetl.ports import Blobs, Children, ControlPlane
 from noetl.ports.work import run_tool
 from noetl.tools import kinds
-from noetl.wiring.embedded import SystemClock
 from noetl.worker.tool_context import DetachedRun, TaskContext, WorkerResources
 
 pytestmark = pytest.mark.asyncio
@@ -41,7 +41,7 @@ class Sink:
 
         nothing = (cast(Children, None), cast(Blobs, None))
         return WorkerResources(
-            cast(ControlPlane, None), tools, tools, SystemClock(), *nothing, lambda: None, credential
+            cast(ControlPlane, None), tools, tools, SteadyClock(), *nothing, lambda: None, credential
         )
 
     async def run(self, key: str = "7:s:sql", own: Mapping[str, Any] | None = None, **fields: Any) -> Outcome:

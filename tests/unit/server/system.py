@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any
 
+from noetl.clock import SteadyClock
 from noetl.dsl.reading.parse import parse
 from noetl.dsl.tree.normalize import normalize
 from noetl.dsl.tree.pin import pinned
@@ -22,12 +22,7 @@ ONE_STEP = HEAD + "workflow:\n  - step: one\n    tool: {kind: noop}\n"
 _ids = count(1)
 
 
-class RealClock:
-    def now(self) -> int:
-        return time.time_ns() // 1_000_000
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+RealClock = SteadyClock
 
 
 def chain(length: int) -> str:

@@ -10,6 +10,7 @@ from textwrap import dedent, indent
 from typing import Any
 
 from noetl.blobs.memory import MemoryBlobs
+from noetl.clock import SteadyClock
 from noetl.dsl.reading.parse import parse
 from noetl.dsl.tree.normalize import normalize
 from noetl.dsl.tree.pin import pinned
@@ -19,7 +20,6 @@ from noetl.ports import Blobs
 from noetl.server.control_plane import LocalControlPlane
 from noetl.stores.memory.store import MemoryStore
 from noetl.tools import kinds
-from noetl.wiring.embedded import SystemClock
 from noetl.worker.loop import Worker
 from noetl.worker.processes.children import ChildPool
 from noetl.worker.steps.results import StoredResults
@@ -86,7 +86,7 @@ class System:
 async def system(
     workers: int = 1, lease_s: float = 30.0, blobs: Blobs | None = None, **more: Any
 ) -> AsyncIterator[System]:
-    store, clock, children = MemoryStore(), SystemClock(), ChildPool()
+    store, clock, children = MemoryStore(), SteadyClock(), ChildPool()
     try:
         blobs = blobs or MemoryBlobs()
         async with LocalControlPlane(store, clock, lease_s=lease_s, blobs=blobs, **more) as control:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from time import time
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -39,8 +38,8 @@ async def fork_and_drive(
     The fork continues with a playbook file, with one of the store by its content hash, or with that of the source.
     """
     settings = existing(local_settings(store))
-    execution_id = new_execution(int(time() * 1000))
     async with embedded(settings) as app:
+        execution_id = new_execution(app.store.clock.now())
         with driver_lock(settings, execution_id):
             source = await resolve_id(app.store, given)
             made = await fork_from(
@@ -51,7 +50,7 @@ async def fork_and_drive(
                 start,
                 ctx=changes.get("ctx", {}),
                 workload=changes.get("workload", {}),
-                at=int(time() * 1000),
+                at=app.store.clock.now(),
                 playbook=playbook if file is None else await _register(app, file),
                 pool=f"local:{execution_id}",
             )
@@ -64,5 +63,5 @@ async def fork_and_drive(
 async def _register(app: Embedded, file: str) -> str:
     preparer = Preparer(Path.cwd())
     pinned = preparer.prepare(file).playbook
-    await preparer.register(app.store, int(time() * 1000))
+    await preparer.register(app.store, app.store.clock.now())
     return pinned

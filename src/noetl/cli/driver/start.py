@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from time import time
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -44,12 +43,12 @@ async def start_and_drive(
     quiet: bool,
 ) -> int:
     """Start an execution, drive it and print its result; return the exit code."""
-    execution_id = new_execution(int(time() * 1000))
-    pool = f"local:{execution_id}"
     async with embedded(settings) as app:
+        execution_id = new_execution(app.store.clock.now())
+        pool = f"local:{execution_id}"
         with driver_lock(settings, execution_id):
             async with app.run_worker(pool, children):
-                await preparer.register(app.store, int(time() * 1000))
+                await preparer.register(app.store, app.store.clock.now())
                 message = Start(new_id(), prepared.path, prepared.playbook, payload, pool=pool)
                 await app.control.submit(execution_id, message)
                 if not as_json:

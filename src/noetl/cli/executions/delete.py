@@ -40,15 +40,13 @@ def command(id: ExecutionId, json: AsJson = False, store: Place = None) -> None:
 
 
 async def _delete(opened: Store, store: str | None, given: str) -> str:
-    from time import time
-
     from noetl.cli.runtime.environment import actor
     from noetl.model.errors import Conflict
     from noetl.server.operations.retention import delete_executions
     from noetl.wiring.embedded import open_collector
 
     execution_id = await resolve_id(opened, given)
-    if not await delete_executions(opened, [execution_id], int(time() * 1000), actor()):
+    if not await delete_executions(opened, [execution_id], opened.clock.now(), actor()):
         raise Conflict(f"Execution {execution_id} has not ended. Cancel it first: `noetl cancel {execution_id}`.")
     await open_collector(existing(local_settings(store)), opened).collect()
     return execution_id

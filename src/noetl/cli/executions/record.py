@@ -87,10 +87,10 @@ def _result_loader(history: History, place: str | None) -> Load:
         return lambda reference: fetched(reference, client.result)
 
     async def load(reference: Mapping[str, Any]) -> Any:
-        from noetl.wiring.embedded import SystemClock, open_blobs
+        from noetl.wiring.embedded import open_blobs
         from noetl.worker.steps.results import StoredResults
 
         store: Any = history
-        return await StoredResults(open_blobs(local_settings(place), store), SystemClock()).load(reference)
+        return await StoredResults(open_blobs(local_settings(place), store), store.clock).load(reference)
 
     return load

@@ -15,10 +15,11 @@ from noetl.cli.output.failure import Error, ErrorPlaces, failure_lines
 from noetl.cli.output.format import format_duration, format_time, to_json
 from noetl.cli.runtime.driver_lock import driver_of
 from noetl.cli.runtime.store import load_plan, load_state, read_history
+from noetl.clock import SteadyClock
 from noetl.engine.decision.builder import is_blocked, status_of
 from noetl.engine.queries.explain import Choice, Standing, choices, standings, values
 from noetl.server.workers.presence import groups
-from noetl.wiring.embedded import SystemClock, open_team
+from noetl.wiring.embedded import open_team
 
 if TYPE_CHECKING:
     from noetl.engine.state.execution import Execution
@@ -33,7 +34,7 @@ def explain_execution(given: str, store: str | None, *, as_json: bool) -> None:
 
     async def job(history: History) -> None:
         state, events = await load_state(history, given)
-        now, pools = SystemClock().now(), None
+        now, pools = SteadyClock().now(), None
         if not state.pool.startswith("local:"):  # a local run has its own worker
             pools = groups(await _load_workers(history), now)
         is_open = state.phase != "ended"

@@ -111,12 +111,10 @@ async def _find(opened: Store, path: str, version: int | None) -> Mapping[str, A
 
 
 async def _unregister(opened: Store, path: str, version: int | None) -> int:
-    from time import time
-
     from noetl.cli.runtime.environment import actor
     from noetl.ports import AuditEntry
 
-    entry = AuditEntry(int(time() * 1000), actor(), "playbook.delete", path, {"version": version})
+    entry = AuditEntry(opened.clock.now(), actor(), "playbook.delete", path, {"version": version})
     removed = await opened.unregister(path, version, entry)
     if not removed:
         raise _missing(path, version)

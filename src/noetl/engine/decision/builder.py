@@ -80,12 +80,13 @@ class DecisionBuilder(msgspec.Struct, eq=False):
         """Append an event, apply it to the state, and queue the work that follows from it."""
         state, events = self.state, self.events
         entity, is_work = _KINDS[event_type]
+        timestamp = self.at if at is None else at
         event = Event(
             f"{self._stem}{len(events)}",
             state.execution_id,
             state.seq + 1,
             event_type,
-            self.at if at is None else at,
+            max(state.at, timestamp),
             "server",
             entity,
             entity_id,
@@ -107,6 +108,7 @@ class DecisionBuilder(msgspec.Struct, eq=False):
     def record(self, run: StepRun, records: Iterable[Record]) -> None:
         """Append the records of a worker; unknown event types are dropped."""
         state, events, run_id = self.state, self.events, run.run_id
+        latest = max(state.at, self.at)  # a worker's clock may be ahead
         for record in records:
             event_type = record.event_type
             kind = _KINDS.get(event_type)
@@ -118,7 +120,7 @@ class DecisionBuilder(msgspec.Struct, eq=False):
                 state.execution_id,
                 state.seq + 1,
                 event_type,
-                record.at,
+                min(latest, record.at),
                 "worker",
                 entity,
                 record.task,

@@ -401,7 +401,7 @@ def _bounded(action: RunTask | Suspend, call: Frame, at: int) -> RunTask | Suspe
         is_shorter = action.timeout_ms is not None and action.timeout_ms <= left
         return action if is_shorter else msgspec.structs.replace(action, timeout_ms=left)
     is_earlier = action.until is not None and action.until <= deadline
-    return action if is_earlier else msgspec.structs.replace(action, until=deadline)
+    return action if is_earlier else msgspec.structs.replace(action, until=deadline, civil=False)
 
 
 advance, resume, wake = Pipeline.advance, Pipeline.resume, Pipeline.wake

@@ -29,15 +29,17 @@ def suspend(d: DecisionBuilder, run: StepRun, request: Suspension, chunk: str | 
     payload |= {"child": request.child, "child_id": child_id} if child_id else {}
     d.emit("step.suspended", run.step, payload, run=run, iteration=index)
     if request.until is not None:
-        d.set_timer(timer_id(run, index), "wake", request.until, run, index)
+        d.set_timer(timer_id(run, index, civil=request.civil), "wake", request.until, run, index)
     if child_id is not None and request.child is not None:
         _send_start(d, run, index, child_id, request.child)
     if request.signal is not None and d.state.signals.get(request.signal):
         deliver(d, request.signal)
 
 
-def timer_id(run: StepRun, index: int | None) -> str:
-    return f"wake:{run.run_id}" if index is None else f"wake:{run.run_id}:{index}"
+def timer_id(run: StepRun, index: int | None, *, civil: bool = False) -> str:
+    """Return the name of the timer of a wait; `until:` names points of civil time."""
+    stem = f"until:{run.run_id}" if civil else f"wake:{run.run_id}"
+    return stem if index is None else f"{stem}:{index}"
 
 
 def child_execution(state: Execution, at: int) -> ExecutionId:
@@ -98,7 +100,8 @@ def wake(d: DecisionBuilder, run: StepRun, index: int | None, by: Mapping[str, A
     held = run.suspended if index is None else run.loop.suspended.get(index) if run.loop is not None else None
     if held is None:
         return
-    more: dict[str, Any] = {"resume": {"pipeline": held.pipeline, "wake": by}, "timer": timer_id(run, index)}
+    timer = timer_id(run, index, civil=timer_id(run, index, civil=True) in d.state.timers)
+    more: dict[str, Any] = {"resume": {"pipeline": held.pipeline, "wake": by}, "timer": timer}
     more |= {"signal": signal} if signal is not None else {}
     if held.child_id is not None and by.get("by") != "child":  # a time-out: the child is no longer needed
         d.send(held.child_id, Cancel(d.message_id(), f"its parent {d.state.execution_id} waits no longer"))

@@ -33,7 +33,8 @@ def evolve(state: Execution, event: Event) -> Execution:
 def apply(state: Execution, event: Event) -> None:
     """Apply one event of this version; raises if its payload is malformed."""
     state.seq = event.seq
-    state.at = event.timestamp
+    if event.timestamp > state.at:  # workers' records may be older than what others have done since
+        state.at = event.timestamp
     handler = HANDLERS.get(event.event_type)
     if handler is not None:
         handler(state, event, event.payload)

@@ -45,6 +45,7 @@ class Suspend(msgspec.Struct, frozen=True, omit_defaults=True):
     child: Mapping[str, Any] | None = None  # path, version, payload, return_step
     hold: bool = False
     cut: bool = False  # a time-out ends it before its own end
+    civil: bool = False  # `until` is a point of civil time, not the end of a duration
 
 
 class Finished(msgspec.Struct, frozen=True):

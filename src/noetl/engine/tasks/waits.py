@@ -31,7 +31,9 @@ def wait_for(
         limit = None if timeout_ms is None else at + int(timeout_ms)
         if kind == "sleep":
             moment = _moment(fields, at)
-            return Suspend("sleep", until=_earlier(limit, moment), cut=limit is not None and limit < moment)
+            cut = limit is not None and limit < moment
+            civil = fields.get("until") is not None and not cut
+            return Suspend("sleep", until=_earlier(limit, moment), cut=cut, civil=civil)
         if kind == "wait":
             signal = fields.get("signal")
             if not isinstance(signal, str) or not signal:

@@ -11,7 +11,7 @@ import logging
 
 from noetl.model.errors import NoetlError, log_level
 from noetl.model.messages import TimerDue
-from noetl.ports import Clock, WorkQueue
+from noetl.ports import CivilClock, WorkQueue
 from noetl.server.sequencer.sequencer import Sequencer
 
 _log = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ _FAR = 2**62
 class Timers:
     """Fire the timers of a store."""
 
-    def __init__(self, queue: WorkQueue, sequencer: Sequencer, clock: Clock) -> None:
+    def __init__(self, queue: WorkQueue, sequencer: Sequencer, clock: CivilClock) -> None:
         self._queue = queue
         self._sequencer = sequencer
         self._clock = clock
@@ -39,7 +39,7 @@ class Timers:
 
     async def fire(self) -> int:
         """Submit due timers and wait until they are committed; return their number."""
-        due = await self._queue.due(self._clock.now(), _MOST_AT_ONCE)
+        due = await self._queue.due(self._clock.now(), _MOST_AT_ONCE, self._clock.civil())
         # The time is part of the id: a timer that is set again is a new one.
         messages = [(execution_id, TimerDue(f"timer:{name}:{at}", name)) for execution_id, name, at in due]
         answers = await asyncio.gather(

@@ -74,7 +74,14 @@ def welcome(services: Services, connection: WorkerConnection, stop: list[str]) -
     beat = min(1_000, lease_ms // 3)
     layer = {name: value for name, value in services.control.defaults.items() if name not in _OWN}
     return wire.Welcome(
-        connection.name, services.server_id, lease_ms, beat, stop=tuple(stop), draining=connection.draining, layer=layer
+        connection.name,
+        services.server_id,
+        lease_ms,
+        beat,
+        stop=tuple(stop),
+        draining=connection.draining,
+        layer=layer,
+        now=services.clock.now(),
     )
 
 
@@ -200,7 +207,8 @@ class Session:
         if isinstance(frame, wire.Claim):
             return wire.Leases(frame.id, tuple(await registry.claim(connection, frame)))
         if isinstance(frame, wire.Heartbeat):
-            return wire.Stop(tuple(await registry.heartbeat(connection, frame.held)), frame.id, connection.draining)
+            lost = tuple(await registry.heartbeat(connection, frame.held))
+            return wire.Stop(lost, frame.id, connection.draining, self._services.clock.now())
         if isinstance(frame, wire.Release):
             await registry.release(connection, frame.held)
         elif isinstance(frame, wire.Drain):

@@ -38,6 +38,7 @@ _MOST_WORK = 1_000
 _SEEN_MS = 5_000  # how often a heartbeat is stored
 _GONE_MS = 120_000  # a worker without work or heartbeat is forgotten after this
 _SWEEP_S = 0.2
+_LATE_MS = 1_000
 _MOST_EPOCH = 2**53
 
 Push = Callable[[ToWorker], None]  # sends a frame on the session
@@ -75,6 +76,12 @@ class WorkerConnection:
     def is_back(self, registered_at: int) -> bool:
         """Return whether a worker whose session had closed has another one here."""
         return self.push is not None or self.registered_at != registered_at
+
+    def extend_acks(self, ms: int) -> None:
+        """Wait longer for acknowledgements."""
+        for grant in self.grants.values():
+            if grant.ack_by is not None:
+                grant.ack_by += ms
 
     def open(self, hello: Hello, push: Push | None, now: int) -> None:
         """Note a hello, on a session or without one."""
@@ -455,11 +462,15 @@ class WorkerRegistry:
 
     async def run(self) -> None:
         """Return unacknowledged leases to the queue, until cancelled."""
+        before = self._clock.now()
         while True:
             await self._clock.sleep(_SWEEP_S)
             now = self._clock.now()
             for connection in list(self._connections.values()):
+                if now - before > _LATE_MS:  # what was acknowledged while this process did not run is not read yet
+                    connection.extend_acks(now - before)
                 self._sweep(connection, now)
+            before = now
 
     def _sweep(self, connection: WorkerConnection, now: int) -> None:
         unseen = [held for held, grant in connection.grants.items() if grant.ack_by is not None and grant.ack_by <= now]

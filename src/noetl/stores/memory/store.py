@@ -172,8 +172,10 @@ class MemoryStore(MemoryCatalog, MemoryLetters):
                 row.available_at = min(row.available_at, now)
         self._count()
 
-    async def due(self, now: int, most: int) -> list[tuple[str, str, int]]:
-        found = [(at, key) for key, at in self.tables.timers.items() if at <= now]
+    async def due(self, now: int, most: int, civil: int | None = None) -> list[tuple[str, str, int]]:
+        by_day = now if civil is None else civil
+        timers = self.tables.timers.items()
+        found = [(at, key) for key, at in timers if at <= (by_day if key[1].startswith("until:") else now)]
         return [(key[0], key[1], at) for at, key in sorted(found)[:most]]
 
     async def next_time(self, now: int) -> int | None:

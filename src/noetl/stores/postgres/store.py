@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from noetl.clock import SteadyClock, uptime
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease
@@ -59,6 +60,7 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
 
     def __init__(self, url: str) -> None:
         super().__init__(PostgresDatabase(url))
+        self.clock = SteadyClock("the database's clock")
         self._writer: int | None = None
         self._registering = asyncio.Lock()
 
@@ -125,7 +127,10 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
         return positions_of(await self.database.rows("read_feed", *columns(seen, 2), most, like), most, wanted)
 
     async def version(self) -> int:
-        return int(await self.database.value("foreign_commits", await self.writer()))
+        writer, asked = await self.writer(), uptime()
+        [(commits, now)] = await self.database.rows("foreign_commits", writer)
+        self.clock.follow(asked, now)
+        return int(commits)
 
     async def tend(self) -> None:
         """Create the log's next partitions and delete writers without events, daily."""
@@ -181,8 +186,9 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
         async with self._changing_transaction() as connection:
             await connection.execute(_SQL["release_leases"], *columns(held, 2), now)
 
-    async def due(self, now: int, most: int) -> list[tuple[str, str, int]]:
-        return [(row[0], row[1], row[2]) for row in await self.database.rows("due_timers", now, most)]
+    async def due(self, now: int, most: int, civil: int | None = None) -> list[tuple[str, str, int]]:
+        rows = await self.database.rows("due_timers", now, most, now if civil is None else civil)
+        return [(row[0], row[1], row[2]) for row in rows]
 
     async def next_time(self, now: int) -> int | None:
         found = await self.database.value("next_time", now)

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from noetl.model.errors import InvalidInput, StoreUnavailable
 from noetl.stores.common.outage import Outage
 from noetl.stores.common.queries import migrations, statements
+from noetl.stores.sqlite.clock import FileClock
 
 Result = TypeVar("Result")
 Job = Callable[[sqlite3.Connection], Result]
@@ -55,6 +56,7 @@ class Database:
         self._slow_until = 0.0
         self._outage = Outage(self.path)
         self._checked_at = 0.0  # when the file was last seen in place
+        self.clock = FileClock()
         self._thread.start()
         failure = self._opened.get()
         if failure is not None:
@@ -204,6 +206,7 @@ class Database:
     def _serve(self) -> None:
         try:
             connection = connect(self.path)
+            _run_with_wait(connection, self.clock.open)
             self._file = None if self.path == ":memory:" else _identity(self.path)
         except (sqlite3.Error, InvalidInput, OSError) as error:
             self._opened.put(error if isinstance(error, InvalidInput) else _unavailable(self.path, error))

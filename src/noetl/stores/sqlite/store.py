@@ -71,6 +71,8 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
         super().__init__(database or Database(path))
         self._epochs = Epochs()
         self._writer_id: str | None = None  # read on first use
+        self._version = 0
+        self.clock = self.database.clock
 
     def commit(self, commits: Sequence[Commit], claims: Sequence[Claim] = ()) -> Receipt | Awaitable[Receipt]:
         if not commits:  # looking takes no write lock
@@ -161,7 +163,13 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
         return self._writer_id
 
     async def version(self) -> int:
-        return await self.database.read(lambda connection: int(connection.execute("PRAGMA data_version").fetchone()[0]))
+        version = await self.database.read(_version)
+        if version != self._version:
+            self._version = version
+            await self.database.read(self.clock.load)
+        if self.clock.wants_to_align():
+            await self.database.write(self.clock.align)
+        return version
 
     def check(self) -> None:
         """Verify that the file is still in place. Raises StoreUnavailable."""
@@ -225,8 +233,9 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
     async def release(self, held: Sequence[tuple[str, int]], now: int) -> None:
         await self._write("release_lease", [(now, work_id, epoch) for work_id, epoch in held])
 
-    async def due(self, now: int, most: int) -> list[tuple[str, str, int]]:
-        return [(row[0], row[1], row[2]) for row in await self._rows("due_timers", now, most)]
+    async def due(self, now: int, most: int, civil: int | None = None) -> list[tuple[str, str, int]]:
+        rows = await self._rows("due_timers", now, most, now if civil is None else civil)
+        return [(row[0], row[1], row[2]) for row in rows]
 
     async def next_time(self, now: int) -> int | None:
         times = [row[0] for row in await self._rows("next_times", now) if row[0] is not None]
@@ -234,6 +243,11 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
 
     async def inbox(self, most: int) -> list[tuple[str, AnyMessage]]:
         return [(row[0], _message.decode(row[1])) for row in await self._rows("read_messages", most)]
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    """Return a number that changes with the commits of other processes."""
+    return int(connection.execute("PRAGMA data_version").fetchone()[0])
 
 
 def _rows_with(rows: Sequence[_LogRow], types: Collection[str], end: int) -> list[_LogRow]:

@@ -342,4 +342,4 @@ def _failed(outcome: Outcome) -> Finished:
 
 
 def _suspension(found: Suspend, pipeline: Pipeline, index: int | None = None) -> Suspension:
-    return Suspension(found.cause, pipeline.snapshot(), found.until, found.signal, found.child, index)
+    return Suspension(found.cause, pipeline.snapshot(), found.until, found.signal, found.child, index, found.civil)

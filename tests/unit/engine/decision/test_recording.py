@@ -58,7 +58,8 @@ def test_a_report_is_recorded_whole_and_applied_as_it_is_folded(told: tuple[Reco
     written = [event for event in events if event.source == "worker"]
     assert len(written) == len(known)
     for event, record in zip(written, known, strict=True):
-        assert (event.event_type, event.timestamp, event.entity_id) == (record.event_type, record.at, record.task)
+        assert (event.event_type, event.entity_id) == (record.event_type, record.task)
+        assert event.timestamp == min(record.at, scene.at)  # a report tells of what has happened
         assert (event.step_run_id, event.parent_id, event.entity_type) == ("one#1", "one#1", _entity(record))
         assert (event.task_run_id, event.iteration, event.attempt) == (
             record.task_run_id,
@@ -80,3 +81,20 @@ def test_names_that_are_not_known_are_left_out_and_the_last_known_one_says_where
     scene.then("step.started one", "task.started t")
     assert scene.decision.events[-1].payload == {"pipeline": {"at": 1}}
     assert scene.state.runs["one#1"].resume == {"pipeline": {"at": 1}}
+
+
+def test_a_record_of_a_worker_whose_clock_is_ahead_is_no_later_than_its_report() -> None:
+    scene = given(TWO)
+    scene.when(done("one#1", records=(Record("task.started", scene.at + 86_400_000, "t"),)))
+    assert max(event.timestamp for event in scene.decision.events) == scene.at
+
+
+def test_the_time_of_events_never_goes_back_and_durations_are_unaffected() -> None:
+    step = "- step: {}\n  spec: {{policy: {{lifecycle: {{deadline_s: 5}}}}}}\n  tool: {{kind: noop}}\n"
+    limited = book(step.format("one") + "  next: two\n" + step.format("two"))
+    scene = given(limited)
+    last = scene.log[-1].timestamp
+    scene.at -= 86_400_000
+    scene.when(done("one#1"))
+    assert {event.timestamp for event in scene.decision.events} == {last}
+    assert scene.decision.timers == (("deadline:two#1", scene.at + 5_000),)

@@ -67,7 +67,12 @@ def test_sleep_waits_for_its_time() -> None:
     ],
 )
 def test_sleep_until_a_moment(until: Any, at: int) -> None:
-    assert begun(f"- a: {{kind: sleep, until: {until}}}")[1] == Suspend("sleep", until=at)
+    assert begun(f"- a: {{kind: sleep, until: {until}}}")[1] == Suspend("sleep", until=at, civil=True)
+
+
+def test_a_time_out_before_the_moment_is_a_duration() -> None:
+    action = begun("- a: {kind: sleep, until: '2033-11-14T22:13:25Z', spec: {timeout: 5}}")[1]
+    assert action == Suspend("sleep", until=START + 5_000, cut=True)
 
 
 def test_a_moment_in_the_past_is_over_at_once() -> None:

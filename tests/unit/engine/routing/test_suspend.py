@@ -36,6 +36,13 @@ def test_a_sleep_gives_its_lease_back_and_goes_on_as_the_same_run() -> None:
     assert "t#1" in scene.state.runs
 
 
+def test_a_sleep_until_a_point_of_civil_time_has_a_timer_of_that_name() -> None:
+    scene = given(ONE).when(rests("s#1", "sleep", until=LATER, civil=True))
+    assert scene.decision.timers == (("until:s#1", LATER),)
+    scene.when(TimerDue("t", "until:s#1")).then("timer.fired", "step.scheduled s")
+    assert scene.decision.cleared == ("until:s#1",)
+
+
 def test_a_timer_that_is_gone_changes_nothing() -> None:
     scene = given(ONE, rests("s#1", "sleep", until=LATER), TimerDue("t", "wake:s#1"))
     scene.when(TimerDue("again", "wake:s#1")).then()

@@ -8,11 +8,12 @@ import pytest
 
 from noetl.model.messages import Cancel, Record, Report
 from noetl.server.control_plane import LocalControlPlane, Store
+from noetl.stores.memory.store import MemoryStore
+from noetl.testing.virtual_time import VirtualClock, run
 from tests.unit.server.system import RealClock, begin, chain, done, ended, register, report_on
 
-pytestmark = pytest.mark.asyncio
 
-
+@pytest.mark.asyncio
 async def test_a_silent_worker_loses_its_work(store: Store) -> None:
     async with LocalControlPlane(store, RealClock(), lease_s=0.1) as control:
         execution_id = await begin(control, await register(store))
@@ -25,6 +26,7 @@ async def test_a_silent_worker_loses_its_work(store: Store) -> None:
         assert await store.inbox(10) == []
 
 
+@pytest.mark.asyncio
 async def test_a_beating_worker_keeps_its_work(store: Store) -> None:
     async with LocalControlPlane(store, RealClock(), lease_s=0.3) as control:
         await begin(control, await register(store))
@@ -36,6 +38,7 @@ async def test_a_beating_worker_keeps_its_work(store: Store) -> None:
         assert await waiting == []
 
 
+@pytest.mark.asyncio
 async def test_a_new_owner_goes_on_where_the_last_one_told(store: Store, control: LocalControlPlane) -> None:
     execution_id = await begin(control, await register(store))
     [old] = await control.claim("w", [""], 1, 0)
@@ -49,6 +52,7 @@ async def test_a_new_owner_goes_on_where_the_last_one_told(store: Store, control
     assert "second" in str(new.work.resume)
 
 
+@pytest.mark.asyncio
 async def test_work_that_kills_its_workers_fails_the_step(store: Store) -> None:
     async with LocalControlPlane(store, RealClock(), max_attempts=3) as control:
         execution_id = await begin(control, await register(store, chain(2)))
@@ -62,6 +66,7 @@ async def test_work_that_kills_its_workers_fails_the_step(store: Store) -> None:
     assert await store.claim("w", [""], 1, 2**60, 2**60) == []
 
 
+@pytest.mark.asyncio
 async def test_a_cancelled_run_is_told_with_the_next_heartbeat(store: Store, control: LocalControlPlane) -> None:
     execution_id = await begin(control, await register(store))
     [lease] = await control.claim("w", [""], 1, 0)
@@ -75,6 +80,7 @@ async def test_a_cancelled_run_is_told_with_the_next_heartbeat(store: Store, con
     assert (await store.read(execution_id))[-1].event_type == "report.late"
 
 
+@pytest.mark.asyncio
 async def test_lost_work_waits_before_it_goes_out_again(store: Store) -> None:
     text = chain(1).replace(
         "workflow:", "executor: {spec: {retries: {dispatch: {base_ms: 600, max_ms: 600}}}}\nworkflow:"
@@ -88,3 +94,23 @@ async def test_lost_work_waits_before_it_goes_out_again(store: Store) -> None:
         assert RealClock().now() - lost_at >= 300  # half of it at least
         await report_on(control, execution_id, done(again))
         assert (await ended(control, store, execution_id))["status"] == "completed"
+
+
+def test_a_machine_that_slept_lets_workers_renew_before_it_judges() -> None:
+    async def main() -> None:
+        store, clock = MemoryStore(), VirtualClock()
+        async with LocalControlPlane(store, clock) as control:
+            playbook = await register(store)
+            for _ in range(2):
+                await begin(control, playbook)
+            leases = await control.claim("w", [""], 2, 0)
+            kept, left = ((lease.work.work_id, lease.epoch) for lease in leases)
+            await clock.sleep(10)
+            clock.jump(8 * 3_600_000)
+            assert await control.lease_reaper.expire() == 0  # also when something else asks for it
+            await clock.sleep(1)
+            assert await control.heartbeat("w", [kept]) == []
+            await clock.sleep(4)
+            assert await control.heartbeat("w", [kept, left]) == [left[0]]
+
+    run(main)

@@ -150,7 +150,7 @@ async def test_a_cancelled_commit_is_completed(tmp_path: Path) -> None:
 
 
 def _put(connection: sqlite3.Connection) -> int:
-    return connection.execute("UPDATE counter SET value = value + 1 RETURNING value").fetchone()[0]  # type: ignore[no-any-return]
+    return connection.execute("UPDATE counter SET value = value + 1 WHERE name = 'epoch' RETURNING value").fetchone()[0]  # type: ignore[no-any-return]
 
 
 def _write_brief(database: Database) -> bool:
@@ -239,7 +239,7 @@ async def test_a_short_write_runs_here_and_is_flushed_by_the_thread(tmp_path: Pa
     assert isinstance(flushing, asyncio.Future)
     assert isinstance(following, asyncio.Future)  # in the thread, after the flush
     assert [await flushing, await following] == [1, 2]
-    assert other.execute("SELECT value FROM counter").fetchone() == (2,)
+    assert other.execute("SELECT value FROM counter WHERE name = 'epoch'").fetchone() == (2,)
     other.execute("BEGIN IMMEDIATE")
     writing = database.write_rows(job, 100)
     assert isinstance(writing, asyncio.Future)

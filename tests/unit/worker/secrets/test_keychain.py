@@ -16,9 +16,9 @@ import msgspec
 import pytest
 import pytest_asyncio
 
+from noetl.clock import SteadyClock
 from noetl.dsl.tree.playbook import Keychain, Value
 from noetl.model.errors import CredentialUnavailable
-from noetl.wiring.embedded import SystemClock
 from noetl.worker.http.clients import HttpClient
 from noetl.worker.secrets.keychain import KeyRing
 from noetl.worker.secrets.oauth2 import Tokens
@@ -66,7 +66,7 @@ class Store:
         return STORED[name]
 
 
-class Clock(SystemClock):
+class Clock(SteadyClock):
     """A clock that can be put forward and sleeps in no time."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ def ring(
     store: Store | None = None, declared: tuple[Keychain, ...] = DECLARED, tokens: Tokens | None = None
 ) -> KeyRing:
     names = {"workload": {"which": "other"}}
-    made = tokens or Tokens(lambda: None, SystemClock())
+    made = tokens or Tokens(lambda: None, SteadyClock())
     return KeyRing(declared, names, 1, store or Store(), made, Secrets())
 
 

@@ -11,11 +11,11 @@ import pytest
 
 from noetl.blobs import pieces
 from noetl.blobs.memory import MemoryBlobs
+from noetl.clock import SteadyClock
 from noetl.engine.tasks.actions import RunTask
 from noetl.model.errors import BadReference, StoreUnavailable
 from noetl.model.outcome import Outcome, TaskError, ok
 from noetl.tools import kinds
-from noetl.wiring.embedded import SystemClock
 from noetl.worker.steps.results import StoredResults
 from tests.unit.worker.system import System, system
 
@@ -34,7 +34,7 @@ def task(**spec: Any) -> RunTask:
 
 
 def results() -> StoredResults:
-    return StoredResults(MemoryBlobs(), SystemClock())
+    return StoredResults(MemoryBlobs(), SteadyClock())
 
 
 # In an execution
@@ -212,7 +212,7 @@ async def test_controls_of_a_task() -> None:
     select = [{"path": "$.n", "as": "number"}, {"path": "$.rows[0]", "as": "first"}]
     store = {"kind": "db", "scope": "workflow", "ttl": "2d", "compression": "gzip"}
     spec = {"inline_max_bytes": 10, "preview_max_bytes": 5, "select": select, "store": store}
-    before = SystemClock().now()
+    before = SteadyClock().now()
     outcome, ref = await made.keep(task(result=spec), ok({"n": 7, "rows": ["é" * 20]}), WHERE)
     assert ref is not None
     assert outcome.result == {"n": 7, "rows": ["é" * 20]}
@@ -258,7 +258,7 @@ class FullBlobs(MemoryBlobs):
 
 
 async def test_a_full_store_is_an_error_that_says_so() -> None:
-    outcome, ref = await StoredResults(FullBlobs(), SystemClock()).keep(task(), ok(LARGE), WHERE)
+    outcome, ref = await StoredResults(FullBlobs(), SteadyClock()).keep(task(), ok(LARGE), WHERE)
     assert ref is None
     assert outcome.error is not None
     assert (outcome.error.kind, outcome.error.retryable, outcome.error.sent) == ("reference", True, True)
@@ -320,7 +320,7 @@ async def test_only_the_parts_that_are_read_are_loaded() -> None:
     listed = [{"n": number, "x": "x" * 1000} for number in range(2000)]
     manifest = await manifests.put_list(blobs, "noetl://list", listed, 0)
     assert len(manifest["parts"]) > 5
-    made = StoredResults(blobs, SystemClock())
+    made = StoredResults(blobs, SteadyClock())
     seen = await made.seen("fetch", {"results": manifest, "stats": {}}, {"results": {3: {"n": True}, 1999: True}})
     assert (seen["results"][3]["n"], seen["results"][1999]["n"]) == (3, 1999)
     assert blobs.read == ["noetl://list/part/0", manifest["parts"][-1]["ref"]]
@@ -328,7 +328,7 @@ async def test_only_the_parts_that_are_read_are_loaded() -> None:
     assert len(blobs.read) == 2
     assert await made.items(manifest, 500, 3) == listed[500:503]
     await blobs.put("noetl://list/part/0", b"[]", {})
-    made = StoredResults(blobs, SystemClock())  # one that has not read it yet
+    made = StoredResults(blobs, SteadyClock())  # one that has not read it yet
     with pytest.raises(BadReference, match="damaged"):
         await made.items(manifest, 0, 1)
     assert (await made.items(manifest, 1999, 1))[0]["n"] == 1999
@@ -418,4 +418,4 @@ async def test_an_expired_reference_is_an_error_that_says_when() -> None:
     assert ref is not None
     assert await made.load(ref) == LARGE
     with pytest.raises(BadReference, match="expired"):
-        await made.load({**ref, "expires_at": SystemClock().now()})
+        await made.load({**ref, "expires_at": SteadyClock().now()})

@@ -18,7 +18,8 @@ noun = Noun("health", "Liveness, readiness and metrics.")
 @noun.route("GET", "/health", "open")
 async def health(call: Call) -> Health:
     """Answer while the process is alive."""
-    return Health(status="ok", version=__version__, server=call.services.server_id)
+    checks = {"clock": call.services.clock.report}
+    return Health(status="ok", version=__version__, server=call.services.server_id, checks=checks)
 
 
 @noun.route("GET", "/ready", "open", problems=(503,))
@@ -32,7 +33,8 @@ async def ready(call: Call) -> Health:
         await asyncio.wait_for(call.services.store.version(), _PATIENCE_S)
     except TimeoutError:
         raise StoreUnavailable("The store does not answer. Check that it is running.") from None
-    return Health(status="ready", version=__version__, server=call.services.server_id, checks={"store": "ok"})
+    checks = {"store": "ok", "clock": call.services.clock.report}
+    return Health(status="ready", version=__version__, server=call.services.server_id, checks=checks)
 
 
 @noun.route("GET", "/metrics", "viewer", gives="text/plain")

@@ -92,7 +92,7 @@ async def heartbeat(call: Call, body: Heartbeat) -> Stop:
     """Renew leases; the answer names the work of lost ones."""
     connection = connection_of(call, body.worker)
     lost = await call.services.registry.heartbeat(connection, body.held)
-    return Stop(tuple(lost), body.id, connection.draining)
+    return Stop(tuple(lost), body.id, connection.draining, call.services.clock.now())
 
 
 @noun.route(

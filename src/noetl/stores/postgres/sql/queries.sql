@@ -25,7 +25,8 @@ INSERT INTO writer (writer_id) VALUES (nextval('writer_number')) RETURNING write
 UPDATE writer SET commits = commits + 1 WHERE writer_id = $1;
 
 -- name: foreign_commits
-SELECT coalesce(sum(commits), 0)::bigint FROM writer WHERE writer_id <> $1;
+-- Also returns the database's clock.
+SELECT coalesce(sum(commits), 0)::bigint, to_ms(clock_timestamp()) FROM writer WHERE writer_id <> $1;
 
 -- name: read_events
 -- Numbers have no gaps, so a page is a range of numbers up to the row that holds its last event: few rows, whatever the
@@ -145,7 +146,11 @@ UPDATE queue SET status = 'queued', worker_id = NULL, lease_until = NULL, attemp
 FROM held WHERE queue.node_id = held.node_id;
 
 -- name: due_timers
-SELECT execution_id::text, timer_id, at FROM timer WHERE at <= $1 ORDER BY at, execution_id, timer_id LIMIT $2;
+-- Timers of civil time are due by another clock than those of durations.
+SELECT execution_id::text, timer_id, at FROM timer
+WHERE at <= greatest($1, $3::bigint)
+  AND at <= CASE WHEN timer_id COLLATE "C" >= 'until:' AND timer_id COLLATE "C" < 'until;' THEN $3 ELSE $1 END
+ORDER BY at, execution_id, timer_id LIMIT $2;
 
 -- name: next_time
 SELECT least(

@@ -243,7 +243,32 @@ ON CONFLICT (execution_id, timer_id) DO UPDATE SET at = excluded.at;
 DELETE FROM timer WHERE execution_id = ? AND timer_id = ?;
 
 -- name: due_timers
-SELECT execution_id, timer_id, at FROM timer WHERE at <= ? ORDER BY at LIMIT ?;
+-- Timers of civil time are due by another clock than those of durations.
+SELECT execution_id, timer_id, at FROM timer
+WHERE at <= max(?1, ?3) AND at <= CASE WHEN timer_id >= 'until:' AND timer_id < 'until;' THEN ?3 ELSE ?1 END
+ORDER BY at LIMIT ?2;
+
+-- name: read_clock
+SELECT value, holder FROM counter WHERE name = 'clock';
+
+-- name: put_clock
+INSERT INTO counter (name, value, holder) VALUES ('clock', ?, ?)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value, holder = excluded.holder;
+
+-- name: has_no_deadline
+SELECT
+  NOT EXISTS (SELECT 1 FROM queue)
+  AND NOT EXISTS (SELECT 1 FROM timer WHERE timer_id < 'until:' OR timer_id >= 'until;')
+  AND NOT EXISTS (SELECT 1 FROM outbox WHERE state = 'pending');
+
+-- name: last_events
+SELECT events FROM event_log WHERE size > 0 ORDER BY writer_seq DESC LIMIT 1;
+
+-- name: shorten_leases
+UPDATE queue SET lease_until = min(lease_until, ?) WHERE number < 0;
+
+-- name: end_duties
+DELETE FROM duty;
 
 -- name: put_message
 INSERT INTO message (message_id, execution_id, message) VALUES (?, ?, ?) ON CONFLICT (message_id) DO NOTHING;

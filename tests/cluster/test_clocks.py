@@ -1,0 +1,138 @@
+"""Real processes whose clocks are set, differ or stand still.
+
+A wait that follows the wrong clock is late by an hour or more, so that it ends at all within the patience of a test shows
+that it is in time. A lease that is judged by the wrong clock begins its step again, which leaves a second line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from time import sleep, time
+from typing import Any
+
+import pytest
+
+from tests.cluster.skew import LEASE_S, PLAYBOOK, Place, ended, execute, place, until
+from tests.services import PostgresServer, postgres_server
+
+HOUR_S, DAY_S = 3_600, 86_400
+SERVERS = (600, -600)
+NAP = """
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: { name: nap, path: clocks/nap }
+workflow:
+  - step: nap
+    tool: { kind: sleep, %s }
+"""
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[PostgresServer]:
+    with postgres_server(fsync="off", shared_buffers="32MB") as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def found(request: pytest.FixtureRequest, tmp_path: Path, postgres: PostgresServer) -> Iterator[Place]:
+    with place(tmp_path, request.param, postgres) as opened:
+        yield opened
+
+
+def hold(events: list[dict[str, Any]]) -> None:
+    """Check that no lease was lost, no timer was early, and time did not go back."""
+    types = [event["event_type"] for event in events]
+    started = [event["entity_id"] for event in events if event["event_type"] == "step.started"]
+    assert started == ["work", "nap", "nap", "last"], types  # a wait goes on as the same run
+    assert "report.late" not in types
+    due = next(event["payload"]["at"] for event in events if event["event_type"] == "timer.set")
+    fired = next(event["timestamp"] for event in events if event["event_type"] == "timer.fired")
+    assert fired >= due
+    times = [event["timestamp"] for event in events if event["source"] == "server"]
+    assert times == sorted(times)
+
+
+def test_a_server_whose_clock_is_set_while_a_step_and_a_wait_run(found: Place) -> None:
+    server, client = found.server()
+    for number, jump in enumerate((HOUR_S, -HOUR_S, -DAY_S), 1):
+        server.set(0)
+        execution_id = execute(client, n=number)
+        until(lambda n=number: len(found.lines("begun.txt")) == n, "the step")
+        server.set(jump)
+        hold(ended(client, execution_id))
+    assert found.lines("begun.txt") == found.lines("ended.txt") == ["1", "2", "3"]
+
+
+def test_a_machine_that_sleeps_for_hours_renews_its_leases_before_it_judges_them(
+    tmp_path: Path, postgres: PostgresServer
+) -> None:
+    with place(tmp_path, "sqlite", postgres) as found:
+        server, client = found.server()
+        execution_id = execute(client, n=1)
+        until(lambda: found.lines("begun.txt") == ["1"], "the step")
+        server.set(8 * HOUR_S, 8 * HOUR_S)  # both clocks count the sleep; the one of the event loop does not
+        hold(ended(client, execution_id))
+        assert found.lines("begun.txt") == found.lines("ended.txt") == ["1"]
+
+
+def test_a_process_that_is_frozen_for_longer_than_a_lease_goes_on(found: Place) -> None:
+    server, client = found.server()
+    execution_id = execute(client, n=1)
+    until(lambda: found.lines("begun.txt") == ["1"], "the step")
+    server.freeze()
+    sleep(LEASE_S + 1)  # the fault itself: nothing shows that a lease is over while its only judge is frozen
+    server.thaw()
+    hold(ended(client, execution_id))
+    assert found.lines("begun.txt") == found.lines("ended.txt") == ["1"]
+
+
+def test_two_servers_600_s_apart_begin_every_execution_once(found: Place) -> None:
+    clients = [found.server(ahead_s=ahead_s)[1] for ahead_s in SERVERS]
+    started = [(clients[number % 2], execute(clients[number % 2], n=number)) for number in range(8)]
+    for client, execution_id in started:
+        hold(ended(client, execution_id))
+    assert found.lines("begun.txt") == found.lines("ended.txt") == [str(number) for number in range(8)]
+
+
+def test_a_worker_follows_the_clock_of_its_server(found: Place) -> None:
+    _, client = found.server("serve")
+    worker = found.start("worker", "--server", str(client.base_url), ahead_s=-DAY_S)
+    worker.until(r"The system clock is 86\d\d\d\.\d s behind the server's clock\.")
+    events = ended(client, execute(client, n=1))
+    hold(events)
+    times = [event["timestamp"] for event in events]
+    assert min(times) == times[0]
+
+
+def test_a_point_of_civil_time_follows_a_clock_that_is_set(tmp_path: Path, postgres: PostgresServer) -> None:
+    with place(tmp_path, "sqlite", postgres) as found:
+        server, client = found.server()
+        noon = datetime.fromtimestamp(time() + HOUR_S, UTC).isoformat()
+        waits, naps = execute(client, NAP % f'until: "{noon}"'), execute(client, NAP % "seconds: 7200")
+        until(lambda: all(_has_timer(client, one) for one in (waits, naps)), "the waits")
+        server.set(HOUR_S)
+        ended(client, waits)
+        assert client.get(f"/api/executions/{naps}").json()["status"] == "running"
+
+
+def test_a_server_tells_how_its_clock_differs(found: Place) -> None:
+    server, client = found.server()
+    assert client.get("/health").json()["checks"] == {"clock": "ok"}
+    execution_id = execute(client, n=1)
+    until(lambda: found.lines("begun.txt") == ["1"], "the step")
+    server.set(HOUR_S)
+    server.until(r"The system clock is 3\d\d\d\.\d s ahead of .*Synchronize it")
+    assert "ahead of" in client.get("/health").json()["checks"]["clock"]
+    ended(client, execution_id)
+    if found.store.startswith("postgresql"):
+        assert "ahead of the database's clock" in client.get("/ready").json()["checks"]["clock"]
+        server.set(0)
+    until(lambda: client.get("/health").json()["checks"] == {"clock": "ok"}, "the right time")
+    ended(client, execute(client, PLAYBOOK, n=2))
+
+
+def _has_timer(client: Any, execution_id: str) -> bool:
+    events = client.get(f"/api/executions/{execution_id}/events").json()["events"]
+    return any(event["event_type"] == "timer.set" for event in events)
