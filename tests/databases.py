@@ -12,7 +12,7 @@ from functools import cache
 
 import psycopg
 
-from noetl.stores.common.queries import migrations
+from noetl.stores.common.queries import hash_of, migrations
 from tests.services import postgres_server
 
 _TABLES = (
@@ -51,7 +51,8 @@ def _create(name: str) -> str:
     connection.execute(b"CREATE SCHEMA noetl; SET search_path = noetl")
     for level, (text, title) in enumerate(migrations("postgres"), 1):
         connection.execute(text.encode())
-        connection.execute("INSERT INTO migration (level, name) VALUES (%s, %s)", (level, title))
+        row = (level, title, hash_of(text))
+        connection.execute("INSERT INTO migration (level, name, hash) VALUES (%s, %s, %s)", row)
     return address
 
 

@@ -61,6 +61,12 @@ class PostgresServer:
         """Drop a database, even if it is in use."""
         self._run("dropdb", "--force", "-h", "127.0.0.1", "-p", str(self._port), "-U", "noetl", database)
 
+    def dump(self, database: str = "postgres") -> bytes:
+        """Return the schema `noetl` of a database as statements."""
+        options = ["--schema=noetl", "--inserts", "--no-owner", "--no-privileges"]
+        place = ["-h", "127.0.0.1", "-p", str(self._port), "-U", "noetl"]
+        return self._run("pg_dump", *options, *place, database).stdout
+
     @property
     def process_id(self) -> int:
         assert self._process is not None

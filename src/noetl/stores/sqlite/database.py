@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from noetl.model.errors import InvalidInput, StoreUnavailable
 from noetl.stores.common.outage import Outage
-from noetl.stores.common.queries import migrations, statements
+from noetl.stores.common.queries import hash_of, migrations, queries, require_same, statements
 
 Result = TypeVar("Result")
 Job = Callable[[sqlite3.Connection], Result]
@@ -34,7 +34,8 @@ _BACKOFF = 200  # times the duration of the last slow job, during which the thre
 _RECHECK_S = 0.005  # how long the file is assumed to be in place after a check
 _MOST_PAGES = 4_000  # in the write-ahead log before a commit has to checkpoint it, which takes long
 _CHECKPOINT_EVERY = 256  # brief writes: the thread checkpoints, so that no commit has to
-_APPLICATION_ID = 0x4E6F4554  # marks a file with the numbering of migrations in `migrations/`
+_APPLICATION_ID = 0x4E6F4555  # marks a file with the numbering of migrations in `migrations/`
+_SQL = queries("sqlite")
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
@@ -343,9 +344,10 @@ def _migrate(connection: sqlite3.Connection, path: str) -> None:
                 f"{path} was written by a newer version of NoETL (schema level {level}; this version supports {len(steps)}). "
                 "Use that version, or name another file with `--store`."
             )
-        for text, _ in steps[level:]:
+        for number, (text, title) in enumerate(steps[level:], level + 1):
             for statement in statements(text):
                 connection.execute(statement)
+            connection.execute(_SQL["put_migration"], (number, title, hash_of(text)))
         connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {len(steps)}")
         connection.execute("COMMIT")
@@ -355,11 +357,14 @@ def _migrate(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _level(connection: sqlite3.Connection, path: str) -> int:
-    """Count the applied migrations. Raises InvalidInput for another numbering."""
+    """Count the applied migrations. Raises InvalidInput if they are others."""
     level = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if level and connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
         raise InvalidInput(
             f"{path} was written by a development version of NoETL and cannot be migrated. Move the file away to start with "
             "an empty store, or name another file with `--store`."
         )
+    if level:
+        rows = connection.execute(_SQL["read_migrations"]).fetchall()
+        require_same(path, [row[0] for row in rows], migrations("sqlite"))
     return level

@@ -313,14 +313,14 @@ ORDER BY number DESC LIMIT $4;
 -- name: find_table
 SELECT to_regclass($1)::text;
 
--- name: read_level
-SELECT coalesce(max(level), 0) AS level, min(name) FILTER (WHERE level = 1) AS first FROM migration;
+-- name: read_migrations
+SELECT name, coalesce(to_jsonb(migration) ->> 'hash', '') AS hash FROM migration ORDER BY level;
 
 -- name: lock_migrations
 SELECT pg_advisory_xact_lock($1);
 
 -- name: put_migration
-INSERT INTO migration (level, name) VALUES ($1, $2);
+INSERT INTO migration (level, name, hash) VALUES ($1, $2, $3);
 
 -- name: make_partitions
 SELECT make_partitions($1);

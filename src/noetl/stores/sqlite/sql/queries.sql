@@ -1,5 +1,11 @@
 -- Every statement of the SQLite store, by name. Times are parameters.
 
+-- name: read_migrations
+SELECT hash FROM migration ORDER BY level;
+
+-- name: put_migration
+INSERT INTO migration (level, name, hash) VALUES (?, ?, ?);
+
 -- name: append_events
 -- An event is an array of its fields in order: field names would take more space than everything else.
 INSERT INTO event_log (writer_seq, execution_id, seq, size, message, events)

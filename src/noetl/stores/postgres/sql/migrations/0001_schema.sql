@@ -4,6 +4,7 @@
 CREATE TABLE migration (
   level integer PRIMARY KEY,
   name text NOT NULL,
+  hash text NOT NULL, -- of the text that was applied
   applied_at timestamptz NOT NULL DEFAULT now()
 );
 

@@ -1,5 +1,12 @@
 -- Tables of the SQLite store. Times are milliseconds since the epoch.
 
+-- Applied migrations, with the hash of the text that was applied.
+CREATE TABLE migration (
+  level INTEGER PRIMARY KEY,
+  name TEXT NOT NULL,
+  hash TEXT NOT NULL
+);
+
 -- The events of one commit. `seq` and `writer_seq` belong to the last event; the others count down from there.
 CREATE TABLE event_log (
   writer_seq INTEGER PRIMARY KEY,
