@@ -222,15 +222,26 @@ class Settings(Struct, frozen=True):
 
         No other store may use it: garbage collection removes files that this store does not know.
         """
-        if self.database:
-            from urllib.parse import quote as encode
-            from urllib.parse import urlsplit
-            from zlib import crc32
+        if not self.database and self.store.name == "noetl.db":
+            return self.store.with_name("blobs")
+        return self._beside("blobs")
 
-            url = urlsplit(self.database)
-            place = f"{url.hostname or ''}:{url.port or 5432}{url.path}?{url.query}"
-            return self.store.with_name(f"{encode(url.path.strip('/'), safe='')}-{crc32(place.encode()):08x}.blobs")
-        return self.store.with_name("blobs" if self.store.name == "noetl.db" else f"{self.store.name}.blobs")
+    @property
+    def workers(self) -> Path:
+        """Folder with one lock file per worker in a process of `noetl up`."""
+        return self._beside("workers")
+
+    def _beside(self, what: str) -> Path:
+        """Return a folder of this store alone, also if several databases share this place."""
+        if not self.database:
+            return self.store.with_name(f"{self.store.name}.{what}")
+        from urllib.parse import quote as encode
+        from urllib.parse import urlsplit
+        from zlib import crc32
+
+        url = urlsplit(self.database)
+        place = f"{url.hostname or ''}:{url.port or 5432}{url.path}?{url.query}"
+        return self.store.with_name(f"{encode(url.path.strip('/'), safe='')}-{crc32(place.encode()):08x}.{what}")
 
 
 class ServerSettings(Struct, frozen=True):
