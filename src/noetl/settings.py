@@ -60,7 +60,7 @@ OUTBOX_TIMEOUT_MS = "NOETL_OUTBOX_TIMEOUT_MS"
 # Settings for executions: see `configuration`.
 SECTIONS = tuple(f"NOETL_{name}_" for name in ("RETRIES", "TIMEOUTS", "LIMITS", "RESULT", "POLICIES", "ORCHESTRATOR"))
 _CAPACITY = 32
-_LEASE_SECONDS = 30
+_LEASE_SECONDS = 10
 _MAX_ATTEMPTS = 5
 _POLL_S = 10
 _GRACE_S = 30
@@ -88,7 +88,10 @@ VARIABLES: dict[str, tuple[str, str]] = {
         str(_CAPACITY),
         "Maximum number of tasks that a worker runs at once, and default width of parallel loops.",
     ),
-    LEASE_SECONDS: (str(_LEASE_SECONDS), "How long a lease lasts without a heartbeat, in seconds."),
+    LEASE_SECONDS: (
+        str(_LEASE_SECONDS),
+        "How long a lease lasts without a heartbeat, in seconds. Workers send one every second.",
+    ),
     MAX_ATTEMPTS: (
         str(_MAX_ATTEMPTS),
         "How often work is leased to a worker before it is given up and its step fails.",

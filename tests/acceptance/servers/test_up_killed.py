@@ -1,4 +1,4 @@
-"""`noetl up` that is killed and started again goes on at once, and leaves others alone."""
+"""A killed `noetl up` that is started again goes on at once, and spares others."""
 
 from __future__ import annotations
 

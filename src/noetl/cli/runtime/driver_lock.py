@@ -40,7 +40,7 @@ def driver_lock(settings: Settings, execution_id: str) -> Iterator[None]:
 
 @contextmanager
 def worker_lock(settings: Settings, worker: str) -> Iterator[None]:
-    """Hold the lock of a worker in this process. Raises Conflict if another has its name.
+    """Hold the lock of a worker in this process. Raises Conflict if it is taken.
 
     Where no lock file can be written, there is none: after a kill, its leases last until they are not renewed.
     """
@@ -57,7 +57,7 @@ def worker_lock(settings: Settings, worker: str) -> Iterator[None]:
 
 
 def killed_workers(settings: Settings, host: str) -> list[str]:
-    """Return workers of a machine whose processes were killed: no process has their lock.
+    """Return workers of a machine that were killed: no process has their lock.
 
     A live worker of this name here, which holds its lock, is not among them. Child processes of a killed one keep its
     lock for a moment.

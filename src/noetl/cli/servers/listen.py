@@ -131,7 +131,7 @@ async def _local_worker(settings: Settings, services: Services, embedded: Embedd
 async def _watch(
     settings: Settings, clock: Clock, control: LocalControlPlane, host: str, killed: Mapping[str, int]
 ) -> None:
-    """Look for killed workers: children keep a lock for a moment, others may die later."""
+    """Look for killed workers: a lock may be kept by children, or become free later."""
     while True:
         for worker, count in killed.items():
             _log.info("Worker %s was killed; %d work items that it had return to the queue.", worker, count)

@@ -1,6 +1,7 @@
 """Reap expired leases: queue their work again and notify their execution.
 
-Tested in tests/unit/server/background/test_lease_reaper.py.
+While no server runs, or the store is away, no worker can renew its lease. So leases that expired in that time get a grace
+period, in which a live worker reconnects and renews them. Tested in tests/unit/server/background/test_lease_reaper.py.
 """
 
 from __future__ import annotations
@@ -18,18 +19,29 @@ class LeaseReaper:
     """Check for expired leases periodically."""
 
     def __init__(
-        self, queue: WorkQueue, sequencer: Sequencer, clock: Clock, *, max_attempts: int = 6, every_s: float = 1.0
+        self,
+        queue: WorkQueue,
+        sequencer: Sequencer,
+        clock: Clock,
+        *,
+        max_attempts: int = 6,
+        every_s: float = 1.0,
+        grace_s: float = 0.0,
     ) -> None:
         self._queue = queue
         self._sequencer = sequencer
         self._clock = clock
         self._max_attempts = max_attempts
         self._every_s = every_s
+        self._grace_ms = round(grace_s * 1000)
+        self._since = clock.now()  # from when on leases could be renewed
 
     async def expire(self) -> int:
         """Reap leases that expired or reached no worker; return how many expired."""
         await self._sequencer.outstanding.settle()
-        expired = await self._queue.expired(self._clock.now(), self._max_attempts)
+        now = self._clock.now()
+        since = self._since if now < self._since + self._grace_ms else 0
+        expired = await self._queue.expired(now, self._max_attempts, since)
         if expired:
             await self._sequencer.gather()
             self._sequencer.look()
@@ -41,5 +53,6 @@ class LeaseReaper:
             try:
                 await self.expire()
             except NoetlError as error:
+                self._since = self._clock.now()
                 _log.log(log_level(error), "Expired leases are reaped later: %s", error)
             await self._clock.sleep(self._every_s)

@@ -88,12 +88,15 @@ UPDATE queue SET lease_until = greatest(lease_until, to_time($4)), last_heartbea
 FROM held WHERE queue.node_id = held.node_id RETURNING queue.node_id;
 
 -- name: any_expired
-SELECT EXISTS (SELECT FROM queue WHERE status = 'leased' AND lease_until <= to_time($1));
+SELECT EXISTS (
+  SELECT FROM queue WHERE status = 'leased' AND lease_until BETWEEN to_time($2) AND to_time($1)
+);
 
 -- name: take_leases_back
 WITH gone AS MATERIALIZED (
   SELECT node_id, epoch, attempts, worker_id, to_ms(lease_until) AS until FROM queue
-  WHERE status = 'leased' AND lease_until <= to_time($1) ORDER BY lease_until, id FOR UPDATE SKIP LOCKED
+  WHERE status = 'leased' AND lease_until BETWEEN to_time($3) AND to_time($1) ORDER BY lease_until, id
+  FOR UPDATE SKIP LOCKED
 )
 UPDATE queue SET status = CASE WHEN queue.attempts >= $2 THEN 'dead' ELSE 'queued' END, worker_id = NULL,
   lease_until = NULL, updated_at = now()
@@ -111,7 +114,7 @@ WITH held AS (
   WHERE node_id > $1::bigint::text || ':' AND node_id < $1::bigint::text || ';' AND status = 'leased'
   ORDER BY node_id FOR UPDATE
 )
-UPDATE queue SET lease_until = least(lease_until, to_time($2)) FROM held WHERE queue.node_id = held.node_id RETURNING 1;
+UPDATE queue SET lease_until = to_time($2) FROM held WHERE queue.node_id = held.node_id RETURNING 1;
 
 -- name: abandon_leases
 WITH held AS (
@@ -119,7 +122,7 @@ WITH held AS (
   JOIN queue AS q ON q.node_id = x.node_id AND q.epoch = x.epoch
   WHERE q.status = 'leased' AND q.worker_id = $3 AND q.lease_until <= to_time($5) ORDER BY q.node_id FOR UPDATE OF q
 )
-UPDATE queue SET lease_until = least(lease_until, to_time($4)) FROM held WHERE queue.node_id = held.node_id RETURNING 1;
+UPDATE queue SET lease_until = to_time($4) FROM held WHERE queue.node_id = held.node_id RETURNING 1;
 
 -- name: disown_leases
 WITH rest AS (
@@ -129,7 +132,7 @@ WITH rest AS (
     WHERE x.node_id = q.node_id AND x.epoch = q.epoch
   ) ORDER BY q.node_id FOR UPDATE OF q
 )
-UPDATE queue SET lease_until = least(lease_until, to_time($4)) FROM rest WHERE queue.node_id = rest.node_id RETURNING 1;
+UPDATE queue SET lease_until = to_time($4) FROM rest WHERE queue.node_id = rest.node_id RETURNING 1;
 
 -- name: leases_until
 SELECT node_id, epoch FROM queue WHERE status = 'leased' AND worker_id = $1 AND lease_until = to_time($2);

@@ -150,7 +150,7 @@ WHERE work_id = ? AND epoch = ? AND worker_id = ? AND status = 'leased';
 
 -- name: expired_leases
 SELECT number, work_id, epoch, attempts, worker_id, lease_until, work FROM queue
-WHERE number < 0 AND lease_until <= ?;
+WHERE number < 0 AND lease_until BETWEEN ? AND ?;
 
 -- name: take_lease_back
 UPDATE queue SET status = ?, worker_id = '', lease_until = 0, number = (
@@ -159,7 +159,7 @@ UPDATE queue SET status = ?, worker_id = '', lease_until = 0, number = (
 WHERE number = ?;
 
 -- name: abandon_lease
-UPDATE queue SET lease_until = min(lease_until, ?)
+UPDATE queue SET lease_until = ?
 WHERE work_id = ? AND epoch = ? AND worker_id = ? AND lease_until <= ? AND status = 'leased';
 
 -- name: leases_of_worker
@@ -181,7 +181,7 @@ UNION ALL SELECT min(available_at) FROM queue WHERE status = 'queued' AND availa
 
 -- name: expire_leases
 -- A range of the index, see remove_work_of.
-UPDATE queue SET lease_until = min(lease_until, ?1)
+UPDATE queue SET lease_until = ?1
 WHERE work_id > ?2 || ':' AND work_id < ?2 || char(59) AND status = 'leased';
 
 -- name: queue_depths
