@@ -142,6 +142,9 @@ class EventLog(Protocol):
     async def version(self) -> int:
         """Return a number that changes when another process has committed to the store."""
 
+    async def probe(self) -> None:
+        """Write and commit something without meaning. Raises StoreUnavailable."""
+
     async def close(self) -> None: ...
 
 

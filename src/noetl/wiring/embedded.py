@@ -349,6 +349,7 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
     from noetl.server.feeds.reader import Reader
     from noetl.server.metrics.server_metrics import Metrics
     from noetl.server.services import Bounds, Services
+    from noetl.server.store_probe import StoreProbe
     from noetl.server.workers.registry import WorkerRegistry
 
     clock = SystemClock()
@@ -377,6 +378,7 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
             reader=Reader(store),
             lookups=CatalogLookup(store),
             metrics=Metrics(app.control.cached_plan),
+            probe=StoreProbe(store),
             vault=vault,
             bounds=Bounds((*names, *server.hosts), server.origins),
         )

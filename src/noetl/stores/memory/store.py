@@ -102,6 +102,8 @@ class MemoryStore(MemoryCatalog, MemoryLetters):
         found = [(seq, *tables.feed[seq]) for seq in seqs]
         return [Position(tables.writer_id, seq, _event.decode(tables.logs[log][index])) for seq, log, index in found]
 
+    async def probe(self) -> None: ...
+
     async def version(self) -> int:
         return self.tables.commits - self._own
 

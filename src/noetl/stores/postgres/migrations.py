@@ -57,12 +57,12 @@ async def bring_up_to_date(connection: asyncpg.Connection, name: str) -> int:
 
 
 async def make_partitions(connection: asyncpg.Connection) -> int:
-    """Create the log's next partitions, unless the database is read-only."""
+    """Create the log's next partitions, unless this user may only read."""
     import asyncpg
 
     try:
         return int(await connection.fetchval(_SQL["make_partitions"], _AHEAD))
-    except asyncpg.ReadOnlySQLTransactionError:
+    except (asyncpg.ReadOnlySQLTransactionError, asyncpg.InsufficientPrivilegeError):
         return 0
 
 

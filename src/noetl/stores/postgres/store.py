@@ -127,6 +127,9 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
     async def version(self) -> int:
         return int(await self.database.value("foreign_commits", await self.writer()))
 
+    async def probe(self) -> None:
+        await self.database.rows("put_probe")
+
     async def tend(self) -> None:
         """Create the log's next partitions and delete writers without events, daily."""
         writer = await self.writer()

@@ -132,6 +132,7 @@ class Database:
         except BaseException:
             _roll_back(connection)
             raise
+        self._outage.end()  # reading proves nothing: it works on a full disk
         return result
 
     def _start(self) -> float | None:
@@ -235,8 +236,6 @@ class Database:
         self._pending -= 1
         if isinstance(failure, StoreUnavailable):
             self._outage.begin(failure)
-        elif failure is None and self._outage.is_on and self._is_in_place():
-            self._outage.end()
         if future.done():  # cancelled
             return
         if failure is not None:

@@ -163,6 +163,9 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
     async def version(self) -> int:
         return await self.database.read(lambda connection: int(connection.execute("PRAGMA data_version").fetchone()[0]))
 
+    async def probe(self) -> None:
+        await self._write("put_probe", [()])
+
     def check(self) -> None:
         """Verify that the file is still in place. Raises StoreUnavailable."""
         self.database.check()

@@ -24,6 +24,9 @@ INSERT INTO writer (writer_id) VALUES (nextval('writer_number')) RETURNING write
 -- name: note_change
 UPDATE writer SET commits = commits + 1 WHERE writer_id = $1;
 
+-- name: put_probe
+INSERT INTO probe (number, written_at) VALUES (1, now()) ON CONFLICT (number) DO UPDATE SET written_at = now();
+
 -- name: foreign_commits
 SELECT coalesce(sum(commits), 0)::bigint FROM writer WHERE writer_id <> $1;
 

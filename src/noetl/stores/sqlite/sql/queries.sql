@@ -6,6 +6,10 @@ SELECT hash FROM migration ORDER BY level;
 -- name: put_migration
 INSERT INTO migration (level, name, hash) VALUES (?, ?, ?);
 
+-- name: put_probe
+-- As large as most commits, so that it does not fit where they do not. Random: equal pages would not be written.
+INSERT INTO probe (number, data) VALUES (1, randomblob(65536)) ON CONFLICT (number) DO UPDATE SET data = excluded.data;
+
 -- name: append_events
 -- An event is an array of its fields in order: field names would take more space than everything else.
 INSERT INTO event_log (writer_seq, execution_id, seq, size, message, events)

@@ -165,6 +165,12 @@ CREATE TABLE counter (
 
 INSERT INTO counter (name, value) VALUES ('epoch', 0);
 
+-- One row that is written to see whether the store takes a write.
+CREATE TABLE probe (
+  number INTEGER PRIMARY KEY,
+  data BLOB NOT NULL
+);
+
 -- Idempotency keys: the execution of a request, stored before it starts.
 
 CREATE TABLE request_key (
