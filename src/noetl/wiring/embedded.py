@@ -95,12 +95,16 @@ def cannot_run(names: Iterable[str]) -> tuple[str, ...]:
     )
 
 
-def open_store(settings: Settings) -> Store:
-    """Open the store of the settings; create it if it does not exist."""
+def open_store(settings: Settings, *, to_read: bool = False) -> Store:
+    """Open the store of the settings; create it if it does not exist.
+
+    A caller that only reads also gets a store that cannot be written.
+    """
     if settings.database:
         from noetl.stores.postgres.store import PostgresStore
 
         return PostgresStore(settings.database)
+    from noetl.stores.sqlite.database import Database
     from noetl.stores.sqlite.store import SqliteStore
 
     try:
@@ -110,7 +114,7 @@ def open_store(settings: Settings) -> Store:
         raise InvalidInput(
             f"Cannot create the folder {place}: {error.strerror}. Use another store with --store PATH."
         ) from None
-    return SqliteStore(settings.store)
+    return SqliteStore(settings.store, Database(settings.store, to_read=to_read))
 
 
 def open_team(store: Store) -> Team:

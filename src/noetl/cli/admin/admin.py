@@ -58,7 +58,7 @@ def rebuild(
         typer.echo(f"rebuilt {await projections.rebuild()} executions from the event log")
         return []
 
-    differences = call(lambda: with_store(store, job))
+    differences = call(lambda: with_store(store, job, to_read=check))
     for line in differences:
         typer.echo(line)
     if differences:

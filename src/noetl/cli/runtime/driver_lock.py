@@ -125,7 +125,10 @@ def lock_holder(settings: Settings, execution_id: str) -> str | None:
 
 def _try_lock(path: Path, *, shared: bool = False) -> TextIO | None:
     """Open and lock a file; None if another process holds it or has just deleted it."""
-    file = path.open("a+", encoding="ascii")
+    try:
+        file = path.open("r" if shared else "a+", encoding="ascii")  # a file that is only looked at may be read-only
+    except FileNotFoundError:
+        return None
     try:
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         if path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno())):

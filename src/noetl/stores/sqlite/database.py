@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import sqlite3
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -42,8 +44,9 @@ _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 class Database:
     """A connection that the event loop and one thread use in turns."""
 
-    def __init__(self, path: Path | str) -> None:
+    def __init__(self, path: Path | str, *, to_read: bool = False) -> None:
         self.path = str(path)
+        self._to_read = to_read
         self._jobs: SimpleQueue[tuple[Job[Any], asyncio.AbstractEventLoop, asyncio.Future[Any]] | None] = SimpleQueue()
         self._opened: SimpleQueue[BaseException | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name="noetl-sqlite", daemon=True)
@@ -205,10 +208,11 @@ class Database:
 
     def _serve(self) -> None:
         try:
-            connection = connect(self.path)
+            connection = connect(self.path, to_read=self._to_read)
             self._file = None if self.path == ":memory:" else _identity(self.path)
-        except (sqlite3.Error, InvalidInput, OSError) as error:
-            self._opened.put(error if isinstance(error, InvalidInput) else _unavailable(self.path, error))
+        except (sqlite3.Error, InvalidInput, StoreUnavailable, OSError) as error:
+            known = isinstance(error, InvalidInput | StoreUnavailable)
+            self._opened.put(error if known else _unavailable(self.path, error))
             return
         self._connection = connection
         self._opened.put(None)
@@ -292,18 +296,32 @@ def _unavailable(path: str, error: BaseException) -> StoreUnavailable:
             f"{path} is not a NoETL store, or its header is damaged: {error}. Name another file with `--store`, or restore "
             "a backup."
         )
+    if code == sqlite3.SQLITE_READONLY:
+        return _read_only(path)
     return StoreUnavailable(f"the store {path} is unavailable: {error}")
+
+
+def _read_only(path: str) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"the store {path} is read-only, so nothing can be written to it. Make the file and its folder writable, or name "
+        "another file with `--store`."
+    )
 
 
 def _code(error: BaseException) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
-def connect(path: str) -> sqlite3.Connection:
-    """Open a file and migrate it. One thread at a time may use the connection."""
-    connection = sqlite3.connect(
-        path, timeout=_BUSY_MS / 1000, isolation_level=None, check_same_thread=False, cached_statements=256
-    )
+def connect(path: str, *, to_read: bool = False) -> sqlite3.Connection:
+    """Open a file and migrate it. One thread at a time may use the connection.
+
+    Only a caller that does not write gets a file that cannot be written, as it is.
+    """
+    if os.path.exists(path) and not _is_writable(path):
+        if to_read:
+            return _connect_read_only(path)
+        raise _read_only(path)
+    connection = _connect(path)
     try:
         _enable_wal(connection)
         connection.execute("PRAGMA synchronous = FULL")
@@ -311,6 +329,47 @@ def connect(path: str) -> sqlite3.Connection:
         connection.execute(f"PRAGMA wal_autocheckpoint = {_MOST_PAGES}")
         _migrate(connection, path)
         connection.execute("PRAGMA busy_timeout = 0")  # only the thread of a database waits for a lock
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _connect(path: str, *, uri: bool = False) -> sqlite3.Connection:
+    return sqlite3.connect(
+        path, timeout=_BUSY_MS / 1000, isolation_level=None, check_same_thread=False, cached_statements=256, uri=uri
+    )
+
+
+def _is_writable(path: str) -> bool:
+    """Return whether a file and its folder, for the write-ahead log, may be written."""
+    return os.access(path, os.W_OK) and os.access(os.path.dirname(os.path.abspath(path)), os.W_OK)
+
+
+def _connect_read_only(path: str) -> sqlite3.Connection:
+    """Open a file that cannot be written, with what is in its write-ahead log.
+
+    SQLite reads such a log only if its index, the file `-shm`, is there too; else a copy is read.
+    """
+    log, index = Path(path + "-wal"), Path(path + "-shm")
+    if not log.exists() or not log.stat().st_size:
+        connection = _connect(f"{Path(path).absolute().as_uri()}?immutable=1", uri=True)
+    elif index.exists():
+        connection = _connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            for file in (Path(path), log):
+                shutil.copyfile(file, Path(folder, file.name))
+            connection = _connect(str(Path(folder, Path(path).name)))
+            connection.execute("PRAGMA user_version").fetchone()  # opens all files, which can be removed then
+    try:
+        connection.execute("PRAGMA query_only = ON")
+        steps, level = migrations("sqlite"), _level(connection, path)
+        if level != len(steps):
+            raise InvalidInput(
+                f"The read-only store {path} has schema level {level}; this version of NoETL reads level {len(steps)}. Open "
+                "a copy that can be written, or use another version of NoETL."
+            )
     except BaseException:
         connection.close()
         raise
