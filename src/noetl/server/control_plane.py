@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_S = 0.05
-_GRACE_S = 5.0  # in which a live worker has reconnected, also if the first server that it tries is gone
 _CHECKED_AT_ONCE = 50  # payloads between two passes of the event loop
 _ANYTHING: Takes = (("",), ())  # pools and tags of a worker that has not named any
 
@@ -101,12 +100,7 @@ class LocalControlPlane:
             listeners.register(change=doorbell.ring)
         self.timers = Timers(store, self.sequencer, clock)
         self.lease_reaper = LeaseReaper(
-            store,
-            self.sequencer,
-            clock,
-            max_attempts=max_attempts,
-            every_s=min(1.0, max(lease_s / 10, 0.01)),
-            grace_s=min(_GRACE_S, lease_s),
+            store, self.sequencer, clock, max_attempts=max_attempts, every_s=min(1.0, max(lease_s / 10, 0.01))
         )
         self._derived, self._liveness_s = derived, liveness_s
         self._takes: dict[str, Takes] = {}  # by worker

@@ -1,4 +1,4 @@
-"""Whether the store takes a write, for `/ready`. Tested in tests/server/http/test_ready.py."""
+"""Probe of the store for `/ready`. Tested in tests/server/http/test_ready.py."""
 
 from __future__ import annotations
 

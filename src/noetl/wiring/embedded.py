@@ -154,6 +154,51 @@ def open_derived(store: Store) -> DerivedTables:
     return PostgresDerived(store)
 
 
+async def write_backup(settings: Settings, path: Path) -> None:
+    """Write a backup of a SQLite store, which may be in use."""
+    from noetl.stores.sqlite.backup import write_backup
+    from noetl.stores.sqlite.database import Database
+
+    database = Database(settings.store, to_read=True)
+    try:
+        await write_backup(database, path)
+    finally:
+        await database.close()
+
+
+async def restore_store(settings: Settings, backup: Path | None) -> tuple[list[str], int]:
+    """Put a backup in place, or take the store; hold what was in flight.
+
+    The store appears when that is done. Returns the held executions, and the number of held messages.
+    """
+    from msgspec.structs import replace
+
+    from noetl.stores.sqlite.backup import copy_store, is_backup
+
+    source = backup or settings.store
+    if settings.database or (backup is None and not is_backup(source)):
+        return await _hold(settings)
+    part = settings.store.with_name(settings.store.name + ".restoring")
+    part.parent.mkdir(parents=True, exist_ok=True)
+    copy_store(source, part)
+    found = await _hold(replace(settings, store=part))
+    os.replace(part, settings.store)
+    return found
+
+
+async def _hold(settings: Settings) -> tuple[list[str], int]:
+    from noetl.server.control_plane import LocalControlPlane
+    from noetl.server.operations.restore import hold_for_review
+    from noetl.wiring.outbox import open_outbox
+
+    store = open_store(settings)
+    try:
+        control = LocalControlPlane(store, SystemClock(), defaults=settings.defaults, blobs=open_blobs(settings, store))
+        return await hold_for_review(control, open_derived(store), open_outbox(store), SystemClock())
+    finally:
+        await store.close()
+
+
 def open_blobs(settings: Settings, store: Store) -> BlobStore:
     """Return the storage of large results: `db`, the store, and `file`, a folder."""
     from noetl.blobs.files import FileBlobs

@@ -89,7 +89,7 @@ def _ran(command: list[str], folder: Folder) -> Ran:
 
 @pytest.mark.parametrize("left", ["", "-wal", "-wal -shm"])
 def test_a_store_that_cannot_be_written_can_be_looked_at(folder: Folder, left: str) -> None:
-    """A killed process leaves what it wrote ahead; a copy of its files may lack the index."""
+    """A killed process leaves a write-ahead log; a copy may lack its index."""
     settled(folder)
     with closing(sqlite3.connect(store(folder))) as connection:  # keeps what is written ahead until it is copied
         connection.execute("PRAGMA wal_autocheckpoint = 0")

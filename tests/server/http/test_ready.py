@@ -96,7 +96,7 @@ async def test_a_role_that_may_not_write() -> None:
 
 
 class Slow(MemoryStore):
-    """Store whose writes wait until they are let go."""
+    """Store whose writes wait for an event."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -59,7 +59,7 @@ async def with_history(place: str | None, job: Callable[[History], Awaitable[T]]
 
 
 async def with_store(store: str | None, job: Callable[[Store], Awaitable[T]], *, to_read: bool = False) -> T:
-    """Run a job on an existing local store, and close it; `to_read`: it writes nothing."""
+    """Run a job on an existing local store; `to_read`: it writes nothing."""
     from noetl.wiring.embedded import open_store
 
     opened = open_store(existing(local_settings(store)), to_read=to_read)

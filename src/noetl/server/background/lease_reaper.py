@@ -13,6 +13,7 @@ from noetl.ports import Clock, WorkQueue
 from noetl.server.sequencer.sequencer import Sequencer
 
 _log = logging.getLogger(__name__)
+_GRACE_S = 5.0  # in which a live worker has reconnected, also if the first server that it tries is gone
 
 
 class LeaseReaper:
@@ -26,14 +27,13 @@ class LeaseReaper:
         *,
         max_attempts: int = 6,
         every_s: float = 1.0,
-        grace_s: float = 0.0,
     ) -> None:
         self._queue = queue
         self._sequencer = sequencer
         self._clock = clock
         self._max_attempts = max_attempts
         self._every_s = every_s
-        self._grace_ms = round(grace_s * 1000)
+        self._grace_ms = round(min(_GRACE_S, 10 * every_s) * 1000)
         self._since = clock.now()  # from when on leases could be renewed
 
     async def expire(self) -> int:

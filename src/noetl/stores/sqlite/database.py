@@ -36,7 +36,8 @@ _BACKOFF = 200  # times the duration of the last slow job, during which the thre
 _RECHECK_S = 0.005  # how long the file is assumed to be in place after a check
 _MOST_PAGES = 4_000  # in the write-ahead log before a commit has to checkpoint it, which takes long
 _CHECKPOINT_EVERY = 256  # brief writes: the thread checkpoints, so that no commit has to
-_APPLICATION_ID = 0x4E6F4555  # marks a file with the numbering of migrations in `migrations/`
+APPLICATION_ID = 0x4E6F4555  # marks a file with the numbering of migrations in `migrations/`
+BACKUP_ID = 0x4E6F4562  # marks a backup, from which nothing continues before it is restored
 _SQL = queries("sqlite")
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
@@ -327,7 +328,7 @@ def connect(path: str, *, to_read: bool = False) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_MOST_PAGES}")
-        _migrate(connection, path)
+        _migrate(connection, path, to_read=to_read)
         connection.execute("PRAGMA busy_timeout = 0")  # only the thread of a database waits for a lock
     except BaseException:
         connection.close()
@@ -364,7 +365,7 @@ def _connect_read_only(path: str) -> sqlite3.Connection:
             connection.execute("PRAGMA user_version").fetchone()  # opens all files, which can be removed then
     try:
         connection.execute("PRAGMA query_only = ON")
-        steps, level = migrations("sqlite"), _level(connection, path)
+        steps, level = migrations("sqlite"), _level(connection, path, to_read=True)
         if level != len(steps):
             raise InvalidInput(
                 f"The read-only store {path} has schema level {level}; this version of NoETL reads level {len(steps)}. Open "
@@ -389,10 +390,10 @@ def _enable_wal(connection: sqlite3.Connection) -> None:
             time.sleep(0.005)
 
 
-def _migrate(connection: sqlite3.Connection, path: str) -> None:
+def _migrate(connection: sqlite3.Connection, path: str, *, to_read: bool) -> None:
     """Apply pending migrations in one transaction. Raises InvalidInput if unusable."""
     steps = migrations("sqlite")
-    if _level(connection, path) == len(steps):
+    if _level(connection, path, to_read=to_read) == len(steps):
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -406,7 +407,7 @@ def _migrate(connection: sqlite3.Connection, path: str) -> None:
             for statement in statements(text):
                 connection.execute(statement)
             connection.execute(_SQL["put_migration"], (number, title, hash_of(text)))
-        connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {len(steps)}")
         connection.execute("COMMIT")
     except BaseException:
@@ -414,10 +415,16 @@ def _migrate(connection: sqlite3.Connection, path: str) -> None:
         raise
 
 
-def _level(connection: sqlite3.Connection, path: str) -> int:
+def _level(connection: sqlite3.Connection, path: str, *, to_read: bool = False) -> int:
     """Count the applied migrations. Raises InvalidInput if they are others."""
     level = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    if level and connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
+    mark = connection.execute("PRAGMA application_id").fetchone()[0]
+    if mark == BACKUP_ID and not to_read:
+        raise InvalidInput(
+            f"{path} is a backup, so its work in flight may have had its effects already. Restore it with "
+            f"`noetl admin restore {path}`, which holds that work for review."
+        )
+    if level and mark not in (APPLICATION_ID, BACKUP_ID):
         raise InvalidInput(
             f"{path} was written by a development version of NoETL and cannot be migrated. Move the file away to start with "
             "an empty store, or name another file with `--store`."

@@ -475,6 +475,9 @@ DELETE FROM snapshot;
 -- name: raise_epoch
 SELECT setval('lease_epoch', greatest((SELECT last_value FROM lease_epoch), $1::bigint));
 
+-- name: skip_epochs
+SELECT setval('lease_epoch', (SELECT last_value FROM lease_epoch) + $1::bigint);
+
 -- name: remove_writers
 -- Writers of ended processes without events, which no feed knows. A live one is inserted again when it commits.
 DELETE FROM writer WHERE last_seq = 0 AND started_at < now() - interval '1 day' AND writer_id <> $1;

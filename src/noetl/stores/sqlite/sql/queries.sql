@@ -245,6 +245,9 @@ DELETE FROM snapshot;
 -- name: raise_epoch
 UPDATE counter SET value = max(value, ?) WHERE name = 'epoch';
 
+-- name: skip_epochs
+UPDATE counter SET value = value + ?, holder = '' WHERE name = 'epoch';
+
 -- name: set_timer
 INSERT INTO timer (execution_id, timer_id, at) VALUES (?, ?, ?)
 ON CONFLICT (execution_id, timer_id) DO UPDATE SET at = excluded.at;
