@@ -12,12 +12,13 @@ from functools import cache
 
 import psycopg
 
-from noetl.stores.common.queries import migrations
+from noetl.stores.common.queries import hash_of, migrations
 from tests.services import postgres_server
 
 _TABLES = (
     "log", "writer", "execution", "queue", "timer", "message", "snapshot", "playbook", "catalog", "catalog_path",
     "result", "result_piece", "runtime", "token", "credential", "audit", "request_key", "outbox", "dlq", "duty",
+    "probe",
 )  # fmt: skip
 _EMPTY = "; ".join(
     ["SET search_path = noetl", *(f"DELETE FROM {name}" for name in _TABLES), "ALTER SEQUENCE lease_epoch RESTART"]
@@ -51,7 +52,8 @@ def _create(name: str) -> str:
     connection.execute(b"CREATE SCHEMA noetl; SET search_path = noetl")
     for level, (text, title) in enumerate(migrations("postgres"), 1):
         connection.execute(text.encode())
-        connection.execute("INSERT INTO migration (level, name) VALUES (%s, %s)", (level, title))
+        row = (level, title, hash_of(text))
+        connection.execute("INSERT INTO migration (level, name, hash) VALUES (%s, %s, %s)", row)
     return address
 
 

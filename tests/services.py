@@ -61,6 +61,17 @@ class PostgresServer:
         """Drop a database, even if it is in use."""
         self._run("dropdb", "--force", "-h", "127.0.0.1", "-p", str(self._port), "-U", "noetl", database)
 
+    def dump(self, database: str = "postgres") -> bytes:
+        """Return the schema `noetl` of a database as statements."""
+        options = ["--schema=noetl", "--inserts", "--no-owner", "--no-privileges"]
+        place = ["-h", "127.0.0.1", "-p", str(self._port), "-U", "noetl"]
+        return self._run("pg_dump", *options, *place, database).stdout
+
+    def load(self, dump: bytes, database: str) -> None:
+        """Run the statements of a dump."""
+        command = [str(_programs() / "psql"), "-q", "-h", "127.0.0.1", "-p", str(self._port), "-U", "noetl", database]
+        subprocess.run(command, input=dump, check=True, capture_output=True, env=self._environment)
+
     @property
     def process_id(self) -> int:
         assert self._process is not None

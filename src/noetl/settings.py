@@ -60,7 +60,7 @@ OUTBOX_TIMEOUT_MS = "NOETL_OUTBOX_TIMEOUT_MS"
 # Settings for executions: see `configuration`.
 SECTIONS = tuple(f"NOETL_{name}_" for name in ("RETRIES", "TIMEOUTS", "LIMITS", "RESULT", "POLICIES", "ORCHESTRATOR"))
 _CAPACITY = 32
-_LEASE_SECONDS = 30
+_LEASE_SECONDS = 10
 _MAX_ATTEMPTS = 5
 _POLL_S = 10
 _GRACE_S = 30
@@ -88,7 +88,10 @@ VARIABLES: dict[str, tuple[str, str]] = {
         str(_CAPACITY),
         "Maximum number of tasks that a worker runs at once, and default width of parallel loops.",
     ),
-    LEASE_SECONDS: (str(_LEASE_SECONDS), "How long a lease lasts without a heartbeat, in seconds."),
+    LEASE_SECONDS: (
+        str(_LEASE_SECONDS),
+        "How long a lease lasts without a heartbeat, in seconds. Workers send one every second.",
+    ),
     MAX_ATTEMPTS: (
         str(_MAX_ATTEMPTS),
         "How often work is leased to a worker before it is given up and its step fails.",
@@ -222,15 +225,26 @@ class Settings(Struct, frozen=True):
 
         No other store may use it: garbage collection removes files that this store does not know.
         """
-        if self.database:
-            from urllib.parse import quote as encode
-            from urllib.parse import urlsplit
-            from zlib import crc32
+        if not self.database and self.store.name == "noetl.db":
+            return self.store.with_name("blobs")
+        return self._beside("blobs")
 
-            url = urlsplit(self.database)
-            place = f"{url.hostname or ''}:{url.port or 5432}{url.path}?{url.query}"
-            return self.store.with_name(f"{encode(url.path.strip('/'), safe='')}-{crc32(place.encode()):08x}.blobs")
-        return self.store.with_name("blobs" if self.store.name == "noetl.db" else f"{self.store.name}.blobs")
+    @property
+    def workers(self) -> Path:
+        """Folder with one lock file per worker in a process of `noetl up`."""
+        return self._beside("workers")
+
+    def _beside(self, what: str) -> Path:
+        """Return a folder of this store alone, also if several databases share this place."""
+        if not self.database:
+            return self.store.with_name(f"{self.store.name}.{what}")
+        from urllib.parse import quote as encode
+        from urllib.parse import urlsplit
+        from zlib import crc32
+
+        url = urlsplit(self.database)
+        place = f"{url.hostname or ''}:{url.port or 5432}{url.path}?{url.query}"
+        return self.store.with_name(f"{encode(url.path.strip('/'), safe='')}-{crc32(place.encode()):08x}.{what}")
 
 
 class ServerSettings(Struct, frozen=True):

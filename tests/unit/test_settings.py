@@ -51,7 +51,7 @@ def test_knobs_come_from_the_environment() -> None:
     found = settings({CAPACITY: "3", LEASE_SECONDS: "7", MAX_ATTEMPTS: "2"}, HERE)
     assert (found.capacity, found.lease_ms, found.max_attempts) == (3, 7_000, 2)
     plain = settings({}, HERE)
-    assert (plain.capacity, plain.lease_ms, plain.max_attempts) == (32, 30_000, 5)
+    assert (plain.capacity, plain.lease_ms, plain.max_attempts) == (32, 10_000, 5)
 
 
 def test_egress_comes_from_the_environment() -> None:

@@ -114,7 +114,11 @@ EVENT_TYPES: dict[str, EventType] = {
         EventType("report.late", "step", "A worker that had lost its lease reported; nothing else changed."),
         EventType("child.started", "child", "A child execution was started."),
         EventType("child.finished", "child", "A child execution ended."),
-        EventType("playbook.paused", "execution", "The execution was paused: running steps finish, no new ones start."),
+        EventType(
+            "playbook.paused",
+            "execution",
+            "The execution was paused: running steps finish, no new ones start. With a `review`, nothing runs at all.",
+        ),
         EventType("playbook.resumed", "execution", "The execution was unpaused."),
         EventType(
             "execution.repaired",

@@ -155,7 +155,12 @@ class Complete(Message, frozen=True):
 
 
 class Pause(Message, frozen=True):
-    """Pause: running steps finish, no new ones start."""
+    """Pause: running steps finish, no new ones start.
+
+    With a reason for a `review`, work and timers in flight are withheld too, until it is unpaused.
+    """
+
+    review: str = ""
 
 
 class Unpause(Message, frozen=True):

@@ -54,5 +54,8 @@ class DerivedTables(Protocol):
     async def empty(self, epoch: int) -> None:
         """Delete all derived rows; every later lease gets an epoch above this one."""
 
+    async def skip_epochs(self) -> None:
+        """Skip epochs, so that no lease of a lost history has one of the next."""
+
     async def put_rows(self, rows: Sequence[DerivedRows]) -> None:
         """Insert derived rows where there are none. All work is queued."""

@@ -153,6 +153,9 @@ class EventLog(Protocol):
     async def version(self) -> int:
         """Return a number that changes when another process has committed to the store."""
 
+    async def probe(self) -> None:
+        """Write and commit something without meaning. Raises StoreUnavailable."""
+
     async def close(self) -> None: ...
 
 
@@ -170,10 +173,10 @@ class WorkQueue(Protocol):
     async def extend(self, worker: str, held: Sequence[tuple[str, int]], until: int) -> list[str]:
         """Extend leases; return the work ids that the worker no longer holds."""
 
-    async def expired(self, now: int, max_attempts: int) -> list[tuple[Lease, bool]]:
+    async def expired(self, now: int, max_attempts: int, since: int = 0) -> list[tuple[Lease, bool]]:
         """Take back expired leases and put a `LeaseLost` message for each into the inbox.
 
-        The work is queued again, or dead if it has no delivery left (True).
+        The work is queued again, or dead if it has no delivery left (True). Leases that expired before `since` stay.
         """
 
     async def expire(self, execution_id: str, now: int) -> int:

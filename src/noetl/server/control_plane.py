@@ -227,6 +227,13 @@ class LocalControlPlane:
             await self.lease_reaper.expire()
         return count
 
+    async def take_back(self, worker: str) -> int:
+        """Take back every lease of a worker whose process is dead; return how many."""
+        count = await self._store.disown(worker, (), self._clock.now())
+        if count:
+            await self.lease_reaper.expire()
+        return count
+
     def reconciler(self, derived: DerivedTables) -> Reconciler:
         """Return the reconciler, which repairs stuck executions."""
         from noetl.server.background.reconciler import Reconciler  # a run that is over in a moment never needs it

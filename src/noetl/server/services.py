@@ -28,6 +28,7 @@ from noetl.server.auth.vault import Vault
 from noetl.server.cache.catalog_lookup import CatalogLookup
 from noetl.server.control_plane import LocalControlPlane
 from noetl.server.feeds.reader import Reader
+from noetl.server.store_probe import StoreProbe
 from noetl.server.workers.registry import WorkerRegistry
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class Services:
     reader: Reader
     lookups: CatalogLookup
     metrics: Metrics
+    probe: StoreProbe
     vault: Vault | None = None  # None: no key is configured, so credentials cannot be stored
     bounds: Bounds = field(default_factory=Bounds)
     checking: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))  # concurrent checks of playbooks

@@ -87,12 +87,16 @@ def cannot_run(names: Iterable[str]) -> tuple[str, ...]:
     )
 
 
-def open_store(settings: Settings) -> Store:
-    """Open the store of the settings; create it if it does not exist."""
+def open_store(settings: Settings, *, to_read: bool = False) -> Store:
+    """Open the store of the settings; create it if it does not exist.
+
+    A caller that only reads also gets a store that cannot be written.
+    """
     if settings.database:
         from noetl.stores.postgres.store import PostgresStore
 
         return PostgresStore(settings.database)
+    from noetl.stores.sqlite.database import Database
     from noetl.stores.sqlite.store import SqliteStore
 
     try:
@@ -102,7 +106,7 @@ def open_store(settings: Settings) -> Store:
         raise InvalidInput(
             f"Cannot create the folder {place}: {error.strerror}. Use another store with --store PATH."
         ) from None
-    return SqliteStore(settings.store)
+    return SqliteStore(settings.store, Database(settings.store, to_read=to_read))
 
 
 def open_team(store: Store) -> Team:
@@ -140,6 +144,51 @@ def open_derived(store: Store) -> DerivedTables:
 
     assert isinstance(store, PostgresStore)
     return PostgresDerived(store)
+
+
+async def write_backup(settings: Settings, path: Path) -> None:
+    """Write a backup of a SQLite store, which may be in use."""
+    from noetl.stores.sqlite.backup import write_backup
+    from noetl.stores.sqlite.database import Database
+
+    database = Database(settings.store, to_read=True)
+    try:
+        await write_backup(database, path)
+    finally:
+        await database.close()
+
+
+async def restore_store(settings: Settings, backup: Path | None) -> tuple[list[str], int]:
+    """Put a backup in place, or take the store; hold what was in flight.
+
+    The store appears when that is done. Returns the held executions, and the number of held messages.
+    """
+    from msgspec.structs import replace
+
+    from noetl.stores.sqlite.backup import copy_store, is_backup
+
+    source = backup or settings.store
+    if settings.database or (backup is None and not is_backup(source)):
+        return await _hold(settings)
+    part = settings.store.with_name(settings.store.name + ".restoring")
+    part.parent.mkdir(parents=True, exist_ok=True)
+    copy_store(source, part)
+    found = await _hold(replace(settings, store=part))
+    os.replace(part, settings.store)
+    return found
+
+
+async def _hold(settings: Settings) -> tuple[list[str], int]:
+    from noetl.server.control_plane import LocalControlPlane
+    from noetl.server.operations.restore import hold_for_review
+    from noetl.wiring.outbox import open_outbox
+
+    store = open_store(settings)
+    try:
+        control = LocalControlPlane(store, store.clock, defaults=settings.defaults, blobs=open_blobs(settings, store))
+        return await hold_for_review(control, open_derived(store), open_outbox(store), store.clock)
+    finally:
+        await store.close()
 
 
 def open_blobs(settings: Settings, store: Store) -> BlobStore:
@@ -350,6 +399,7 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
     from noetl.server.feeds.reader import Reader
     from noetl.server.metrics.server_metrics import Metrics
     from noetl.server.services import Bounds, Services
+    from noetl.server.store_probe import StoreProbe
     from noetl.server.workers.registry import WorkerRegistry
 
     async with embedded(settings) as app:
@@ -377,6 +427,7 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
             reader=Reader(store),
             lookups=CatalogLookup(store),
             metrics=Metrics(app.control.cached_plan),
+            probe=StoreProbe(store),
             vault=vault,
             bounds=Bounds((*names, *server.hosts), server.origins),
         )

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+
+import pytest
 
 from tests.acceptance.run import Ran
 from tests.acceptance.running import Folder, summary, until
@@ -56,6 +61,65 @@ def test_a_store_that_may_only_be_read(folder: Folder) -> None:
     data[18] = 9  # a file whose format may be read and not written: it is so for root, too
     file.write_bytes(data)
     told(folder.call("run", "play.yaml"), 1, "noetl.db", "read")
+
+
+def read_only(folder: Folder, *arguments: str) -> Ran:
+    """Run a command while the folder of the store cannot be written."""
+    home = folder.path / ".noetl"
+    command = [sys.executable, "-m", "noetl", *arguments]
+    if os.geteuid() == 0:  # modes do not hold root: mount it read-only, for this command alone
+        script = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && exec "$@"'
+        command = ["unshare", "--mount", "sh", "-c", script, str(home), *command]
+        return _ran(command, folder)
+    paths = [home, *home.rglob("*")]
+    modes = {path: path.stat().st_mode for path in paths}
+    for path in paths:
+        path.chmod(modes[path] & 0o7555)
+    try:
+        return _ran(command, folder)
+    finally:
+        for path, mode in modes.items():
+            path.chmod(mode)
+
+
+def _ran(command: list[str], folder: Folder) -> Ran:
+    done = subprocess.run(command, cwd=folder.path, capture_output=True, timeout=120, check=False)
+    return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+@pytest.mark.parametrize("left", ["", "-wal", "-wal -shm"])
+def test_a_store_that_cannot_be_written_can_be_looked_at(folder: Folder, left: str) -> None:
+    """A killed process leaves a write-ahead log; a copy may lack its index."""
+    settled(folder)
+    with closing(sqlite3.connect(store(folder))) as connection:  # keeps what is written ahead until it is copied
+        connection.execute("PRAGMA wal_autocheckpoint = 0")
+        connection.execute("SELECT 1 FROM event_log").fetchone()
+        assert folder.call("run", folder.playbook(ASK.replace("WORD", "1"), "ask")).code == 4
+        copies = {name: Path(f"{store(folder)}{name}").read_bytes() for name in ("", "-wal", "-shm")}
+    if left:
+        Path(f"{store(folder)}-shm").unlink(missing_ok=True)
+        for name in ("", *left.split()):
+            Path(f"{store(folder)}{name}").write_bytes(copies[name])
+    assert sorted(path.name for path in store(folder).parent.glob("noetl.db-*")) == sorted(
+        f"noetl.db{name}" for name in left.split()
+    )
+    runs = read_only(folder, "runs")
+    assert (runs.code, len(runs.out.splitlines())) == (0, 2), runs.err
+    for command in ("status", "explain", "events", "logs"):
+        ran = read_only(folder, command, "last")
+        assert (ran.code, ran.err) == (0, ""), (command, ran)
+    assert "waits for  the signal `go`" in read_only(folder, "explain", "last").out
+    assert read_only(folder, "replay", "last").code == 0
+    assert read_only(folder, "admin", "rebuild", "--check").code == 0
+    for words in (
+        ("signal", "last", "go"),
+        ("cancel", "last"),
+        ("run", "play.yaml"),
+        ("resume", "last"),
+        ("delete", "last"),
+    ):
+        told(read_only(folder, *words), 1, "noetl.db is read-only, so nothing can be written to it. Make the file")
+    assert folder.call("signal", "last", "go").code == 0
 
 
 def test_a_store_of_a_newer_noetl(folder: Folder) -> None:

@@ -27,7 +27,7 @@ async def hello(served: Served, name: str = "w", **more: Any) -> Any:
 async def test_a_worker_claims_reports_and_receives_the_next_work(tmp_path: Path) -> None:
     async with in_process(tmp_path) as served:
         welcome = await hello(served)
-        assert (welcome["type"], welcome["worker"], welcome["lease_ms"]) == ("welcome", "w", 30_000)
+        assert (welcome["type"], welcome["worker"], welcome["lease_ms"]) == ("welcome", "w", 10_000)
         started = await served.start(TWO)
         (first,) = (await served.json("POST", "/api/worker/claim", {"id": "c", "worker": "w"}))["leases"]
         tree = await served.http.get(f"/api/playbooks/{first['work']['playbook']}")

@@ -36,7 +36,7 @@ async def test_a_store_that_is_away_is_503_with_a_time(tmp_path: Path, monkeypat
         async def away(*_given: Any, **_more: Any) -> Any:
             raise StoreUnavailable("the disk is gone")
 
-        for name in ("executions", "version", "content_hash"):
+        for name in ("executions", "probe", "content_hash"):
             monkeypatch.setattr(served.services.store, name, away)
         for method, path, body in (
             ("GET", "/api/executions", None),

@@ -1,6 +1,6 @@
-"""`noetl admin`: rebuild projections, collect garbage, prune old data.
+"""`noetl admin`: back up, restore, rebuild projections, collect garbage, prune.
 
-Tested in tests/acceptance/admin/test_admin.py, test_dlq_cli.py and tests/unit/stores/postgres/test_admin.py.
+Tested in tests/acceptance/admin/test_admin.py, test_restore.py, test_dlq_cli.py and tests/unit/stores/postgres/test_admin.py.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CAUSES: Final = {
     "unlogged": "never reported",
 }
 
-command = command_group("Maintain a store: rebuild projections, collect garbage, prune old data.")
+command = command_group("Maintain a store: back up, restore, rebuild projections, collect garbage, prune old data.")
 
 
 @command.command("rebuild")
@@ -58,7 +58,7 @@ def rebuild(
         typer.echo(f"rebuilt {await projections.rebuild()} executions from the event log")
         return []
 
-    differences = call(lambda: with_store(store, job))
+    differences = call(lambda: with_store(store, job, to_read=check))
     for line in differences:
         typer.echo(line)
     if differences:
@@ -66,6 +66,57 @@ def rebuild(
         raise typer.Exit(1)
     if check:
         typer.echo("all projections match the event log")
+
+
+@command.command("backup")
+def backup(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="New file for the backup.")], store: StorePath = None
+) -> None:
+    """Write a backup of a SQLite store, which may be in use."""
+
+    async def job() -> None:
+        from noetl.wiring.embedded import write_backup
+
+        settings = existing(local_settings(store))
+        if settings.database:
+            raise InvalidInput("This store is a PostgreSQL database. Back it up with `pg_dump`.")
+        await write_backup(settings, file)
+        typer.echo(f"wrote {file}; restore it with `noetl admin restore {file}`")
+
+    call(job)
+
+
+@command.command("restore")
+def restore(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="Backup to restore; without it, the store is in place.")
+    ] = None,
+    store: StorePath = None,
+) -> None:
+    """Restore a backup; hold what was in flight until a person continues it.
+
+    Stop servers and runs first. Restore a PostgreSQL database with `pg_restore`, then run this without a file before
+    any server starts.
+    """
+
+    async def job() -> None:
+        from noetl.wiring.embedded import restore_store
+
+        settings = local_settings(store)
+        if file is None:
+            existing(settings)
+        elif settings.database:
+            raise InvalidInput("This store is a PostgreSQL database. Restore it with `pg_restore`, then omit FILE.")
+        elif not file.is_file():
+            raise InvalidInput(f"No backup at {file}.")
+        elif settings.store.exists() and not settings.store.samefile(file):
+            raise InvalidInput(f"{settings.store} exists. Move it away first, or name another store with --store PATH.")
+        held, messages = await restore_store(settings, file)
+        for execution_id in held:
+            typer.echo(f"{execution_id}  waits for a review: `noetl explain {execution_id}`")
+        typer.echo(f"held {len(held)} executions and {messages} outbox messages for review")
+
+    call(job)
 
 
 @command.command("gc")

@@ -75,7 +75,7 @@ def _check_store(app: Embedded, execution_id: str) -> None:
 
 
 async def _is_blocked(log: EventLog, state: Execution) -> bool:
-    if not state.children:
+    if not state.children or state.review is not None:
         return is_blocked(state)
     if state.timers or any(run.phase in ("scheduled", "started") and run.loop is None for run in state.runs.values()):
         return False

@@ -96,7 +96,7 @@ async def _find(store: str | None, given: str, message: AnyMessage) -> tuple[str
                 raise Conflict(f"{why}; stop the rollback with `noetl cancel {state.execution_id} --abandon`.")
         return state
 
-    state = await with_store(store, job)
+    state = await with_store(store, job, to_read=True)
     if state.phase == "ended" and not state.replays:
         raise InvalidInput(f"Execution {state.execution_id} has ended ({state.status}) and takes no more messages.")
     return state.execution_id, root_of(state), state.pool.startswith("local:")

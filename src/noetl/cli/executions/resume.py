@@ -33,7 +33,7 @@ def command(id: ExecutionId, json: AsJson = False, store: StorePath = None, wait
                 await print_end(opened, state, as_json=json)
             return state
 
-        state = await with_store(store, load)
+        state = await with_store(store, load, to_read=True)
         if state.phase == "ended":
             return exit_code(state)
         if not state.pool.startswith("local:"):

@@ -39,7 +39,7 @@ def command(
             return await _retry_remote(server, id, step, latest, as_json=json)
         from noetl.cli.driver.fork import fork_and_drive
 
-        source, start, playbook = await with_store(store, lambda opened: _find(opened, id, step, latest))
+        source, start, playbook = await with_store(store, lambda opened: _find(opened, id, step, latest), to_read=True)
         return await fork_and_drive(store, source, start, {}, playbook=playbook, as_json=json)
 
     raise typer.Exit(call(job))

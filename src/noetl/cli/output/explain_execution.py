@@ -80,7 +80,10 @@ def _status_lines(state: Execution, driver: str | None, failures: Sequence[tuple
         yield f"Process {driver} is driving it."
     elif state.pool and not is_blocked(state):
         yield f"No process is driving it. Continue with `noetl resume {state.execution_id}`."
-    if state.paused:
+    if state.review is not None:
+        yield f"It waits for a review: {state.review['review']}."
+        yield f"Continue it with `noetl unpause {state.execution_id}`, or end it with `noetl cancel {state.execution_id}`."
+    elif state.paused:
         yield f"It is paused: no new steps start until `noetl unpause {state.execution_id}`."
     for step, error in failures:
         yield from failure_lines(step, error)

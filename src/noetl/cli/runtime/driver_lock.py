@@ -1,6 +1,8 @@
-"""Lock file of the process that drives a local execution.
+"""Lock files of processes: drivers of local executions, and workers of `noetl up`.
 
-The operating system releases it when the process dies. Tested in tests/acceptance/executions/test_run_resume.py.
+The operating system releases a lock when the process dies. The file of a worker stays if its process was killed, so that the
+next process knows that the leases of that worker are dead. Tested in tests/acceptance/executions/test_run_resume.py and
+tests/acceptance/servers/test_up_killed.py.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from glob import escape
 from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final, TextIO
@@ -28,20 +31,65 @@ _RETRY_S: Final = 0.02
 @contextmanager
 def driver_lock(settings: Settings, execution_id: str) -> Iterator[None]:
     """Hold the driver's lock. Raises Conflict while another process holds it."""
-    path = settings.locks / execution_id
+    with _lock(
+        settings.locks / execution_id,
+        f"is driving execution {execution_id}. Stop it with `noetl cancel {execution_id}`.",
+    ):
+        yield
+
+
+@contextmanager
+def worker_lock(settings: Settings, worker: str) -> Iterator[None]:
+    """Hold the lock of a worker in this process. Raises Conflict if it is taken.
+
+    Where no lock file can be written, there is none: after a kill, its leases last until they are not renewed.
+    """
     try:
-        settings.locks.mkdir(parents=True, exist_ok=True)
+        settings.workers.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        yield
+        return
+    if not os.access(settings.workers, os.W_OK):
+        yield
+        return
+    with _lock(settings.workers / worker, f"runs the worker {worker} on this store. Stop it first."):
+        yield
+
+
+def killed_workers(settings: Settings, host: str) -> list[str]:
+    """Return workers of a machine that were killed: no process has their lock.
+
+    A live worker of this name here, which holds its lock, is not among them. Child processes of a killed one keep its
+    lock for a moment.
+    """
+    if not settings.workers.is_dir():
+        return []
+    found = []
+    for path in sorted(settings.workers.glob(f"{escape(host)}:*")):
+        file = _try_lock(path, shared=True)
+        if file is not None:
+            file.close()
+            found.append(path.name)
+    return found
+
+
+def forget_worker(settings: Settings, worker: str) -> None:
+    """Remove the lock file of a killed worker whose leases were taken back."""
+    (settings.workers / worker).unlink(missing_ok=True)
+
+
+@contextmanager
+def _lock(path: Path, conflict: str) -> Iterator[None]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidInput(
-            f"Cannot create the folder {settings.locks}: {error.strerror}. Use another store with --store PATH."
+            f"Cannot create the folder {path.parent}: {error.strerror}. Use another store with --store PATH."
         ) from None
     deadline = monotonic() + _TIMEOUT_S
     while (file := _try_lock(path)) is None:
         if monotonic() > deadline:
-            raise Conflict(
-                f"Process {_read_pid(path)} is driving execution {execution_id}. "
-                f"Stop it with `noetl cancel {execution_id}`."
-            )
+            raise Conflict(f"Process {_read_pid(path)} {conflict}")
         sleep(_RETRY_S)
     with file:
         file.truncate(0)
@@ -77,7 +125,10 @@ def lock_holder(settings: Settings, execution_id: str) -> str | None:
 
 def _try_lock(path: Path, *, shared: bool = False) -> TextIO | None:
     """Open and lock a file; None if another process holds it or has just deleted it."""
-    file = path.open("a+", encoding="ascii")
+    try:
+        file = path.open("r" if shared else "a+", encoding="ascii")  # a file that is only looked at may be read-only
+    except FileNotFoundError:
+        return None
     try:
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         if path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno())):

@@ -51,18 +51,18 @@ async def with_history(place: str | None, job: Callable[[History], Awaitable[T]]
     """Run a job on the history of an existing store or of a server."""
     server = server_of(place)
     if server is None:
-        return await with_store(place, job)
+        return await with_store(place, job, to_read=True)
     from noetl.client.history import RemoteHistory
 
     async with connect(server) as client:
         return await job(RemoteHistory(client))
 
 
-async def with_store(store: str | None, job: Callable[[Store], Awaitable[T]]) -> T:
-    """Run a job on an existing local store, and close it."""
+async def with_store(store: str | None, job: Callable[[Store], Awaitable[T]], *, to_read: bool = False) -> T:
+    """Run a job on an existing local store; `to_read`: it writes nothing."""
     from noetl.wiring.embedded import open_store
 
-    opened = open_store(existing(local_settings(store)))
+    opened = open_store(existing(local_settings(store)), to_read=to_read)
     try:
         return await job(opened)
     finally:

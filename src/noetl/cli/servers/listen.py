@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import socket
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -15,16 +16,18 @@ import typer
 import uvicorn
 
 from noetl import __version__
+from noetl.cli.runtime.driver_lock import forget_worker, killed_workers, worker_lock
 from noetl.cli.runtime.environment import environment
 from noetl.cli.runtime.runner import tune_gc
 from noetl.cli.runtime.store import local_settings
-from noetl.model.errors import InvalidInput
-from noetl.ports import WorkerInfo
+from noetl.model.errors import InvalidInput, NoetlError, log_level
+from noetl.ports import Clock, WorkerInfo
 from noetl.server.app import app
+from noetl.server.control_plane import LocalControlPlane
 from noetl.server.services import Services
 from noetl.server.workers.presence import attending
 from noetl.settings import Settings, server_settings
-from noetl.wiring.embedded import serving
+from noetl.wiring.embedded import Embedded, serving
 from noetl.wiring.watchdog import watched
 
 if TYPE_CHECKING:
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
 _GRACE_S = 10  # for requests in flight on shutdown
 _MAX_FRAME = 16 * 1024 * 1024
 _BACKLOG = 1024
+_WATCH_S = 0.5
+_log = logging.getLogger(__name__)
 
 
 class _Server(uvicorn.Server):
@@ -77,10 +82,7 @@ async def listen(
             services, embedded = await stack.enter_async_context(serving(settings, server))
             worker = None
             if grace_s is not None:
-                worker = await stack.enter_async_context(embedded.run_worker(""))
-                info = _worker_info(services, settings)
-                stack.enter_context(services.registry.local_worker(info.worker_id, worker))
-                await stack.enter_async_context(attending(services.team, services.clock, info, worker))
+                worker = await stack.enter_async_context(_local_worker(settings, services, embedded))
             config = uvicorn.Config(
                 app(services),
                 log_config=None,
@@ -107,6 +109,49 @@ async def listen(
                     async with asyncio.timeout(grace_s):
                         await worker.drained.wait()
     return 0
+
+
+@asynccontextmanager
+async def _local_worker(settings: Settings, services: Services, embedded: Embedded) -> AsyncIterator[Worker]:
+    """Run the worker of this process; it first gets the work of a killed predecessor."""
+    info = _worker_info(services, settings)
+    killed = await _take_back(settings, embedded.control, info.host)
+    with worker_lock(settings, info.worker_id):
+        async with (
+            embedded.run_worker("") as worker,
+            attending(services.team, services.clock, info, worker),
+        ):
+            watching = asyncio.create_task(_watch(settings, services.clock, embedded.control, info.host, killed))
+            with services.registry.local_worker(info.worker_id, worker):
+                try:
+                    yield worker
+                finally:
+                    watching.cancel()
+                    await asyncio.gather(watching, return_exceptions=True)
+
+
+async def _watch(
+    settings: Settings, clock: Clock, control: LocalControlPlane, host: str, killed: Mapping[str, int]
+) -> None:
+    """Look for killed workers: a lock may be kept by children, or become free later."""
+    while True:
+        for worker, count in killed.items():
+            _log.info("Worker %s was killed; %d work items that it had return to the queue.", worker, count)
+        await clock.sleep(_WATCH_S)
+        killed = {}
+        try:
+            killed = await _take_back(settings, control, host)
+        except NoetlError as error:
+            _log.log(log_level(error), "The leases of a killed worker are taken back later: %s", error)
+
+
+async def _take_back(settings: Settings, control: LocalControlPlane, host: str) -> dict[str, int]:
+    """Take back the leases of workers that were killed on this machine; count each's."""
+    found = {}
+    for worker in killed_workers(settings, host):
+        found[worker] = await control.take_back(worker)
+        forget_worker(settings, worker)
+    return found
 
 
 def _worker_info(services: Services, settings: Settings) -> WorkerInfo:

@@ -44,7 +44,7 @@ def list_playbooks(
     async def job() -> list[Mapping[str, Any]]:
         server = server_of(store)
         if server is None:
-            return await with_store(store, lambda opened: opened.entries(search, None, limit))
+            return await with_store(store, lambda opened: opened.entries(search, None, limit), to_read=True)
         from msgspec import to_builtins
 
         async with connect(server) as client:
@@ -70,7 +70,7 @@ def show(
     async def job() -> Mapping[str, Any]:
         server = server_of(store)
         if server is None:
-            return await with_store(store, lambda opened: _find(opened, path, version))
+            return await with_store(store, lambda opened: _find(opened, path, version), to_read=True)
         from msgspec import to_builtins
 
         async with connect(server) as client:

@@ -172,8 +172,9 @@ class DecisionBuilder(msgspec.Struct, eq=False):
         return Scope(self.state, args, own, self.resolved, self.fuel, **fixed)
 
     def queue(self, item: WorkItem) -> None:
-        """Put work in the queue, or replace its content there."""
-        self.work[item.work_id] = item
+        """Put work in the queue, or replace its content there; a review withholds it."""
+        if self.state.review is None:
+            self.work[item.work_id] = item
 
     def finish(self, name: str, epoch: int) -> None:
         """Remove work from the queue, which must be leased with this epoch."""
@@ -244,7 +245,7 @@ class DecisionBuilder(msgspec.Struct, eq=False):
         """Return the finished decision."""
         state, events = self.state, self.events
         finished = {name for name, _ in self.finished} if self.held or self.dropped else ()
-        timers = state.timers
+        timers = state.timers if state.review is None else {}
         standing = _standing(state) if events else _NO_ROW
         row = _row(state, standing) if events else {}
         has_same_row = self._standing_before == standing and state.phase != "ended"
@@ -313,8 +314,8 @@ def status_of(state: Execution) -> str:
 
 
 def is_blocked(state: Execution) -> bool:
-    """Return whether only a signal or a patch can move it: no time limit runs either."""
-    return not state.timers and _standing(state)[1]
+    """Return whether only a message can move it: no time limit runs either."""
+    return state.review is not None or (not state.timers and _standing(state)[1])
 
 
 def _standing(state: Execution) -> _Standing:

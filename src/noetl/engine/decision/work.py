@@ -73,6 +73,22 @@ def item(plan: Plan, state: Execution, run: StepRun, chunk: str | None = None, a
     )
 
 
+def open_work(plan: Plan, state: Execution, available_at: Mapping[str, int]) -> list[tuple[int, WorkItem]]:
+    """Return the work of all runs in flight with its time of scheduling, oldest first."""
+    items: list[tuple[int, WorkItem]] = []
+    for run in state.runs.values():
+        loop = run.loop
+        if run.phase not in ("scheduled", "started"):
+            continue
+        if loop is not None:
+            items += [(piece.at, item(plan, state, run, name)) for name, piece in loop.pieces.items()]
+        elif plan.is_work(run.step):
+            at = available_at.get(run.run_id, 0)
+            items.append((run.scheduled_at, item(plan, state, run, available_at=at)))
+    items += [(run.scheduled_at, item(plan, state, run)) for run in state.replays.values() if run.phase != "suspended"]
+    return sorted(items, key=lambda pair: pair[0])
+
+
 def _deadline(state: Execution, run: StepRun) -> int | None:
     deadlines = [timer.at for timer in state.timers.values() if timer.run_id == run.run_id and timer.cause != "wake"]
     return min(deadlines, default=None)

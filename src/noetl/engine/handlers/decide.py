@@ -9,12 +9,13 @@ the time is an argument and ids are derived. A decision that reads a stored resu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from noetl.engine.decision.builder import Decision, DecisionBuilder, begin
 from noetl.engine.decision.needs_load import NOTHING, Missing, NeedsLoad, Resolved
 from noetl.engine.decision.scope import EventName
+from noetl.engine.decision.work import open_work
 from noetl.engine.handlers import redrive, reports
 from noetl.engine.handlers.poison import refuse_discarded, settle
 from noetl.engine.plan.plan import Plan
@@ -173,7 +174,10 @@ def _cancel(d: DecisionBuilder, message: Cancel) -> None:
     error = failure("cancelled", reason)
     payload: dict[str, Any] = {"cause": "cancelled", "outcome": "cancelled", "error": error, "by": message.by}
     payload |= {"compensate": True} if message.compensate else {}
+    review = d.state.review
     d.emit("execution.cancelled", d.state.execution_id, payload)
+    if review is not None:
+        _rearm(d, review)
     stop(d, reason)
 
 
@@ -197,18 +201,37 @@ def _unended(d: DecisionBuilder, step: str) -> list[StepRun]:
     return [run for run in d.state.runs.values() if run.step == step and run.phase != "routing"]
 
 
-def _pause(d: DecisionBuilder, _message: Pause) -> None:
-    if not d.state.paused:
+def _pause(d: DecisionBuilder, message: Pause) -> None:
+    if message.review and d.state.review is None:
+        for _, item in open_work(d.plan, d.state, {}):
+            d.drop(item.work_id)
+        d.emit("playbook.paused", d.state.execution_id, {"review": message.review, "since": d.state.at})
+    elif not d.state.paused and d.state.phase != "ended":
         d.emit("playbook.paused", d.state.execution_id)
 
 
 def _resume(d: DecisionBuilder, _message: Unpause) -> None:
     if not d.state.paused:
         return
+    review = d.state.review
     d.emit("playbook.resumed", d.state.execution_id)
+    if review is not None:
+        _rearm(d, review)
+        for _, item in open_work(d.plan, d.state, {}):
+            d.queue(item)
     d.retry_gates({"name": EventName("playbook.resumed"), "payload": {}})
     for run in list(d.state.runs.values()):
         go_on(d, run)
+
+
+def _rearm(d: DecisionBuilder, review: Mapping[str, Any]) -> None:
+    """Set withheld timers again; time limits do not run during a review."""
+    for timer in list(d.state.timers.values()):
+        if timer.cause == "wake":
+            d.arm_timer(timer.timer_id, timer.at)
+        else:
+            at = timer.at + d.at - int(review["since"])
+            d.set_timer(timer.timer_id, timer.cause, at, _run(d, timer.run_id or ""), timer.index)
 
 
 def _mend(d: DecisionBuilder, message: Mend) -> None:
@@ -246,4 +269,4 @@ _HANDLERS: dict[type, Callable[[DecisionBuilder, Any], None]] = {
     Discard: redrive.discard,
 }
 _AFTER_THE_END: tuple[type, ...] = (Start, Report, Redrive, Discard)
-_FOR_REPLAYS: tuple[type, ...] = (*_AFTER_THE_END, TimerDue, ChildEnded, LeaseLost, Mend, Signal)
+_FOR_REPLAYS: tuple[type, ...] = (*_AFTER_THE_END, TimerDue, ChildEnded, LeaseLost, Mend, Signal, Pause, Unpause)

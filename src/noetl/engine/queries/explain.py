@@ -205,8 +205,10 @@ def _runs(
     plan: Plan, state: Execution, times: Mapping[int, int], workers: Mapping[str, str], lacks: Mapping[str, str | None]
 ) -> Iterator[Standing]:
     for run in state.runs.values():
-        until = _end(state, run)
-        if run.loop is not None:
+        until = _end(state, run) if state.review is None else None
+        if state.review is not None and run.phase != "routing":
+            yield _reviewed(state, state.review, run)
+        elif run.loop is not None:
             yield from _loop(plan, state, run, times, until, lacks.get(run.run_id))
         elif run.suspended is not None:
             yield _held(plan, state, run, run.suspended, times, until)
@@ -223,6 +225,12 @@ def _runs(
             if lacks.get(run.run_id):
                 waits, moved = f"a worker; {lacks[run.run_id]}", "starting such a worker" + _driver(state)
             yield Standing("run", run.run_id, run.step, waits, moved, run.scheduled_at, until)
+
+
+def _reviewed(state: Execution, review: Mapping[str, Any], run: StepRun) -> Standing:
+    name = state.execution_id
+    moved = f"`noetl unpause {name}`, which continues it, or `noetl cancel {name}`, which ends it"
+    return Standing("run", run.run_id, run.step, f"a review: {review['review']}", moved, int(review["since"]), None)
 
 
 def _children(state: Execution, events: Sequence[Event]) -> Iterator[Standing]:

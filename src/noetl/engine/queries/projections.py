@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from noetl.engine.decision.work import item
+from noetl.engine.decision.work import open_work
 from noetl.engine.plan.plan import Plan
 from noetl.engine.routing.saga import child_ended
 from noetl.engine.routing.suspend import start_of_child
@@ -51,23 +51,13 @@ class Recorded(msgspec.Struct):
 
 def work(plan: Plan, state: Execution, recorded: Recorded) -> list[tuple[int, WorkItem]]:
     """Return the queued and leased work with its time of scheduling, oldest first."""
-    items: list[tuple[int, WorkItem]] = []
-    for run in state.runs.values():
-        loop = run.loop
-        if run.phase not in ("scheduled", "started"):
-            continue
-        if loop is not None:
-            items += [(piece.at, item(plan, state, run, name)) for name, piece in loop.pieces.items()]
-        elif plan.is_work(run.step):
-            available_at = recorded.available_at.get(run.run_id, 0)
-            items.append((run.scheduled_at, item(plan, state, run, available_at=available_at)))
-    items += [(run.scheduled_at, item(plan, state, run)) for run in state.replays.values() if run.phase != "suspended"]
-    return sorted(items, key=lambda pair: pair[0])
+    return [] if state.review is not None else open_work(plan, state, recorded.available_at)
 
 
 def timers(state: Execution) -> tuple[tuple[str, int], ...]:
     """Return the timers that are set."""
-    return tuple((timer.timer_id, timer.at) for timer in state.timers.values())
+    found = () if state.review is not None else state.timers.values()
+    return tuple((timer.timer_id, timer.at) for timer in found)
 
 
 def starts(plan: Plan, state: Execution, recorded: Recorded, unborn: Collection[str]) -> list[tuple[str, Start]]:

@@ -94,12 +94,13 @@ def _timer_fired(state: Execution, event: Event, _payload: Payload) -> None:
     state.timers.pop(event.entity_id, None)
 
 
-def _paused(state: Execution, _event: Event, _payload: Payload) -> None:
+def _paused(state: Execution, _event: Event, payload: Payload) -> None:
     state.paused = True
+    state.review = payload if "review" in payload else state.review
 
 
 def _resumed(state: Execution, _event: Event, _payload: Payload) -> None:
-    state.paused = False
+    state.paused, state.review = False, None
 
 
 def _cancelled(state: Execution, _event: Event, payload: Payload) -> None:
@@ -108,7 +109,7 @@ def _cancelled(state: Execution, _event: Event, payload: Payload) -> None:
     state.outcome = payload["outcome"]
     state.error = payload.get("error")
     state.undo = bool(payload.get("compensate"))
-    state.paused = False
+    state.paused, state.review = False, None
     if "abandoned" in payload:
         state.compensated = False
         for child_id in left_alone(state):

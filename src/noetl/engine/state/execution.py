@@ -217,6 +217,7 @@ class Execution(Struct):
     cut: str | None = None  # why it was stopped: cancelled, timeout, abandoned, refused, endless
     undo: bool = False  # it was cancelled with compensation
     paused: bool = False
+    review: Mapping[str, Any] | None = None  # why work and timers are withheld until it is unpaused, since when
     path: str = ""
     playbook: str = ""
     started_at: int = 0

@@ -1,7 +1,8 @@
 """Reap expired leases: queue their work again and notify their execution.
 
-A process that begins, or did not run for a while (a suspended laptop, a frozen machine), lets workers renew their leases
-before it judges them: they could not either. Tested in tests/unit/server/background/test_lease_reaper.py.
+While no server runs, the store is away, or this process does not run (a suspended laptop, a frozen machine), no worker can
+renew its lease. So leases that expired in that time get a grace period, in which a live worker reconnects and renews
+them. Tested in tests/unit/server/background/test_lease_reaper.py.
 """
 
 from __future__ import annotations
@@ -14,13 +15,20 @@ from noetl.server.sequencer.sequencer import Sequencer
 
 _log = logging.getLogger(__name__)
 _LATE_MS = 2_000  # a round that is later than this finds leases that could not be renewed
+_GRACE_S = 5.0  # in which a live worker has reconnected, also if the first server that it tries is gone
 
 
 class LeaseReaper:
     """Check for expired leases periodically."""
 
     def __init__(
-        self, queue: WorkQueue, sequencer: Sequencer, clock: Clock, *, max_attempts: int = 6, every_s: float = 1.0
+        self,
+        queue: WorkQueue,
+        sequencer: Sequencer,
+        clock: Clock,
+        *,
+        max_attempts: int = 6,
+        every_s: float = 1.0,
     ) -> None:
         self._queue = queue
         self._sequencer = sequencer
@@ -28,12 +36,17 @@ class LeaseReaper:
         self._max_attempts = max_attempts
         self._every_s = every_s
         self._looked_at: int | None = None  # while it runs
+        self._grace_ms = round(min(_GRACE_S, 10 * every_s) * 1000)
+        self._since = clock.now()  # from when on leases could be renewed
+        self._grace_until = self._since + self._grace_ms
 
     async def expire(self) -> int:
         """Reap leases that expired or reached no worker; return how many expired."""
         await self._sequencer.outstanding.settle()
         now = self._clock.now()
-        expired = [] if self._was_away(now) else await self._queue.expired(now, self._max_attempts)
+        self._notice_gap(now)
+        since = self._since if now < self._grace_until else 0
+        expired = await self._queue.expired(now, self._max_attempts, since)
         if expired:
             await self._sequencer.gather()
             self._sequencer.look()
@@ -42,16 +55,22 @@ class LeaseReaper:
     async def run(self) -> None:
         """Reap periodically until cancelled."""
         while True:
-            await self._clock.sleep(2 * self._every_s)  # workers renew every second
-            self._looked_at = self._clock.now()
-            while not self._was_away(self._clock.now()):
-                self._looked_at = self._clock.now()
-                try:
-                    await self.expire()
-                except NoetlError as error:
-                    _log.log(log_level(error), "Expired leases are reaped later: %s", error)
-                await self._clock.sleep(self._every_s)
+            self._looked_at = self._looked_at or self._clock.now()
+            try:
+                await self.expire()
+            except NoetlError as error:
+                self._spare(self._grace_ms)
+                _log.log(log_level(error), "Expired leases are reaped later: %s", error)
+            await self._clock.sleep(self._every_s)
 
-    def _was_away(self, now: int) -> bool:
-        """Return whether this process did not run, or time jumped, since the last round."""
-        return self._looked_at is not None and now - self._looked_at > 1000 * self._every_s + _LATE_MS
+    def _notice_gap(self, now: int) -> None:
+        """Begin a grace period if this process did not run for a while."""
+        if self._looked_at is not None:
+            if now - self._looked_at > 1000 * self._every_s + _LATE_MS:
+                self._spare(round(2_000 * self._every_s))  # connected workers renew every second
+            self._looked_at = now
+
+    def _spare(self, milliseconds: int) -> None:
+        """Spare leases that have expired by now, for a while."""
+        self._since = self._clock.now()
+        self._grace_until = self._since + milliseconds

@@ -120,7 +120,7 @@ class Reconciler:
             return False
         plan = await self._plans.get(state.playbook)
         wanted = set(_work(plan, state)) - {item.work_id for _, item in there.work}
-        if wanted or state.timers.keys() - dict(there.timers).keys() or _undead(there):
+        if wanted or dict(projections.timers(state)).keys() - dict(there.timers).keys() or _undead(there):
             return True
         kinds = {type(message) for _, message in there.inbox}
         if any(message.message_id not in _names(there) for message in loop_results.unsaid(state)):
@@ -206,6 +206,8 @@ def _is_over(state: Execution) -> bool:
 
 def _work(plan: Plan, state: Execution) -> list[str]:
     found: list[str] = []
+    if state.review is not None:
+        return found
     for run in state.runs.values():
         if run.phase not in ("scheduled", "started"):
             continue

@@ -19,6 +19,7 @@ from noetl.model.work import Lease, WorkItem
 from noetl.ports import AuditEntry, Commit, Committed, DerivedRows
 
 ALL = 2**31  # a limit that no list of rows reaches
+SKIPPED_EPOCHS = 2**32  # by a restore: more than a lost history can have used
 MOST_EVENTS = 500  # in one row of the log, so that reading a page decodes two rows at most
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
+from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from sqlite3 import complete_statement
+
+from noetl.model.errors import InvalidInput
 
 _NAME = re.compile(r"^-- name: (.+)$", re.MULTILINE)
 
@@ -41,6 +45,21 @@ def migrations(dialect: str) -> tuple[tuple[str, str], ...]:
     folder = _folder(dialect).joinpath("migrations")
     found = sorted((entry.name, entry) for entry in folder.iterdir() if entry.name.endswith(".sql"))
     return tuple((entry.read_text(encoding="utf-8"), name.removesuffix(".sql")) for name, entry in found)
+
+
+def hash_of(text: str) -> str:
+    """Return the hash of a migration, which a store keeps with its level."""
+    return sha256(text.encode()).hexdigest()
+
+
+def require_same(name: str, applied: Sequence[str], steps: Sequence[tuple[str, str]]) -> None:
+    """Compare the hashes of applied migrations with their texts. Raises InvalidInput."""
+    for found, (text, title) in zip(applied, steps, strict=False):
+        if found != hash_of(text):
+            raise InvalidInput(
+                f"The migration `{title}` of {name} was applied with another text than this version of NoETL has, so its "
+                "tables may differ. Use the version of NoETL that created this store, or another store."
+            )
 
 
 def statements(text: str) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from noetl.model.messages import AnyMessage
 from noetl.ports import DerivedRows
 from noetl.ports.derived import Open
 from noetl.ports.letters import LetterSelection
-from noetl.stores.common.batch import ALL, by_id, changes_of
+from noetl.stores.common.batch import ALL, SKIPPED_EPOCHS, by_id, changes_of
 from noetl.stores.memory.store import MemoryStore, apply
 
 _OPEN = ("pending", "running", "waiting", "paused")
@@ -86,6 +86,9 @@ class MemoryDerived:
         ):
             table.clear()
         tables.epoch = max(tables.epoch, epoch)
+
+    async def skip_epochs(self) -> None:
+        self._tables.epoch += SKIPPED_EPOCHS
 
     async def put_rows(self, rows: Sequence[DerivedRows]) -> None:
         apply(self._tables, changes_of(rows))

@@ -102,6 +102,8 @@ class MemoryStore(MemoryCatalog, MemoryLetters):
         found = [(seq, *tables.feed[seq]) for seq in seqs]
         return [Position(tables.writer_id, seq, _event.decode(tables.logs[log][index])) for seq, log, index in found]
 
+    async def probe(self) -> None: ...
+
     async def version(self) -> int:
         return self.tables.commits - self._own
 
@@ -124,8 +126,8 @@ class MemoryStore(MemoryCatalog, MemoryLetters):
                 row.until = max(row.until, until)
         return gone
 
-    async def expired(self, now: int, max_attempts: int) -> list[tuple[Lease, bool]]:
-        rows = [row for row in self.tables.queue.items() if row[1].state == "leased" and row[1].until <= now]
+    async def expired(self, now: int, max_attempts: int, since: int = 0) -> list[tuple[Lease, bool]]:
+        rows = [row for row in self.tables.queue.items() if row[1].state == "leased" and since <= row[1].until <= now]
         found = []
         for _, row in sorted(rows, key=lambda row: (row[1].until, row[0])):
             lease, exhausted = row.lease(), row.attempt >= max_attempts
@@ -140,7 +142,7 @@ class MemoryStore(MemoryCatalog, MemoryLetters):
     async def expire(self, execution_id: str, now: int) -> int:
         rows = [row for row in self.tables.queue.values() if row.state == "leased" and row.execution_id == execution_id]
         for row in rows:
-            row.until = min(row.until, now)
+            row.until = now
         return len(rows)
 
     async def abandon(self, worker: str, held: Sequence[tuple[str, int]], now: int, until: int) -> int:
@@ -155,7 +157,7 @@ class MemoryStore(MemoryCatalog, MemoryLetters):
         ]
         rows = [row for name, row in leased if which((name, row.epoch), row)]
         for row in rows:
-            row.until = min(row.until, now)
+            row.until = now
         return len(rows)
 
     async def leased(self, worker: str, until: int) -> list[tuple[str, int]]:

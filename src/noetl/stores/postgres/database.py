@@ -45,6 +45,7 @@ _REASONS = {  # by SQLSTATE; the longest match wins
     "25006": "it is read-only: a standby, or configured so",
     "28": "it refuses the user or the password",
     "40": "it conflicts with another transaction",
+    "42501": "its user lacks a permission",
     "53": "it has insufficient resources",
     "53100": "its disk is full",
     "53200": "it is out of memory",

@@ -17,7 +17,7 @@ from noetl.model.work import WorkItem
 from noetl.ports import DerivedRows
 from noetl.ports.derived import Open
 from noetl.ports.letters import LetterSelection
-from noetl.stores.common.batch import ALL, by_id, changes_of
+from noetl.stores.common.batch import ALL, SKIPPED_EPOCHS, by_id, changes_of
 from noetl.stores.common.queries import queries
 from noetl.stores.postgres.commit import put_changes
 from noetl.stores.postgres.rows import message_of, number
@@ -69,6 +69,9 @@ class PostgresDerived:
             for name in _EMPTIED:
                 await connection.execute(_SQL[name])
             await connection.execute(_SQL["raise_epoch"], epoch)
+
+    async def skip_epochs(self) -> None:
+        await self._store.database.rows("skip_epochs", SKIPPED_EPOCHS)
 
     async def put_rows(self, rows: Sequence[DerivedRows]) -> None:
         await put_changes(self._store.database, await self._store.writer(), changes_of(rows))

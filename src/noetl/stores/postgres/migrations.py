@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from noetl.model.errors import InvalidInput
-from noetl.stores.common.queries import migrations, queries
+from noetl.stores.common.queries import hash_of, migrations, queries, require_same
 
 if TYPE_CHECKING:
     import asyncpg
@@ -23,16 +23,17 @@ _REFERENCE = "noetl_check"
 
 
 async def level_of(connection: asyncpg.Connection, name: str) -> int:
-    """Count the applied migrations. Raises InvalidInput for another numbering."""
+    """Count the applied migrations. Raises InvalidInput if they are others."""
     if await connection.fetchval(_SQL["find_table"], f"{SCHEMA}.migration") is None:
         return 0
-    row = await connection.fetchrow(_SQL["read_level"])
-    if row["level"] and row["first"] != migrations("postgres")[0][1]:
+    rows, steps = await connection.fetch(_SQL["read_migrations"]), migrations("postgres")
+    if rows and (rows[0]["name"] != steps[0][1] or not rows[0]["hash"]):
         raise InvalidInput(
             f"{name} was written by a development version of NoETL and cannot be migrated. Use another database, or delete "
             f"its tables (`DROP SCHEMA {SCHEMA} CASCADE`) and run `noetl db init`."
         )
-    return int(row["level"])
+    require_same(name, [row["hash"] for row in rows], steps)
+    return len(rows)
 
 
 async def bring_up_to_date(connection: asyncpg.Connection, name: str) -> int:
@@ -51,17 +52,17 @@ async def bring_up_to_date(connection: asyncpg.Connection, name: str) -> int:
         await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
         for number, (text, title) in enumerate(steps[level:], level + 1):
             await connection.execute(text, timeout=_TIMEOUT_S)
-            await connection.execute(_SQL["put_migration"], number, title)
+            await connection.execute(_SQL["put_migration"], number, title, hash_of(text))
     return len(steps) - level
 
 
 async def make_partitions(connection: asyncpg.Connection) -> int:
-    """Create the log's next partitions, unless the database is read-only."""
+    """Create the log's next partitions, unless this user may only read."""
     import asyncpg
 
     try:
         return int(await connection.fetchval(_SQL["make_partitions"], _AHEAD))
-    except asyncpg.ReadOnlySQLTransactionError:
+    except (asyncpg.ReadOnlySQLTransactionError, asyncpg.InsufficientPrivilegeError):
         return 0
 
 

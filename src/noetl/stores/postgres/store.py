@@ -132,6 +132,9 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
         self.clock.follow(asked, now)
         return int(commits)
 
+    async def probe(self) -> None:
+        await self.database.rows("put_probe")
+
     async def tend(self) -> None:
         """Create the log's next partitions and delete writers without events, daily."""
         writer = await self.writer()
@@ -159,11 +162,11 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
         kept = {row[0] for row in rows}
         return [work_id for work_id, _ in held if work_id not in kept]
 
-    async def expired(self, now: int, max_attempts: int) -> list[tuple[Lease, bool]]:
-        if not await self.database.value("any_expired", now):
+    async def expired(self, now: int, max_attempts: int, since: int = 0) -> list[tuple[Lease, bool]]:
+        if not await self.database.value("any_expired", now, since):
             return []
         async with self._changing_transaction() as connection:
-            found = expired_of(await connection.fetch(_SQL["take_leases_back"], now, max_attempts), max_attempts)
+            found = expired_of(await connection.fetch(_SQL["take_leases_back"], now, max_attempts, since), max_attempts)
             messages = [message_row(lease.work.execution_id, lost(lease, dead)) for lease, dead in found]
             await connection.execute(_SQL["put_messages"], *columns(messages, 3))
         return found

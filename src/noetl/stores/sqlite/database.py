@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import sqlite3
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -21,7 +23,7 @@ from typing import Any, TypeVar
 
 from noetl.model.errors import InvalidInput, StoreUnavailable
 from noetl.stores.common.outage import Outage
-from noetl.stores.common.queries import migrations, statements
+from noetl.stores.common.queries import hash_of, migrations, queries, require_same, statements
 from noetl.stores.sqlite.clock import FileClock
 
 Result = TypeVar("Result")
@@ -35,15 +37,18 @@ _BACKOFF = 200  # times the duration of the last slow job, during which the thre
 _RECHECK_S = 0.005  # how long the file is assumed to be in place after a check
 _MOST_PAGES = 4_000  # in the write-ahead log before a commit has to checkpoint it, which takes long
 _CHECKPOINT_EVERY = 256  # brief writes: the thread checkpoints, so that no commit has to
-_APPLICATION_ID = 0x4E6F4554  # marks a file with the numbering of migrations in `migrations/`
+APPLICATION_ID = 0x4E6F4555  # marks a file with the numbering of migrations in `migrations/`
+BACKUP_ID = 0x4E6F4562  # marks a backup, from which nothing continues before it is restored
+_SQL = queries("sqlite")
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 class Database:
     """A connection that the event loop and one thread use in turns."""
 
-    def __init__(self, path: Path | str) -> None:
+    def __init__(self, path: Path | str, *, to_read: bool = False) -> None:
         self.path = str(path)
+        self._to_read = to_read
         self._jobs: SimpleQueue[tuple[Job[Any], asyncio.AbstractEventLoop, asyncio.Future[Any]] | None] = SimpleQueue()
         self._opened: SimpleQueue[BaseException | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name="noetl-sqlite", daemon=True)
@@ -133,6 +138,7 @@ class Database:
         except BaseException:
             _roll_back(connection)
             raise
+        self._outage.end()  # reading proves nothing: it works on a full disk
         return result
 
     def _start(self) -> float | None:
@@ -205,11 +211,12 @@ class Database:
 
     def _serve(self) -> None:
         try:
-            connection = connect(self.path)
-            _run_with_wait(connection, self.clock.open)
+            connection = connect(self.path, to_read=self._to_read)
+            _run_with_wait(connection, self.clock.load if self._to_read else self.clock.open)
             self._file = None if self.path == ":memory:" else _identity(self.path)
-        except (sqlite3.Error, InvalidInput, OSError) as error:
-            self._opened.put(error if isinstance(error, InvalidInput) else _unavailable(self.path, error))
+        except (sqlite3.Error, InvalidInput, StoreUnavailable, OSError) as error:
+            known = isinstance(error, InvalidInput | StoreUnavailable)
+            self._opened.put(error if known else _unavailable(self.path, error))
             return
         self._connection = connection
         self._opened.put(None)
@@ -237,8 +244,6 @@ class Database:
         self._pending -= 1
         if isinstance(failure, StoreUnavailable):
             self._outage.begin(failure)
-        elif failure is None and self._outage.is_on and self._is_in_place():
-            self._outage.end()
         if future.done():  # cancelled
             return
         if failure is not None:
@@ -295,25 +300,80 @@ def _unavailable(path: str, error: BaseException) -> StoreUnavailable:
             f"{path} is not a NoETL store, or its header is damaged: {error}. Name another file with `--store`, or restore "
             "a backup."
         )
+    if code == sqlite3.SQLITE_READONLY:
+        return _read_only(path)
     return StoreUnavailable(f"the store {path} is unavailable: {error}")
+
+
+def _read_only(path: str) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"the store {path} is read-only, so nothing can be written to it. Make the file and its folder writable, or name "
+        "another file with `--store`."
+    )
 
 
 def _code(error: BaseException) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
-def connect(path: str) -> sqlite3.Connection:
-    """Open a file and migrate it. One thread at a time may use the connection."""
-    connection = sqlite3.connect(
-        path, timeout=_BUSY_MS / 1000, isolation_level=None, check_same_thread=False, cached_statements=256
-    )
+def connect(path: str, *, to_read: bool = False) -> sqlite3.Connection:
+    """Open a file and migrate it. One thread at a time may use the connection.
+
+    Only a caller that does not write gets a file that cannot be written, as it is.
+    """
+    if os.path.exists(path) and not _is_writable(path):
+        if to_read:
+            return _connect_read_only(path)
+        raise _read_only(path)
+    connection = _connect(path)
     try:
         _enable_wal(connection)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_MOST_PAGES}")
-        _migrate(connection, path)
+        _migrate(connection, path, to_read=to_read)
         connection.execute("PRAGMA busy_timeout = 0")  # only the thread of a database waits for a lock
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _connect(path: str, *, uri: bool = False) -> sqlite3.Connection:
+    return sqlite3.connect(
+        path, timeout=_BUSY_MS / 1000, isolation_level=None, check_same_thread=False, cached_statements=256, uri=uri
+    )
+
+
+def _is_writable(path: str) -> bool:
+    """Return whether a file and its folder, for the write-ahead log, may be written."""
+    return os.access(path, os.W_OK) and os.access(os.path.dirname(os.path.abspath(path)), os.W_OK)
+
+
+def _connect_read_only(path: str) -> sqlite3.Connection:
+    """Open a file that cannot be written, with what is in its write-ahead log.
+
+    SQLite reads such a log only if its index, the file `-shm`, is there too; else a copy is read.
+    """
+    log, index = Path(path + "-wal"), Path(path + "-shm")
+    if not log.exists() or not log.stat().st_size:
+        connection = _connect(f"{Path(path).absolute().as_uri()}?immutable=1", uri=True)
+    elif index.exists():
+        connection = _connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            for file in (Path(path), log):
+                shutil.copyfile(file, Path(folder, file.name))
+            connection = _connect(str(Path(folder, Path(path).name)))
+            connection.execute("PRAGMA user_version").fetchone()  # opens all files, which can be removed then
+    try:
+        connection.execute("PRAGMA query_only = ON")
+        steps, level = migrations("sqlite"), _level(connection, path, to_read=True)
+        if level != len(steps):
+            raise InvalidInput(
+                f"The read-only store {path} has schema level {level}; this version of NoETL reads level {len(steps)}. Open "
+                "a copy that can be written, or use another version of NoETL."
+            )
     except BaseException:
         connection.close()
         raise
@@ -333,10 +393,10 @@ def _enable_wal(connection: sqlite3.Connection) -> None:
             time.sleep(0.005)
 
 
-def _migrate(connection: sqlite3.Connection, path: str) -> None:
+def _migrate(connection: sqlite3.Connection, path: str, *, to_read: bool) -> None:
     """Apply pending migrations in one transaction. Raises InvalidInput if unusable."""
     steps = migrations("sqlite")
-    if _level(connection, path) == len(steps):
+    if _level(connection, path, to_read=to_read) == len(steps):
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -346,10 +406,11 @@ def _migrate(connection: sqlite3.Connection, path: str) -> None:
                 f"{path} was written by a newer version of NoETL (schema level {level}; this version supports {len(steps)}). "
                 "Use that version, or name another file with `--store`."
             )
-        for text, _ in steps[level:]:
+        for number, (text, title) in enumerate(steps[level:], level + 1):
             for statement in statements(text):
                 connection.execute(statement)
-        connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            connection.execute(_SQL["put_migration"], (number, title, hash_of(text)))
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {len(steps)}")
         connection.execute("COMMIT")
     except BaseException:
@@ -357,12 +418,21 @@ def _migrate(connection: sqlite3.Connection, path: str) -> None:
         raise
 
 
-def _level(connection: sqlite3.Connection, path: str) -> int:
-    """Count the applied migrations. Raises InvalidInput for another numbering."""
+def _level(connection: sqlite3.Connection, path: str, *, to_read: bool = False) -> int:
+    """Count the applied migrations. Raises InvalidInput if they are others."""
     level = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    if level and connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
+    mark = connection.execute("PRAGMA application_id").fetchone()[0]
+    if mark == BACKUP_ID and not to_read:
+        raise InvalidInput(
+            f"{path} is a backup, so its work in flight may have had its effects already. Restore it with "
+            f"`noetl admin restore {path}`, which holds that work for review."
+        )
+    if level and mark not in (APPLICATION_ID, BACKUP_ID):
         raise InvalidInput(
             f"{path} was written by a development version of NoETL and cannot be migrated. Move the file away to start with "
             "an empty store, or name another file with `--store`."
         )
+    if level:
+        rows = connection.execute(_SQL["read_migrations"]).fetchall()
+        require_same(path, [row[0] for row in rows], migrations("sqlite"))
     return level

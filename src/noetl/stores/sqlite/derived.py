@@ -18,7 +18,7 @@ from noetl.model.work import WorkItem
 from noetl.ports import DerivedRows
 from noetl.ports.derived import Open
 from noetl.ports.letters import LetterSelection
-from noetl.stores.common.batch import ALL, by_id, changes_of
+from noetl.stores.common.batch import ALL, SKIPPED_EPOCHS, by_id, changes_of
 from noetl.stores.common.queries import queries
 from noetl.stores.sqlite.commit import write_changes
 from noetl.stores.sqlite.queue import Epochs, hand_out
@@ -85,6 +85,9 @@ class SqliteDerived:
             connection.execute(_SQL["raise_epoch"], (epoch,))
 
         await self._store.database.write(job)
+
+    async def skip_epochs(self) -> None:
+        await self._store.database.write(lambda connection: connection.execute(_SQL["skip_epochs"], (SKIPPED_EPOCHS,)))
 
     async def put_rows(self, rows: Sequence[DerivedRows]) -> None:
         def job(connection: sqlite3.Connection) -> None:

@@ -171,6 +171,9 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
             await self.database.write(self.clock.align)
         return version
 
+    async def probe(self) -> None:
+        await self._write("put_probe", [()])
+
     def check(self) -> None:
         """Verify that the file is still in place. Raises StoreUnavailable."""
         self.database.check()
@@ -193,10 +196,10 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
 
         return await self.database.write(job) if held else []
 
-    async def expired(self, now: int, max_attempts: int) -> list[tuple[Lease, bool]]:
+    async def expired(self, now: int, max_attempts: int, since: int = 0) -> list[tuple[Lease, bool]]:
         def job(connection: sqlite3.Connection) -> list[tuple[Lease, bool]]:
             found = []
-            rows = connection.execute(_SQL["expired_leases"], (now,)).fetchall()
+            rows = connection.execute(_SQL["expired_leases"], (since, now)).fetchall()
             for number, _, epoch, attempt, worker, until, work in sorted(rows, key=lambda row: (row[5], row[1])):
                 lease, exhausted = Lease(_work.decode(work), epoch, attempt, until, worker), attempt >= max_attempts
                 connection.execute(_SQL["take_lease_back"], ("dead" if exhausted else "queued", number))
@@ -204,7 +207,7 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
                 found.append((lease, exhausted))
             return found
 
-        if not await self._rows("expired_leases", now):
+        if not await self._rows("expired_leases", since, now):
             return []
         return await self.database.write(job)
 

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from noetl.model.errors import StoreUnavailable
 from noetl.model.messages import Cancel, Record, Report
 from noetl.server.control_plane import LocalControlPlane, Store
 from noetl.stores.memory.store import MemoryStore
@@ -36,6 +37,64 @@ async def test_a_beating_worker_keeps_its_work(store: Store) -> None:
             assert await control.heartbeat("alive", [(lease.work.work_id, lease.epoch)]) == []
             await asyncio.sleep(0.02)
         assert await waiting == []
+
+
+async def expired_unserved(store: Store, worker: str) -> tuple[str, int]:
+    """Return a lease of a worker that expired while no server ran."""
+    async with LocalControlPlane(store, RealClock(), lease_s=0.05) as control:
+        await begin(control, await register(store))
+        [lease] = await control.claim(worker, [""], 1, 0)
+    while RealClock().now() <= lease.until:
+        await asyncio.sleep(0.01)
+    return lease.work.work_id, lease.epoch
+
+
+@pytest.mark.asyncio
+async def test_a_lease_that_expired_while_no_server_ran_can_still_be_renewed(store: Store) -> None:
+    held = await expired_unserved(store, "remote")
+    async with LocalControlPlane(store, RealClock()) as control:
+        assert await control.lease_reaper.expire() == 0
+        assert await control.heartbeat("remote", [held]) == []
+        assert await control.claim("other", [""], 1, 0) == []
+
+
+@pytest.mark.asyncio
+async def test_the_lease_of_a_dead_worker_gets_no_grace(store: Store) -> None:
+    await expired_unserved(store, "dead")
+    async with LocalControlPlane(store, RealClock()) as control:
+        assert await control.take_back("dead") == 1
+        [lease] = await control.claim("other", [""], 1, 10)
+        assert lease.attempt == 2
+
+
+@pytest.mark.asyncio
+async def test_the_grace_ends(store: Store) -> None:
+    await expired_unserved(store, "gone")
+    async with LocalControlPlane(store, RealClock(), lease_s=0.2) as control:
+        [lease] = await control.claim("other", [""], 1, 10)
+        assert lease.attempt == 2
+
+
+@pytest.mark.asyncio
+async def test_a_lease_that_expired_while_the_store_was_away_can_still_be_renewed(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with LocalControlPlane(store, RealClock()) as control:
+        await begin(control, await register(store))
+        [lease] = await control.claim("remote", [""], 1, 0)
+        held = (lease.work.work_id, lease.epoch)
+        tried = asyncio.Event()
+
+        async def away(*_: object) -> list[object]:
+            tried.set()
+            raise StoreUnavailable("it is away")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(store, "expired", away)
+            await tried.wait()  # it was away at a time after the lease had expired
+            await store.expire(lease.work.execution_id, RealClock().now() - 10_000)
+        assert await control.lease_reaper.expire() == 0
+        assert await control.heartbeat("remote", [held]) == []
 
 
 @pytest.mark.asyncio

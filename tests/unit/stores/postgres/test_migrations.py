@@ -104,7 +104,15 @@ async def test_a_migration_that_fails_changes_nothing(address: str, monkeypatch:
             "UPDATE migration SET name = '0001_first_tables'",
             r"development version of NoETL .* another database, or delete its tables",
         ),
-        ("INSERT INTO migration (level, name) VALUES (999, 'of tomorrow')", "newer version of NoETL"),
+        (
+            "ALTER TABLE migration DROP COLUMN hash",
+            r"development version of NoETL .* another database, or delete its tables",
+        ),
+        ("INSERT INTO migration (level, name, hash) VALUES (999, 'of tomorrow', 'x')", "newer version of NoETL"),
+        (
+            "UPDATE migration SET hash = 'x'",
+            "The migration `0001_schema` of PostgreSQL .* was applied with another text .* Use the version",
+        ),
     ],
 )
 async def test_a_database_of_another_version_is_left_alone(address: str, change: str, told: str) -> None:

@@ -109,6 +109,15 @@ async def test_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
         Database(path)
 
 
+async def test_a_file_whose_migration_had_another_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "noetl.db"
+    connection = connect(str(path))
+    connection.execute("UPDATE migration SET hash = 'x'")
+    connection.close()
+    with pytest.raises(InvalidInput, match=r"`0001_schema` of .*noetl\.db was applied with another text .* Use the"):
+        Database(path)
+
+
 @pytest.mark.parametrize(
     "content", [b"this is a text file, not a database" * 100, b"SQLite format 3\x00" + b"\xff" * 5_000]
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from starlette.responses import Response
 
 from noetl import __version__
@@ -11,7 +9,6 @@ from noetl.model.errors import StoreUnavailable
 from noetl.server.http.endpoint import Call, Noun
 from noetl.wire.answers import Health
 
-_PATIENCE_S = 2.0
 noun = Noun("health", "Liveness, readiness and metrics.")
 
 
@@ -24,15 +21,12 @@ async def health(call: Call) -> Health:
 
 @noun.route("GET", "/ready", "open", problems=(503,))
 async def ready(call: Call) -> Health:
-    """Check that background tasks run, the store answers, and no shutdown began."""
+    """Check that background tasks run, the store takes a write, no shutdown began."""
     if call.services.stopping.is_set():
         raise StoreUnavailable("The server is stopping.")
     if not call.services.control.is_whole:
         raise StoreUnavailable("A background task crashed; see the server log. Restart the server.")
-    try:
-        await asyncio.wait_for(call.services.store.version(), _PATIENCE_S)
-    except TimeoutError:
-        raise StoreUnavailable("The store does not answer. Check that it is running.") from None
+    await call.services.probe.check()
     checks = {"store": "ok", "clock": call.services.clock.report}
     return Health(status="ready", version=__version__, server=call.services.server_id, checks=checks)
 

@@ -24,6 +24,9 @@ INSERT INTO writer (writer_id) VALUES (nextval('writer_number')) RETURNING write
 -- name: note_change
 UPDATE writer SET commits = commits + 1 WHERE writer_id = $1;
 
+-- name: put_probe
+INSERT INTO probe (number, written_at) VALUES (1, now()) ON CONFLICT (number) DO UPDATE SET written_at = now();
+
 -- name: foreign_commits
 -- Also returns the database's clock.
 SELECT coalesce(sum(commits), 0)::bigint, to_ms(clock_timestamp()) FROM writer WHERE writer_id <> $1;
@@ -89,12 +92,15 @@ UPDATE queue SET lease_until = greatest(lease_until, to_time($4)), last_heartbea
 FROM held WHERE queue.node_id = held.node_id RETURNING queue.node_id;
 
 -- name: any_expired
-SELECT EXISTS (SELECT FROM queue WHERE status = 'leased' AND lease_until <= to_time($1));
+SELECT EXISTS (
+  SELECT FROM queue WHERE status = 'leased' AND lease_until BETWEEN to_time($2) AND to_time($1)
+);
 
 -- name: take_leases_back
 WITH gone AS MATERIALIZED (
   SELECT node_id, epoch, attempts, worker_id, to_ms(lease_until) AS until FROM queue
-  WHERE status = 'leased' AND lease_until <= to_time($1) ORDER BY lease_until, id FOR UPDATE SKIP LOCKED
+  WHERE status = 'leased' AND lease_until BETWEEN to_time($3) AND to_time($1) ORDER BY lease_until, id
+  FOR UPDATE SKIP LOCKED
 )
 UPDATE queue SET status = CASE WHEN queue.attempts >= $2 THEN 'dead' ELSE 'queued' END, worker_id = NULL,
   lease_until = NULL, updated_at = now()
@@ -112,7 +118,7 @@ WITH held AS (
   WHERE node_id > $1::bigint::text || ':' AND node_id < $1::bigint::text || ';' AND status = 'leased'
   ORDER BY node_id FOR UPDATE
 )
-UPDATE queue SET lease_until = least(lease_until, to_time($2)) FROM held WHERE queue.node_id = held.node_id RETURNING 1;
+UPDATE queue SET lease_until = to_time($2) FROM held WHERE queue.node_id = held.node_id RETURNING 1;
 
 -- name: abandon_leases
 WITH held AS (
@@ -120,7 +126,7 @@ WITH held AS (
   JOIN queue AS q ON q.node_id = x.node_id AND q.epoch = x.epoch
   WHERE q.status = 'leased' AND q.worker_id = $3 AND q.lease_until <= to_time($5) ORDER BY q.node_id FOR UPDATE OF q
 )
-UPDATE queue SET lease_until = least(lease_until, to_time($4)) FROM held WHERE queue.node_id = held.node_id RETURNING 1;
+UPDATE queue SET lease_until = to_time($4) FROM held WHERE queue.node_id = held.node_id RETURNING 1;
 
 -- name: disown_leases
 WITH rest AS (
@@ -130,7 +136,7 @@ WITH rest AS (
     WHERE x.node_id = q.node_id AND x.epoch = q.epoch
   ) ORDER BY q.node_id FOR UPDATE OF q
 )
-UPDATE queue SET lease_until = least(lease_until, to_time($4)) FROM rest WHERE queue.node_id = rest.node_id RETURNING 1;
+UPDATE queue SET lease_until = to_time($4) FROM rest WHERE queue.node_id = rest.node_id RETURNING 1;
 
 -- name: leases_until
 SELECT node_id, epoch FROM queue WHERE status = 'leased' AND worker_id = $1 AND lease_until = to_time($2);
@@ -318,14 +324,14 @@ ORDER BY number DESC LIMIT $4;
 -- name: find_table
 SELECT to_regclass($1)::text;
 
--- name: read_level
-SELECT coalesce(max(level), 0) AS level, min(name) FILTER (WHERE level = 1) AS first FROM migration;
+-- name: read_migrations
+SELECT name, coalesce(to_jsonb(migration) ->> 'hash', '') AS hash FROM migration ORDER BY level;
 
 -- name: lock_migrations
 SELECT pg_advisory_xact_lock($1);
 
 -- name: put_migration
-INSERT INTO migration (level, name) VALUES ($1, $2);
+INSERT INTO migration (level, name, hash) VALUES ($1, $2, $3);
 
 -- name: make_partitions
 SELECT make_partitions($1);
@@ -473,6 +479,9 @@ DELETE FROM snapshot;
 
 -- name: raise_epoch
 SELECT setval('lease_epoch', greatest((SELECT last_value FROM lease_epoch), $1::bigint));
+
+-- name: skip_epochs
+SELECT setval('lease_epoch', (SELECT last_value FROM lease_epoch) + $1::bigint);
 
 -- name: remove_writers
 -- Writers of ended processes without events, which no feed knows. A live one is inserted again when it commits.

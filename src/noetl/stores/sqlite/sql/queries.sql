@@ -1,5 +1,15 @@
 -- Every statement of the SQLite store, by name. Times are parameters.
 
+-- name: read_migrations
+SELECT hash FROM migration ORDER BY level;
+
+-- name: put_migration
+INSERT INTO migration (level, name, hash) VALUES (?, ?, ?);
+
+-- name: put_probe
+-- As large as most commits, so that it does not fit where they do not. Random: equal pages would not be written.
+INSERT INTO probe (number, data) VALUES (1, randomblob(65536)) ON CONFLICT (number) DO UPDATE SET data = excluded.data;
+
 -- name: append_events
 -- An event is an array of its fields in order: field names would take more space than everything else.
 INSERT INTO event_log (writer_seq, execution_id, seq, size, message, events)
@@ -144,7 +154,7 @@ WHERE work_id = ? AND epoch = ? AND worker_id = ? AND status = 'leased';
 
 -- name: expired_leases
 SELECT number, work_id, epoch, attempts, worker_id, lease_until, work FROM queue
-WHERE number < 0 AND lease_until <= ?;
+WHERE number < 0 AND lease_until BETWEEN ? AND ?;
 
 -- name: take_lease_back
 UPDATE queue SET status = ?, worker_id = '', lease_until = 0, number = (
@@ -153,7 +163,7 @@ UPDATE queue SET status = ?, worker_id = '', lease_until = 0, number = (
 WHERE number = ?;
 
 -- name: abandon_lease
-UPDATE queue SET lease_until = min(lease_until, ?)
+UPDATE queue SET lease_until = ?
 WHERE work_id = ? AND epoch = ? AND worker_id = ? AND lease_until <= ? AND status = 'leased';
 
 -- name: leases_of_worker
@@ -175,7 +185,7 @@ UNION ALL SELECT min(available_at) FROM queue WHERE status = 'queued' AND availa
 
 -- name: expire_leases
 -- A range of the index, see remove_work_of.
-UPDATE queue SET lease_until = min(lease_until, ?1)
+UPDATE queue SET lease_until = ?1
 WHERE work_id > ?2 || ':' AND work_id < ?2 || char(59) AND status = 'leased';
 
 -- name: queue_depths
@@ -234,6 +244,9 @@ DELETE FROM snapshot;
 
 -- name: raise_epoch
 UPDATE counter SET value = max(value, ?) WHERE name = 'epoch';
+
+-- name: skip_epochs
+UPDATE counter SET value = value + ?, holder = '' WHERE name = 'epoch';
 
 -- name: set_timer
 INSERT INTO timer (execution_id, timer_id, at) VALUES (?, ?, ?)

@@ -1,5 +1,12 @@
 -- Tables of the SQLite store. Times are milliseconds since the epoch.
 
+-- Applied migrations, with the hash of the text that was applied.
+CREATE TABLE migration (
+  level INTEGER PRIMARY KEY,
+  name TEXT NOT NULL,
+  hash TEXT NOT NULL
+);
+
 -- The events of one commit. `seq` and `writer_seq` belong to the last event; the others count down from there.
 CREATE TABLE event_log (
   writer_seq INTEGER PRIMARY KEY,
@@ -157,6 +164,12 @@ CREATE TABLE counter (
 ) WITHOUT ROWID;
 
 INSERT INTO counter (name, value) VALUES ('epoch', 0);
+
+-- One row that is written to see whether the store takes a write.
+CREATE TABLE probe (
+  number INTEGER PRIMARY KEY,
+  data BLOB NOT NULL
+);
 
 -- Idempotency keys: the execution of a request, stored before it starts.
 

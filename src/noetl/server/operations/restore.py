@@ -1,0 +1,72 @@
+"""Hold what was in flight in a restored store until a person has looked at it.
+
+A backup is older than the last effects: work that it has queued or leased, timers and messages to other systems may have had
+theirs already. Tested in tests/acceptance/admin/test_restore.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+from uuid import uuid4
+
+from noetl.model.messages import Pause
+from noetl.ports import Clock, DerivedTables
+from noetl.ports.outbox import Outbox
+from noetl.server.control_plane import LocalControlPlane
+
+_REASON: Final = "the store was restored from a backup, so what was in flight may have had its effects already"
+_LAST: Final = 2**62
+_PAGE: Final = 500
+_IDLE_S: Final = 0.01
+
+
+async def hold_for_review(
+    control: LocalControlPlane, derived: DerivedTables, outbox: Outbox, clock: Clock
+) -> tuple[list[str], int]:
+    """Hold executions with work or timers, and pending messages; return both.
+
+    The control plane must not run: it would fire timers. Messages between executions are delivered, as children that
+    they start are held too.
+    """
+    sequencer = control.sequencer
+    running = asyncio.create_task(sequencer.run())
+    held: list[str] = []
+    try:
+        await derived.skip_epochs()
+        await asyncio.sleep(0)
+        while True:
+            await sequencer.gather()
+            while not sequencer.is_idle:
+                await clock.sleep(_IDLE_S)
+            found = await _in_flight(control, derived)
+            for execution_id in found:
+                await sequencer.submit(execution_id, Pause(uuid4().hex, review=_REASON))
+            held += found
+            if not found:
+                return held, await _hold_messages(outbox)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def _in_flight(control: LocalControlPlane, derived: DerivedTables) -> list[str]:
+    """Return the executions with work or timers that are not held."""
+    found, after = [], 0
+    while page := await derived.open(after, _LAST, _PAGE):
+        after = page[-1].number
+        for one in page:
+            rows = await derived.rows(one.execution_id)
+            if (rows.work or rows.timers) and (await control.sequencer.state(one.execution_id)).review is None:
+                found.append(one.execution_id)
+    return found
+
+
+async def _hold_messages(outbox: Outbox) -> int:
+    """Make pending messages dead, for `noetl outbox retry`; return how many."""
+    count = 0
+    while messages := await outbox.claim(_LAST, _LAST, _PAGE):
+        for message in messages:
+            await outbox.failed(message.number, message.attempts, _REASON, None)
+        count += len(messages)
+    return count

@@ -1,0 +1,50 @@
+"""Backups of a SQLite store: files with a mark, so that none is continued.
+
+Tested in tests/acceptance/admin/test_restore.py.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from noetl.model.errors import InvalidInput
+from noetl.stores.sqlite.database import APPLICATION_ID, BACKUP_ID, Database
+
+
+async def write_backup(database: Database, path: Path) -> None:
+    """Write a consistent copy of a store in use to a new file, marked as a backup."""
+    if path.exists():
+        raise InvalidInput(f"{path} exists already. Name a new file for the backup.")
+    part = path.with_name(path.name + ".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.unlink(missing_ok=True)
+        await database.run(lambda connection: connection.execute("VACUUM INTO ?", (str(part),)))
+        _mark(part, BACKUP_ID)
+        os.replace(part, path)
+    except OSError as error:
+        raise InvalidInput(f"the backup {path} cannot be written: {error.strerror}.") from None
+
+
+def is_backup(path: Path) -> bool:
+    """Return whether a file is marked as a backup."""
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        return bool(connection.execute("PRAGMA application_id").fetchone()[0] == BACKUP_ID)
+
+
+def copy_store(source: Path, target: Path) -> None:
+    """Copy a backup, or a store that no process uses, as a store that can continue."""
+    for name in ("", "-wal", "-shm"):
+        Path(f"{target}{name}").unlink(missing_ok=True)
+    with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
+        old.backup(new)
+    _mark(target, APPLICATION_ID)
+
+
+def _mark(path: Path, number: int) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA application_id = {number}")
