@@ -47,6 +47,7 @@ WORKER_ID = "NOETL_WORKER_ID"
 WORKER_CONCURRENCY = "NOETL_WORKER_CONCURRENCY"
 QUEUE_POLL_INTERVAL = "NOETL_QUEUE_POLL_INTERVAL"
 SANDBOX = "NOETL_SANDBOX"
+SANDBOX_WRITE = "NOETL_SANDBOX_WRITE"
 TASK_MEMORY_MB = "NOETL_TASK_MEMORY_MB"
 EGRESS_ALLOW = "NOETL_EGRESS_ALLOW"
 EGRESS_DENY = "NOETL_EGRESS_DENY"
@@ -72,6 +73,7 @@ _TASK_MEMORY_MB = 4096
 _HOST = "127.0.0.1"
 _PORT = 8082
 _DATABASES = ("postgresql://", "postgres://")
+_secret_files: set[str] = set()  # that this process has read; a sandbox hides them from tasks
 # environment variable → (default, meaning); docs/reference/settings.md is generated from it
 VARIABLES: dict[str, tuple[str, str]] = {
     HOME: ("./.noetl", "Folder of the store `noetl.db` and its files. `--store PATH` overrides it."),
@@ -139,8 +141,9 @@ VARIABLES: dict[str, tuple[str, str]] = {
     QUEUE_POLL_INTERVAL: (str(_POLL_S), "How long a worker's poll for work waits at the server, in seconds."),
     SANDBOX: (
         "none",
-        "Sandbox of task processes: `none`, `landlock` or `bwrap`. In a sandbox they write only to a temporary folder and cannot see the store.",
+        "Sandbox of tasks: `none`, `landlock` or `bwrap`. In a sandbox they write only to a temporary folder and cannot read the worker's own files.",
     ),
+    SANDBOX_WRITE: ("", "Folders that tasks in a sandbox may write to as well, separated by commas."),
     TASK_MEMORY_MB: (
         str(_TASK_MEMORY_MB),
         "Maximum memory for the data of each task process (`python`, `shell`, `script`), in MiB. 0: no limit.",
@@ -192,7 +195,9 @@ class Settings(Struct, frozen=True):
     dlq_enabled: bool = True  # whether failed work becomes a dead letter
     dlq_topic: str = ""  # under which dead letters are sent to `outbox.url`
     database: str = ""  # URL of the PostgreSQL store; empty: SQLite
-    sandbox: str = "none"  # of task processes
+    sandbox: str = "none"  # of tasks
+    sandbox_write: tuple[str, ...] = ()  # folders that tasks in a sandbox may write to
+    hidden: tuple[str, ...] = ()  # files with secrets of this process: configuration, tokens, keys
     task_memory_mb: int = _TASK_MEMORY_MB  # limit of each task process; 0: none
     egress_allow: tuple[str, ...] = ()  # hosts that `http` tasks may connect to; empty: all
     egress_deny: tuple[str, ...] = ()  # hosts that they must not connect to
@@ -322,6 +327,7 @@ def read_secret(file: str, source: str) -> str:
         raise InvalidInput(f"Cannot read the file {file} of {source}: {reason}.") from None
     if not text:
         raise InvalidInput(f"The file {file} of {source} is empty.")
+    _secret_files.add(str(Path(file).absolute()))
     return text
 
 
@@ -329,6 +335,12 @@ def config_file(environment: Mapping[str, str], folder: Path) -> Path:
     """Return the path of `$NOETL_CONFIG`, else of `noetl.yaml` by the store."""
     named, home = environment.get(CONFIG, "").strip(), environment.get(HOME, "").strip()
     return Path(named) if named else (Path(home) if home else folder / ".noetl") / "noetl.yaml"
+
+
+def secret_files(environment: Mapping[str, str], folder: Path) -> tuple[str, ...]:
+    """Return the files that hold settings and secrets of this process."""
+    home = environment.get("XDG_CONFIG_HOME", "").strip() or str(Path.home() / ".config")
+    return (str(config_file(environment, folder)), str(Path(home, "noetl")), *sorted(_secret_files))
 
 
 def settings(environment: Mapping[str, str], folder: Path, store: str | None = None) -> Settings:
@@ -357,6 +369,8 @@ def settings(environment: Mapping[str, str], folder: Path, store: str | None = N
         dlq_topic=environment.get(DLQ_TOPIC, "").strip(),
         database=database,
         sandbox=_choice(environment, SANDBOX, ("none", "landlock", "bwrap")),
+        sandbox_write=_split(environment.get(SANDBOX_WRITE, "")),
+        hidden=secret_files(environment, folder),
         task_memory_mb=_number(environment, TASK_MEMORY_MB, _TASK_MEMORY_MB, least=0),
         egress_allow=_split(environment.get(EGRESS_ALLOW, "")),
         egress_deny=_split(environment.get(EGRESS_DENY, "")),

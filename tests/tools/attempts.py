@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -14,6 +14,7 @@ from noetl.ports.work import run_tool
 from noetl.tools import kinds
 from noetl.wiring.embedded import SystemClock
 from noetl.worker.processes.children import ChildPool
+from noetl.worker.processes.walls import Walls
 from noetl.worker.tool_context import DetachedRun, Shared, TaskContext, WorkerResources
 
 
@@ -46,8 +47,13 @@ class Attempts:
         folder: str = ".",
         blobs: Blobs | None = None,
         http: Any = None,
+        sandbox: str = "none",
+        hidden: Sequence[str] = (),
+        writable: Sequence[str] = (),
+        has_network: bool = True,
     ) -> None:
-        self.children = ChildPool()
+        self.children = ChildPool(sandbox=sandbox, hidden=hidden, writable=writable)
+        self.walls = Walls(sandbox, hidden, writable, self.children.scratch, has_network=has_network)
         self.blobs = blobs
         self.http = http
         self.shared = Shared()
@@ -80,6 +86,7 @@ class Attempts:
             self.credential,
             folder=self.folder,
             shared=self.shared,
+            walls=self.walls,
         )
         given = dict(input or {})
         task = RunTask("try", kind, fields, given, given, 1, f"{execution_id}:s:try", auth, context=dict(names or {}))

@@ -6,6 +6,7 @@ Every port has one conformance suite that all of its adapters pass (tests/confor
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 
 import msgspec
@@ -145,6 +146,43 @@ class Children(Protocol):
         """
 
 
+class Walls(Protocol):
+    """What tasks that run inside the worker may use."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no sandbox confines them."""
+
+    @property
+    def has_network(self) -> bool:
+        """Whether a library may open connections that the worker cannot judge."""
+
+    @property
+    def memory(self) -> int:
+        """Bytes; 0: no limit."""
+
+    @property
+    def disk(self) -> int:
+        """Bytes of a task's own folder; 0: no limit."""
+
+
+class OwnThread(Protocol):
+    """The thread of one task inside the worker, confined by its sandbox."""
+
+    @property
+    def walls(self) -> Walls: ...
+
+    @property
+    def folder(self) -> str:
+        """Its own folder, removed with it; empty without a sandbox."""
+
+    async def run(self, job: Callable[..., Any], *given: Any, interrupt: Callable[[], None] | None = None) -> Any:
+        """Run a job; cancellation calls `interrupt` until the job has ended."""
+
+    def folders(self) -> list[str]:
+        """Return the files and folders that a path may name, for libraries that check."""
+
+
 Confirm = Callable[[Outcome], Awaitable[bool]]
 
 
@@ -193,6 +231,9 @@ class ToolContext(Protocol):
 
     @property
     def children(self) -> Children: ...
+
+    def thread(self) -> AbstractAsyncContextManager[OwnThread]:
+        """Start a thread for files and libraries that block: every file is opened there."""
 
     @property
     def blobs(self) -> Blobs: ...

@@ -10,6 +10,7 @@ from noetl.dsl.grammar.kinds import Need
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import ToolContext
 from noetl.tools.contract import Seconds, Sql, ToolInput, about
+from noetl.tools.sql.files import read_file
 
 WriteMode = Literal["insert", "append", "upsert", "overwrite"]
 Environment = Annotated[
@@ -108,7 +109,8 @@ async def script_text(script: Script, context: ToolContext) -> str:
     if kind == "file":
         path = Path(context.folder, uri.removeprefix("file://"))
         try:
-            return path.read_text(encoding="utf-8")
+            async with context.thread() as thread:
+                return (await read_file(path, thread)).decode().replace("\r\n", "\n")
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             raise UnreadableError(failed("not_found", f"cannot read the script {path}: {reason}")) from None

@@ -30,7 +30,7 @@ from noetl.ports import (
     WorkQueue,
 )
 from noetl.ports.letters import DeadLetters
-from noetl.settings import ServerSettings, Settings, credential, store_option
+from noetl.settings import SANDBOX_WRITE, ServerSettings, Settings, credential, store_option
 from noetl.tools import kinds
 from noetl.wiring.availability import not_built, unavailable
 
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from noetl.worker.http.egress import Egress
     from noetl.worker.loop import Worker
     from noetl.worker.processes.children import ChildPool
+    from noetl.worker.processes.walls import Walls
     from noetl.worker.tool_context import WorkerResources
 
 _GRACE_MS = 86_400_000  # minimum age of unreferenced results before they are removed
@@ -289,6 +290,7 @@ async def worker_resources(
         defaults=layer,
         folder=os.getcwd(),
         outbox=outbox,
+        walls=_walls(settings, children.scratch),
     )
     try:
         yield shared
@@ -402,10 +404,39 @@ async def _credential(name: str) -> Mapping[str, Any]:
 
 
 def _confinement(settings: Settings) -> dict[str, Any]:
-    """Return the limits of task processes; the sandbox hides the store's files."""
-    own = [settings.store.with_name(settings.store.name + ending) for ending in ("", "-wal", "-shm")]
-    hidden = [str(path) for path in (*own, settings.blobs, settings.locks)]
-    return {"memory": settings.task_memory_mb << 20, "sandbox": settings.sandbox, "hidden": hidden}
+    """Return the limits of task processes."""
+    return {
+        "memory": settings.task_memory_mb << 20,
+        "sandbox": settings.sandbox,
+        "hidden": _hidden(settings),
+        "writable": _writable(settings),
+    }
+
+
+def _hidden(settings: Settings) -> list[str]:
+    """Return what a sandbox keeps from tasks: store, key file, configuration, tokens."""
+    store = settings.store
+    own = [store.with_name(store.name + ending) for ending in ("", "-wal", "-shm", "-journal")]
+    found = [*own, settings.blobs, settings.locks, store.with_name("key"), *settings.hidden]
+    return [os.path.abspath(str(path)) for path in found]
+
+
+def _writable(settings: Settings) -> list[str]:
+    """Return the folders that tasks in a sandbox may write to. Raises InvalidInput."""
+    found = [os.path.abspath(path) for path in settings.sandbox_write]
+    missing = [path for path in found if not os.path.isdir(path)]
+    if missing and settings.sandbox != "none":
+        raise InvalidInput(f"{SANDBOX_WRITE} names {missing[0]}, which is no folder. Create it, or remove it there.")
+    return found
+
+
+def _walls(settings: Settings, scratch: str) -> Walls:
+    """Return the limits of tasks that run inside the worker."""
+    from noetl.worker.processes.walls import Walls
+
+    return Walls(
+        settings.sandbox, _hidden(settings), _writable(settings), scratch, memory=settings.task_memory_mb << 20
+    )
 
 
 def egress_rules(settings: Settings) -> Egress | None:

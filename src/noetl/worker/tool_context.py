@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -19,6 +20,7 @@ from noetl.model.messages import Record
 from noetl.model.outcome import Outcome
 from noetl.ports import Blobs, Children, Clock, Confirm, ControlPlane, Tools
 from noetl.ports.outbox import OutboxIn
+from noetl.worker.processes.walls import OwnThread, Walls
 from noetl.worker.secrets.keychain import KeyRing
 from noetl.worker.secrets.oauth2 import Tokens
 from noetl.worker.secrets.redact import Secrets
@@ -99,6 +101,7 @@ class WorkerResources:
     outbox: Callable[[], OutboxIn] | None = None  # opens it
     shared: Shared = field(default_factory=Shared)
     secrets: Secrets = field(default_factory=Secrets)
+    walls: Walls = field(default_factory=Walls)
 
     tokens: Tokens = field(init=False)
 
@@ -252,6 +255,9 @@ class TaskContext:
     @property
     def children(self) -> Children:
         return self._run.shared.children
+
+    def thread(self) -> AbstractAsyncContextManager[OwnThread]:
+        return self._run.shared.walls.thread()
 
     @property
     def blobs(self) -> Blobs:

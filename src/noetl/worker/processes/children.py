@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final
 
@@ -20,7 +22,7 @@ from noetl.model.errors import InvalidInput
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import Ended, Job
 from noetl.worker.processes.fork_client import Child, Nursery, Output, public_environment, told
-from noetl.worker.processes.fork_server import LEFT
+from noetl.worker.processes.fork_server import LEFT, Limits
 from noetl.worker.processes.sandbox import problem
 
 _KEPT_LINE: Final = 16_384  # of one line, in bytes
@@ -130,6 +132,7 @@ class ChildPool:
         most_output: int = 32 << 20,
         sandbox: str = "none",
         hidden: Sequence[str] = (),
+        writable: Sequence[str] = (),
     ) -> None:
         missing = problem(sandbox)
         if missing is not None:
@@ -137,7 +140,9 @@ class ChildPool:
                 f"tasks are to run in the sandbox `{sandbox}`, and it cannot be made: {missing}. Choose another with "
                 "NOETL_SANDBOX, or run the worker where it can."
             )
-        self._nursery = Nursery(memory, sandbox, hidden)
+        # The folders of tasks: the nursery removes each with its process, and this one at its end.
+        self.scratch = tempfile.mkdtemp(prefix="noetl-tasks-") if sandbox != "none" else ""
+        self._nursery = Nursery(Limits(memory, sandbox, tuple(hidden), tuple(writable), self.scratch))
         self._memory = memory
         self._kept = kept
         self._most_output = most_output
@@ -288,6 +293,8 @@ class ChildPool:
         self._idle.clear()
         if self._endings:
             await asyncio.gather(*self._endings)
+        if self.scratch:
+            shutil.rmtree(self.scratch, ignore_errors=True)
 
 
 async def _end(child: Child, outputs: Sequence[Output]) -> None:

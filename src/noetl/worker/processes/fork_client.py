@@ -15,11 +15,11 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from noetl.blobs import pieces
-from noetl.worker.processes.fork_server import LENGTH, MOST_FRAME, NOTICE, ORDER
+from noetl.worker.processes.fork_server import LENGTH, MOST_FRAME, NOTICE, ORDER, Limits
 
 _SECRET = re.compile(r"NOETL_\w*(CREDENTIAL|KEY|TOKEN|SECRET|PASSWORD|PASSPHRASE|DSN|DATABASE|DB_URL|STORE)")
 _PASSWORD = re.compile(r"\w://[^/\s:@]*:[^/\s@]+@")  # in an address
@@ -119,8 +119,8 @@ class Child:
 class Nursery:
     """Starts children and receives their exit statuses."""
 
-    def __init__(self, memory: int, sandbox: str = "none", hidden: Sequence[str] = ()) -> None:
-        self._limits = [str(memory), sandbox, *hidden]
+    def __init__(self, limits: Limits) -> None:
+        self._limits = json.dumps(limits)
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._heard = b""
@@ -160,7 +160,7 @@ class Nursery:
         self._lost()
         self._control, theirs = socket.socketpair()
         self._control.setblocking(False)
-        argv = [sys.executable, "-P", "-m", "noetl.worker.processes.fork_server", str(theirs.fileno()), *self._limits]
+        argv = [sys.executable, "-P", "-m", "noetl.worker.processes.fork_server", str(theirs.fileno()), self._limits]
         with theirs:
             self._process = subprocess.Popen(
                 argv,

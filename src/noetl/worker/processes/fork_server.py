@@ -54,13 +54,12 @@ class Limits(NamedTuple):
     memory: int = 0  # bytes of data; 0: no limit
     sandbox: str = "none"
     hidden: tuple[str, ...] = ()  # what a sandbox keeps from children
-    folders: str = ""  # where each child has its own, with a sandbox
+    writable: tuple[str, ...] = ()  # where children may write in a sandbox, besides their own folder
+    folders: str = ""  # where each child has its own, with a sandbox; no child sees another's
 
 
 def serve(control: socket.socket, limits: Limits) -> None:
     """Fork, reap and kill until the worker is gone."""
-    if limits.sandbox != "none":
-        limits = limits._replace(folders=tempfile.mkdtemp(prefix="noetl-children-"))
     _process_control(_SET_SUBREAPER, 1)
     for name in _PRELOAD:
         __import__(name)
@@ -205,8 +204,9 @@ def _wall(channel: int, limits: Limits, number: int) -> None:
     folder = str(Path(limits.folders, str(number)))
     os.mkdir(folder, 0o700)
     os.environ["TMPDIR"] = tempfile.tempdir = folder
+    writable, hidden = (folder, *limits.writable), (*limits.hidden, limits.folders)
     if limits.sandbox == "landlock":
-        sandbox.enter(folder, limits.hidden)
+        sandbox.enter(writable, hidden)
         return
     os.set_inheritable(channel, True)
     again = [
@@ -218,7 +218,7 @@ def _wall(channel: int, limits: Limits, number: int) -> None:
         str(channel),
         str(limits.memory),
     ]
-    argv = sandbox.inside_bwrap(again, folder, limits.hidden)
+    argv = sandbox.inside_bwrap(again, writable, hidden)
     os.execve(argv[0], argv, dict(os.environ))
 
 
@@ -323,4 +323,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "inside":
         _serve_tasks(socket.socket(fileno=int(sys.argv[2])), int(sys.argv[3]))
     else:
-        serve(socket.socket(fileno=int(sys.argv[1])), Limits(int(sys.argv[2]), sys.argv[3], tuple(sys.argv[4:])))
+        serve(socket.socket(fileno=int(sys.argv[1])), Limits(*json.loads(sys.argv[2])))
