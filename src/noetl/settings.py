@@ -49,6 +49,10 @@ QUEUE_POLL_INTERVAL = "NOETL_QUEUE_POLL_INTERVAL"
 SANDBOX = "NOETL_SANDBOX"
 SANDBOX_WRITE = "NOETL_SANDBOX_WRITE"
 TASK_MEMORY_MB = "NOETL_TASK_MEMORY_MB"
+TASK_PROCESSES = "NOETL_TASK_PROCESSES"
+TASK_OPEN_FILES = "NOETL_TASK_OPEN_FILES"
+TASK_DISK_MB = "NOETL_TASK_DISK_MB"
+TASK_CPU_SECONDS = "NOETL_TASK_CPU_SECONDS"
 EGRESS_ALLOW = "NOETL_EGRESS_ALLOW"
 EGRESS_DENY = "NOETL_EGRESS_DENY"
 EGRESS_PRIVATE = "NOETL_EGRESS_PRIVATE"
@@ -70,6 +74,10 @@ _LIVENESS_SECONDS = 10
 _RESULT_DAYS = 30
 _DLQ_RETENTION_DAYS = 30
 _TASK_MEMORY_MB = 4096
+_TASK_PROCESSES = 256
+_TASK_OPEN_FILES = 1024
+_TASK_DISK_MB = 4096
+_TASK_CPU_SECONDS = 3600
 _HOST = "127.0.0.1"
 _PORT = 8082
 _DATABASES = ("postgresql://", "postgres://")
@@ -148,6 +156,19 @@ VARIABLES: dict[str, tuple[str, str]] = {
         str(_TASK_MEMORY_MB),
         "Maximum memory for the data of each task process (`python`, `shell`, `script`), in MiB. 0: no limit.",
     ),
+    TASK_PROCESSES: (
+        f"{_TASK_PROCESSES} in a sandbox",
+        "Maximum number of processes and threads of a task. 0: no limit.",
+    ),
+    TASK_OPEN_FILES: (f"{_TASK_OPEN_FILES} in a sandbox", "Maximum number of open files of each task process."),
+    TASK_DISK_MB: (
+        f"{_TASK_DISK_MB} in a sandbox",
+        "Maximum size of a file that a task writes, and of its temporary folder, in MiB. 0: no limit.",
+    ),
+    TASK_CPU_SECONDS: (
+        f"{_TASK_CPU_SECONDS} in a sandbox",
+        "Maximum processor time of each task process, in seconds. 0: no limit.",
+    ),
     EGRESS_ALLOW: (
         "",
         "Hosts that `http` tasks may connect to: names (`a.example.com`, `*.example.com`), addresses or networks, separated by commas. Empty: all.",
@@ -199,6 +220,10 @@ class Settings(Struct, frozen=True):
     sandbox_write: tuple[str, ...] = ()  # folders that tasks in a sandbox may write to
     hidden: tuple[str, ...] = ()  # files with secrets of this process: configuration, tokens, keys
     task_memory_mb: int = _TASK_MEMORY_MB  # limit of each task process; 0: none
+    task_processes: int | None = None  # limits of a task; None: those of a sandbox, if there is one
+    task_open_files: int | None = None
+    task_disk_mb: int | None = None
+    task_cpu_s: int | None = None
     egress_allow: tuple[str, ...] = ()  # hosts that `http` tasks may connect to; empty: all
     egress_deny: tuple[str, ...] = ()  # hosts that they must not connect to
     egress_private: bool = True  # whether private addresses are allowed unnamed
@@ -215,6 +240,15 @@ class Settings(Struct, frozen=True):
     def publishes_letters(self) -> bool:
         """Whether dead letters are also sent to the outbox."""
         return bool(self.dlq_topic and self.outbox.url)
+
+    @property
+    def task_limits(self) -> tuple[int, int, int, int]:
+        """Processes, open files, MiB on disk and processor seconds of a task; 0: none."""
+        given = (self.task_processes, self.task_open_files, self.task_disk_mb, self.task_cpu_s)
+        usual = (_TASK_PROCESSES, _TASK_OPEN_FILES, _TASK_DISK_MB, _TASK_CPU_SECONDS)
+        usual = usual if self.sandbox != "none" else (0, 0, 0, 0)
+        processes, files, disk, cpu = (limit if one is None else one for one, limit in zip(given, usual, strict=True))
+        return processes, files, disk, cpu
 
     @property
     def locks(self) -> Path:
@@ -372,6 +406,10 @@ def settings(environment: Mapping[str, str], folder: Path, store: str | None = N
         sandbox_write=_split(environment.get(SANDBOX_WRITE, "")),
         hidden=secret_files(environment, folder),
         task_memory_mb=_number(environment, TASK_MEMORY_MB, _TASK_MEMORY_MB, least=0),
+        task_processes=_limit(environment, TASK_PROCESSES),
+        task_open_files=_limit(environment, TASK_OPEN_FILES),
+        task_disk_mb=_limit(environment, TASK_DISK_MB),
+        task_cpu_s=_limit(environment, TASK_CPU_SECONDS),
         egress_allow=_split(environment.get(EGRESS_ALLOW, "")),
         egress_deny=_split(environment.get(EGRESS_DENY, "")),
         egress_private=_choice(environment, EGRESS_PRIVATE, ("allow", "deny")) == "allow",
@@ -421,6 +459,10 @@ def _number(environment: Mapping[str, str], name: str, default: int, least: int 
     if not text.isdecimal() or int(text) < least:
         raise InvalidInput(f"The environment variable {name} must be an integer of at least {least}, not {text!r}.")
     return int(text)
+
+
+def _limit(environment: Mapping[str, str], name: str) -> int | None:
+    return _number(environment, name, 0, least=0) if environment.get(name, "").strip() else None
 
 
 def _seconds(environment: Mapping[str, str], name: str, default: float) -> float:

@@ -118,14 +118,14 @@ class Ended(msgspec.Struct, frozen=True):
     stdout: bytes = b""
     stderr: bytes = b""
     cut: bool = False  # the output was truncated
+    exceeded: str = ""  # the bound for which it was ended, for people
 
 
 class Children(Protocol):
     """Child processes, ended with the task, its time-out or the worker."""
 
-    @property
-    def memory_limit(self) -> str:
-        """The memory limit of a process with its setting, for people; empty without one."""
+    def limit(self, text: str) -> str:
+        """Return the bound that an error's text is about, with its setting; else empty."""
 
     async def python(self, execution_id: str, job: Job, log: Callable[[str], None]) -> Outcome:
         """Run code in a warm child of this execution only; every printed line is logged."""

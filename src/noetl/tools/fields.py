@@ -165,9 +165,6 @@ def excerpt(content: bytes | str, *, last: bool = False) -> str:
     return f"…{text[-_MOST_EXCERPT:]}" if last else f"{text[:_MOST_EXCERPT]}…"
 
 
-_OUT_OF_MEMORY = re.compile(
-    "MemoryError|out of memory|cannot allocate memory|memory exhausted|bad_alloc", re.IGNORECASE
-)
 _MOST_LINES = 5
 _MOST_EXCERPT = 500
 _READ = 16_384
@@ -203,7 +200,9 @@ async def run_process(
     why = f"exit code {ended.returncode}" if ended.returncode > 0 else f"signal {-ended.returncode}"
     said = stderr.strip() or stdout.strip()
     last = said.rpartition("\n")[2][:200]
-    limit = context.children.memory_limit if _OUT_OF_MEMORY.search(last) else ""
+    if ended.exceeded:
+        return failed("unknown", f"the command was ended for {ended.exceeded}", code="LIMIT", result=result)
+    limit = context.children.limit(f"{why} {last}")
     return failed(
         "unknown",
         f"the command failed with {why}" + (f": {last}" if last else "") + (f"; its limit is {limit}" if limit else ""),

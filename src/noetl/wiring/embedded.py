@@ -405,8 +405,11 @@ async def _credential(name: str) -> Mapping[str, Any]:
 
 def _confinement(settings: Settings) -> dict[str, Any]:
     """Return the limits of task processes."""
+    from noetl.worker.processes.bounds import Bounds
+
+    processes, files, disk_mb, cpu_s = settings.task_limits
     return {
-        "memory": settings.task_memory_mb << 20,
+        "bounds": Bounds(settings.task_memory_mb << 20, processes, files, disk_mb << 20, cpu_s),
         "sandbox": settings.sandbox,
         "hidden": _hidden(settings),
         "writable": _writable(settings),
@@ -434,9 +437,8 @@ def _walls(settings: Settings, scratch: str) -> Walls:
     """Return the limits of tasks that run inside the worker."""
     from noetl.worker.processes.walls import Walls
 
-    return Walls(
-        settings.sandbox, _hidden(settings), _writable(settings), scratch, memory=settings.task_memory_mb << 20
-    )
+    memory, disk = settings.task_memory_mb << 20, settings.task_limits[2] << 20
+    return Walls(settings.sandbox, _hidden(settings), _writable(settings), scratch, memory=memory, disk=disk)
 
 
 def egress_rules(settings: Settings) -> Egress | None:

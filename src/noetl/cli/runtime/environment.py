@@ -12,8 +12,6 @@ from typing import Any
 
 from noetl.settings import CONFIG, CREDENTIAL, FILE, IN_FILES, PREFIX, SECTIONS, VARIABLES, config_file, with_files
 
-_IN_TASKS = "NOETL_CHILD"  # marks the processes of tasks, which may call a command
-
 
 def environment() -> Mapping[str, str]:
     """Return the variables of this process. Raises InvalidInput for a bad file."""
@@ -31,7 +29,7 @@ def environment() -> Mapping[str, str]:
 def unknown_variables() -> Iterator[tuple[str, str]]:
     """Yield variables that look like settings and are none, each with a hint."""
     given = [name for name in os.environ if name.startswith(PREFIX) and not name.startswith(CREDENTIAL)]
-    unknown = [name for name in given if name not in VARIABLES and name != _IN_TASKS]
+    unknown = [name for name in given if name not in VARIABLES]
     if not unknown:
         return
     from noetl.configuration import knobs

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import shutil
 import signal
 import tempfile
@@ -21,13 +22,31 @@ import msgspec
 from noetl.model.errors import InvalidInput
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import Ended, Job
+from noetl.worker.processes.bounds import Bounds
 from noetl.worker.processes.fork_client import Child, Nursery, Output, public_environment, told
 from noetl.worker.processes.fork_server import LEFT, Limits
 from noetl.worker.processes.sandbox import problem
 
 _KEPT_LINE: Final = 16_384  # of one line, in bytes
 _NO_MEMORY: Final = "; the machine may have run out of memory"
-_SETTING: Final = "NOETL_TASK_MEMORY_MB"
+_SETTINGS: Final = {
+    "memory": "NOETL_TASK_MEMORY_MB",
+    "processes": "NOETL_TASK_PROCESSES",
+    "files": "NOETL_TASK_OPEN_FILES",
+    "disk": "NOETL_TASK_DISK_MB",
+    "cpu_s": "NOETL_TASK_CPU_SECONDS",
+}
+_SIGNS: Final = {  # what programs say when they reach a bound
+    "memory": "MemoryError|out of memory|cannot allocate memory|memory exhausted|bad_alloc",
+    "processes": "resource temporarily unavailable|can't start new thread|cannot fork|fork failed",
+    "files": "too many open files",
+    "disk": "file too large|file size limit exceeded",
+    "cpu_s": "SIGXCPU|signal 24|cpu time limit exceeded",
+}
+
+
+_BOUNDS: Final = Bounds(memory=4 << 30)
+EXCEEDED: Final = {"processes": "too many processes and threads", "disk": "too much data in its folder"}
 
 
 class Lines:
@@ -59,11 +78,12 @@ class Lines:
 class Warm:
     """A child that runs Python code, with the lines it prints."""
 
-    def __init__(self, child: Child, output: Output, lines: Lines) -> None:
+    def __init__(self, child: Child, output: Output, lines: Lines, sandbox: str) -> None:
         self.child = child
         self.output = output
         self.lines = lines
         self.is_used_up = False  # it must not serve another task
+        self._sandbox = sandbox
 
     async def run(self, job: Job, log: Callable[[str], None]) -> Outcome:
         self.lines.log = log
@@ -73,17 +93,23 @@ class Warm:
             frame = None
         else:
             frame = await self.child.receive()
-        gone = _gone(await self.child.end()) if frame is None else None
+        gone = _gone(await self.child.end(), self.child.exceeded) if frame is None else None
         self.output.drain()
         self.lines.flush()
         if gone is not None or frame is None:
             return gone or _garbled()
-        self.is_used_up = frame.startswith(LEFT)
+        self.is_used_up = frame.startswith(LEFT) or not self._is_clean()
         try:
             return _outcome(await told(frame))
         except (ValueError, KeyError, TypeError, AttributeError):
             self.is_used_up = True
             return _garbled()
+
+    def _is_clean(self) -> bool:
+        """Return whether the task left no process, and in a sandbox no thread."""
+        if self._sandbox == "bwrap":
+            return False  # its processes cannot be told from those of the sandbox
+        return self.child.is_alone(one_thread=self._sandbox != "none")
 
 
 def _outcome(answer: Mapping[str, Any]) -> Outcome:
@@ -104,8 +130,10 @@ def _garbled() -> Outcome:
     return failed("python", message, code="PY_GARBLED")
 
 
-def _gone(status: int) -> Outcome:
+def _gone(status: int, exceeded: str) -> Outcome:
     why, code = reason(status)
+    why = f"was ended for {EXCEEDED[exceeded]}" if exceeded else why
+    why += f" ({_SETTINGS[exceeded]} changes the limit)" if exceeded else ""
     text = f"the process that ran the code {why} before it gave a result"
     return failed("python", text, code=f"PY_{code}", details={"returncode": status})
 
@@ -127,7 +155,7 @@ class ChildPool:
     def __init__(
         self,
         *,
-        memory: int = 4 << 30,
+        bounds: Bounds = _BOUNDS,
         kept: int = 8,
         most_output: int = 32 << 20,
         sandbox: str = "none",
@@ -142,8 +170,9 @@ class ChildPool:
             )
         # The folders of tasks: the nursery removes each with its process, and this one at its end.
         self.scratch = tempfile.mkdtemp(prefix="noetl-tasks-") if sandbox != "none" else ""
-        self._nursery = Nursery(Limits(memory, sandbox, tuple(hidden), tuple(writable), self.scratch))
-        self._memory = memory
+        self._nursery = Nursery(Limits(bounds, sandbox, tuple(hidden), tuple(writable), self.scratch))
+        self._bounds = bounds
+        self._sandbox = sandbox
         self._kept = kept
         self._most_output = most_output
         self._fresh: list[Warm] = []
@@ -155,10 +184,14 @@ class ChildPool:
         while len(self._fresh) < count and not self._nursery.is_closed:
             self._fresh.append(self._spawn())
 
-    @property
-    def memory_limit(self) -> str:
-        """The memory limit of a process with its setting, for people; empty without one."""
-        return f"{self._memory >> 20:,} MiB ({_SETTING} changes it)" if self._memory else ""
+    def limit(self, text: str) -> str:
+        """Return the bound that an error's text is about, with its setting; else empty."""
+        for name, signs in _SIGNS.items():
+            bound = getattr(self._bounds, name)
+            if bound and re.search(signs, text, re.IGNORECASE):
+                shown = f"{bound >> 20:,} MiB" if name in ("memory", "disk") else f"{bound:,}"
+                return f"{shown} ({_SETTINGS[name]} changes it)"
+        return ""
 
     async def python(self, execution_id: str, job: Job, log: Callable[[str], None]) -> Outcome:
         """Run code in a warm child of this execution only; every printed line is logged."""
@@ -171,7 +204,7 @@ class ChildPool:
         if warm.child.is_over:
             self._discard(warm)
         elif warm.is_used_up:
-            self._later(self._kill(warm))
+            await asyncio.shield(self._later(self._kill(warm)))  # what it left ends with the task
         else:
             self._release(execution_id, warm)
         return self._with_limit(outcome)
@@ -179,13 +212,17 @@ class ChildPool:
     def _with_limit(self, outcome: Outcome) -> Outcome:
         """Name the limit in the error of code that reached it."""
         error = outcome.error
-        if error is None or "MemoryError" not in error.code or not self._memory:
+        limit = self.limit(f"{error.code} {error.message}") if error is not None else ""
+        if error is None or not limit:
             return outcome
-        reason = f"the task needs more memory than its limit of {self.memory_limit}"
+        if "MemoryError" not in error.code:
+            message = f"{error.message}; its limit is {limit}"
+            return msgspec.structs.replace(outcome, error=msgspec.structs.replace(error, message=message))
+        reason = f"the task needs more memory than its limit of {limit}"
         silent = "MemoryError: no message"
         message = error.message.replace(silent, f"MemoryError: {reason}")
         message = message if message != error.message else f"{message}; {reason}"
-        details = {**(error.details or {}), "limit_mb": self._memory >> 20, "setting": _SETTING}
+        details = {**(error.details or {}), "limit_mb": self._bounds.memory >> 20, "setting": _SETTINGS["memory"]}
         return msgspec.structs.replace(outcome, error=msgspec.structs.replace(error, message=message, details=details))
 
     def _acquire(self, execution_id: str) -> Warm:
@@ -227,7 +264,7 @@ class ChildPool:
         finally:
             os.close(nothing)
             os.close(output.child_end)
-        return Warm(child, output, lines)
+        return Warm(child, output, lines, self._sandbox)
 
     def _later(self, ending: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """End something in its own task: the caller's cancellation must not stop it."""
@@ -282,7 +319,8 @@ class ChildPool:
         if refused is not None:
             answer = await told(refused)
             raise OSError(answer["errno"], answer["message"])
-        return Ended(status, bytes(out.data), bytes(err.data), out.cut or err.cut)
+        why = f"{EXCEEDED[child.exceeded]} ({_SETTINGS[child.exceeded]} changes it)" if child.exceeded else ""
+        return Ended(status, bytes(out.data), bytes(err.data), out.cut or err.cut, why)
 
     async def close(self) -> None:
         """End every child, and wait for it."""

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from noetl.blobs import pieces
+from noetl.worker.processes.bounds import is_alone
 from noetl.worker.processes.fork_server import LENGTH, MOST_FRAME, NOTICE, ORDER, Limits
 
 _SECRET = re.compile(r"NOETL_\w*(CREDENTIAL|KEY|TOKEN|SECRET|PASSWORD|PASSPHRASE|DSN|DATABASE|DB_URL|STORE)")
@@ -74,6 +75,8 @@ class Child:
 
     def __init__(self, number: int, nursery: Nursery, channel: socket.socket) -> None:
         self.number = number
+        self.pid = 0  # until the nursery has told it
+        self.exceeded = ""  # the bound for which the nursery ended it
         self.status: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._nursery = nursery
         self._channel = channel
@@ -98,6 +101,17 @@ class Child:
             if size > LENGTH.size + MOST_FRAME:
                 return b""
         return bytes(memoryview(data)[LENGTH.size :]) if len(data) == size else b""
+
+    def learn(self, what: bytes, value: int) -> None:
+        """Take a notice of the nursery: its pid, or the bound that it exceeded."""
+        if what == b"B":
+            self.pid = value
+        else:
+            self.exceeded = {b"P": "processes", b"D": "disk"}[what]
+
+    def is_alone(self, *, one_thread: bool) -> bool:
+        """Return whether nothing that it started still runs, seen from outside."""
+        return self.pid > 0 and is_alone(self.pid, one_thread=one_thread)
 
     @property
     def is_over(self) -> bool:
@@ -185,9 +199,12 @@ class Nursery:
             return
         self._heard += data
         while len(self._heard) >= NOTICE.size:
-            _, number, status = NOTICE.unpack_from(self._heard)
+            what, number, value = NOTICE.unpack_from(self._heard)
             self._heard = self._heard[NOTICE.size :]
-            self._end(number, status)
+            if what == b"E":
+                self._end(number, value)
+            elif number in self._children:
+                self._children[number].learn(what, value)
 
     def _end(self, number: int, status: int) -> None:
         child = self._children.pop(number, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 from collections.abc import AsyncIterator
@@ -79,13 +80,23 @@ async def test_what_is_hidden_is_not_read(pool: ChildPool, tmp_path: Path) -> No
 
 @pytest.mark.asyncio
 async def test_a_task_does_not_read_the_folder_of_another(pool: ChildPool) -> None:
-    write = "import os\npath = os.environ['TMPDIR'] + '/mine'\nopen(path, 'w').write('mine')\nresult = path"
-    path = (await pool.python("1", Job(write), lambda _: None)).result
-    read = Job("result = open(path).read()", variables={"path": path})
-    assert (await pool.python("1", read, lambda _: None)).result == "mine"
-    other = await pool.python("2", read, lambda _: None)
+    write = "import os, time\npath = os.environ['TMPDIR'] + '/mine'\nopen(path, 'w').write('x')\nprint(path)\ntime.sleep(600)"
+    printed: asyncio.Queue[str] = asyncio.Queue()
+    writing = asyncio.create_task(pool.python("1", Job(write), printed.put_nowait))
+    path = await printed.get()
+    other = await pool.python("2", Job("result = open(path).read()", variables={"path": path}), lambda _: None)
     assert other.error is not None
     assert other.error.code in ("PY_PermissionError", "PY_FileNotFoundError")
+    writing.cancel()
+    await asyncio.gather(writing, return_exceptions=True)
+    assert not Path(path).exists()
+
+
+@pytest.mark.asyncio
+async def test_each_task_finds_its_folder_empty(pool: ChildPool) -> None:
+    code = "import os\nown = os.environ['TMPDIR']\nresult = os.listdir(own)\nos.mkdir(own + '/a')\nopen(own + '/a/b', 'w').close()"
+    assert (await python(pool, code)).result == []
+    assert (await python(pool, code)).result == []
 
 
 @pytest.mark.asyncio
