@@ -13,6 +13,7 @@ from time import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from noetl.dsl.grammar.kinds import Kinds
+from noetl.environ import variables
 from noetl.model.errors import InvalidInput
 from noetl.ports import (
     AuditTrail,
@@ -359,7 +360,7 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
         live = [token for token in await team.tokens() if token.revoked_at is None]
         has_tokens = any(token.expires_at is None or token.expires_at > clock.now() for token in live)
         required = needs_token(
-            server.auth, server.host, has_tokens=has_tokens, option=store_option(os.environ, settings)
+            server.auth, server.host, has_tokens=has_tokens, option=store_option(variables(), settings)
         )
         names = ("localhost", "127.0.0.1", "::1", server.host) if is_loopback(server.host) else ()
         vault = _vault(settings, server)
@@ -400,7 +401,7 @@ def _vault(settings: Settings, server: ServerSettings) -> Vault | None:
 
 
 async def _credential(name: str) -> Mapping[str, Any]:
-    return credential(os.environ, name)
+    return credential(variables(), name)
 
 
 def _confinement(settings: Settings) -> dict[str, Any]:

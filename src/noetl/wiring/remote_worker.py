@@ -14,6 +14,7 @@ from noetl import __version__
 from noetl.client.http import Http, Servers
 from noetl.client.remote import RemoteBlobs, RemoteControl, RemoteCredentials, RemoteOutbox
 from noetl.client.session import Session
+from noetl.environ import variables
 from noetl.settings import Settings, WorkerSettings, credential
 from noetl.wire.session import Hello
 from noetl.wiring.embedded import child_processes, worker_resources
@@ -44,7 +45,7 @@ async def remote_worker(settings: Settings, worker_settings: WorkerSettings) -> 
 
     async def resolve(name: str) -> Mapping[str, Any]:
         with suppress(KeyError):
-            return credential(os.environ, name)
+            return credential(variables(), name)
         return await opened(name)
 
     try:

@@ -19,11 +19,12 @@ from typing import Any, Final
 
 import msgspec
 
+from noetl.environ import public_variables
 from noetl.model.errors import InvalidInput
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import Ended, Job
 from noetl.worker.processes.bounds import Bounds
-from noetl.worker.processes.fork_client import Child, Nursery, Output, public_environment, told
+from noetl.worker.processes.fork_client import Child, Nursery, Output, told
 from noetl.worker.processes.fork_server import LEFT, Limits
 from noetl.worker.processes.sandbox import problem
 
@@ -108,7 +109,7 @@ class Warm:
     def _is_clean(self) -> bool:
         """Return whether the task left no process, and in a sandbox no thread."""
         if self._sandbox == "bwrap":
-            return False  # its processes cannot be told from those of the sandbox
+            return False  # its processes look like those of the sandbox
         return self.child.is_alone(one_thread=self._sandbox != "none")
 
 
@@ -307,7 +308,7 @@ class ChildPool:
         feeding.add_done_callback(lambda _: os.close(feed))  # also where it is cancelled before it begins
         try:
             with contextlib.suppress(OSError):
-                await child.send({"argv": list(argv), "env": {**public_environment(), **env}, "cwd": cwd})
+                await child.send({"argv": list(argv), "env": {**public_variables(), **env}, "cwd": cwd})
             refused = await child.receive()
             status = await child.end()
             await asyncio.gather(*(output.end() for output in outputs))

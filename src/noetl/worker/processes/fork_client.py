@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import json
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -19,21 +18,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from noetl.blobs import pieces
+from noetl.environ import public_variables
 from noetl.worker.processes.bounds import is_alone
 from noetl.worker.processes.fork_server import LENGTH, MOST_FRAME, NOTICE, ORDER, Limits
 
-_SECRET = re.compile(r"NOETL_\w*(CREDENTIAL|KEY|TOKEN|SECRET|PASSWORD|PASSPHRASE|DSN|DATABASE|DB_URL|STORE)")
-_PASSWORD = re.compile(r"\w://[^/\s:@]*:[^/\s@]+@")  # in an address
 _CHUNK = 1 << 16
-
-
-def public_environment() -> dict[str, str]:
-    """Return the worker's environment without its own secrets."""
-    return {name: value for name, value in os.environ.items() if not _is_own_secret(name, value)}
-
-
-def _is_own_secret(name: str, value: str) -> bool:
-    return name.startswith("NOETL_") and bool(_SECRET.match(name) or _PASSWORD.search(value))
 
 
 class Output:
@@ -182,7 +171,7 @@ class Nursery:
                 stdout=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,  # a signal to the worker's group must not reach the nursery, which cleans up
-                env=public_environment(),
+                env=public_variables(),
             )
         asyncio.get_running_loop().add_reader(self._control, self._hear)
 

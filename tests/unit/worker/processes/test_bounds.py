@@ -1,4 +1,4 @@
-"""Bounds of tasks: processes, open files, disk, processor time; and what tasks leave."""
+"""Bounds of tasks: processes, files, disk, processor time; what tasks leave."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ except OSError as error:
 
 
 async def test_a_task_starts_only_so_many_processes() -> None:
-    """Where this user may create control groups, the kernel refuses; else the nursery ends the task."""
+    """The kernel refuses more in a control group; else the nursery ends the task."""
     async with pool(processes=30) as children:
         outcome = await run(children, FORK + "time.sleep(600) if count == 300 else None")
         if outcome.error is None:
