@@ -55,6 +55,7 @@ TASK_DISK_MB = "NOETL_TASK_DISK_MB"
 TASK_CPU_SECONDS = "NOETL_TASK_CPU_SECONDS"
 EGRESS_ALLOW = "NOETL_EGRESS_ALLOW"
 EGRESS_DENY = "NOETL_EGRESS_DENY"
+TASK_NETWORK = "NOETL_TASK_NETWORK"
 EGRESS_PRIVATE = "NOETL_EGRESS_PRIVATE"
 OUTBOX_URL = "NOETL_OUTBOX_URL"
 OUTBOX_MAX_ATTEMPTS = "NOETL_OUTBOX_MAX_ATTEMPTS"
@@ -81,6 +82,7 @@ _TASK_CPU_SECONDS = 3600
 _HOST = "127.0.0.1"
 _PORT = 8082
 _DATABASES = ("postgresql://", "postgres://")
+_ALLOWED: dict[str, bool | None] = {"auto": None, "allow": True, "deny": False}
 _secret_files: set[str] = set()  # that this process has read; a sandbox hides them from tasks
 # environment variable → (default, meaning); docs/reference/settings.md is generated from it
 VARIABLES: dict[str, tuple[str, str]] = {
@@ -148,8 +150,8 @@ VARIABLES: dict[str, tuple[str, str]] = {
     ),
     QUEUE_POLL_INTERVAL: (str(_POLL_S), "How long a worker's poll for work waits at the server, in seconds."),
     SANDBOX: (
-        "none",
-        "Sandbox of tasks: `none`, `landlock` or `bwrap`. In a sandbox they write only to a temporary folder and cannot read the worker's own files.",
+        "auto",
+        "Sandbox of tasks: `none`, `landlock`, `bwrap`, or `auto`: the strongest that the machine has if the server requires tokens, else none. In a sandbox they write only to a temporary folder and cannot read the worker's own files.",
     ),
     SANDBOX_WRITE: ("", "Folders that tasks in a sandbox may write to as well, separated by commas."),
     TASK_MEMORY_MB: (
@@ -171,12 +173,16 @@ VARIABLES: dict[str, tuple[str, str]] = {
     ),
     EGRESS_ALLOW: (
         "",
-        "Hosts that `http` tasks may connect to: names (`a.example.com`, `*.example.com`), addresses or networks, separated by commas. Empty: all.",
+        "Hosts that tasks may connect to (`http`, `postgres`, `transfer`, scripts, outbox): names (`a.example.com`, `*.example.com`), addresses or networks, separated by commas. Empty: all.",
     ),
-    EGRESS_DENY: ("", "Hosts that `http` tasks must not connect to, in the same form. Overrides NOETL_EGRESS_ALLOW."),
+    EGRESS_DENY: ("", "Hosts that tasks must not connect to, in the same form. Overrides NOETL_EGRESS_ALLOW."),
     EGRESS_PRIVATE: (
-        "allow",
-        "Whether `http` tasks may connect to this machine and private networks. `deny`: only to those in NOETL_EGRESS_ALLOW.",
+        "auto",
+        "Whether tasks may connect to this machine and private networks: `allow`, `deny`, `auto` (denied if the server requires tokens), or the hosts that are allowed, in the same form.",
+    ),
+    TASK_NETWORK: (
+        "auto",
+        "Whether processes of tasks have a network: `allow`, `deny`, or `auto` (denied if the server requires tokens). Egress rules do not hold for them.",
     ),
     OUTBOX_URL: ("", "Base URL of outbox messages without an address; the topic is appended after a slash."),
     OUTBOX_MAX_ATTEMPTS: ("20", "How often delivery of an outbox message is tried before it is dead."),
@@ -226,7 +232,9 @@ class Settings(Struct, frozen=True):
     task_cpu_s: int | None = None
     egress_allow: tuple[str, ...] = ()  # hosts that `http` tasks may connect to; empty: all
     egress_deny: tuple[str, ...] = ()  # hosts that they must not connect to
-    egress_private: bool = True  # whether private addresses are allowed unnamed
+    egress_private: bool | None = None  # whether private addresses are allowed unnamed; None: not by several users
+    egress_near: tuple[str, ...] = ()  # private hosts that are allowed
+    task_network: bool | None = None  # of task processes; None: not for several users
     layer: Mapping[str, Any] = {}  # defaults of executions
     outbox: OutboxSettings = OutboxSettings()
 
@@ -246,7 +254,7 @@ class Settings(Struct, frozen=True):
         """Processes, open files, MiB on disk and processor seconds of a task; 0: none."""
         given = (self.task_processes, self.task_open_files, self.task_disk_mb, self.task_cpu_s)
         usual = (_TASK_PROCESSES, _TASK_OPEN_FILES, _TASK_DISK_MB, _TASK_CPU_SECONDS)
-        usual = usual if self.sandbox != "none" else (0, 0, 0, 0)
+        usual = usual if self.sandbox not in ("none", "auto") else (0, 0, 0, 0)
         processes, files, disk, cpu = (limit if one is None else one for one, limit in zip(given, usual, strict=True))
         return processes, files, disk, cpu
 
@@ -402,7 +410,7 @@ def settings(environment: Mapping[str, str], folder: Path, store: str | None = N
         dlq_enabled=_choice(environment, DLQ_ENABLED, ("true", "false")) == "true",
         dlq_topic=environment.get(DLQ_TOPIC, "").strip(),
         database=database,
-        sandbox=_choice(environment, SANDBOX, ("none", "landlock", "bwrap")),
+        sandbox=_choice(environment, SANDBOX, ("auto", "none", "landlock", "bwrap")),
         sandbox_write=_split(environment.get(SANDBOX_WRITE, "")),
         hidden=secret_files(environment, folder),
         task_memory_mb=_number(environment, TASK_MEMORY_MB, _TASK_MEMORY_MB, least=0),
@@ -412,9 +420,17 @@ def settings(environment: Mapping[str, str], folder: Path, store: str | None = N
         task_cpu_s=_limit(environment, TASK_CPU_SECONDS),
         egress_allow=_split(environment.get(EGRESS_ALLOW, "")),
         egress_deny=_split(environment.get(EGRESS_DENY, "")),
-        egress_private=_choice(environment, EGRESS_PRIVATE, ("allow", "deny")) == "allow",
+        egress_private=_private(environment)[0],
+        egress_near=_private(environment)[1],
+        task_network=_ALLOWED[_choice(environment, TASK_NETWORK, tuple(_ALLOWED))],
         outbox=_outbox(environment),
     )
+
+
+def _private(environment: Mapping[str, str]) -> tuple[bool | None, tuple[str, ...]]:
+    """Return whether private addresses are allowed, and the named ones that are."""
+    text = environment.get(EGRESS_PRIVATE, "").strip() or "auto"
+    return (_ALLOWED[text], ()) if text in _ALLOWED else (False, _split(text))
 
 
 def database_option(environment: Mapping[str, str], url: str) -> str:

@@ -13,6 +13,8 @@ from noetl.ports import Blobs, ControlPlane
 from noetl.ports.work import run_tool
 from noetl.tools import kinds
 from noetl.wiring.embedded import SystemClock
+from noetl.worker.http.egress import Egress
+from noetl.worker.processes.bounds import Bounds
 from noetl.worker.processes.children import ChildPool
 from noetl.worker.processes.walls import Walls
 from noetl.worker.tool_context import DetachedRun, Shared, TaskContext, WorkerResources
@@ -51,9 +53,14 @@ class Attempts:
         hidden: Sequence[str] = (),
         writable: Sequence[str] = (),
         has_network: bool = True,
+        egress: Egress | None = None,
+        bounds: Bounds = Bounds(memory=4 << 30),  # noqa: B008 - it is immutable
     ) -> None:
-        self.children = ChildPool(sandbox=sandbox, hidden=hidden, writable=writable)
-        self.walls = Walls(sandbox, hidden, writable, self.children.scratch, has_network=has_network)
+        self.children = ChildPool(
+            bounds=bounds, sandbox=sandbox, hidden=hidden, writable=writable, has_network=has_network
+        )
+        self.egress = egress
+        self.walls = Walls(sandbox, hidden, writable, self.children.scratch, has_network=has_network and egress is None)
         self.blobs = blobs
         self.http = http
         self.shared = Shared()
@@ -87,6 +94,7 @@ class Attempts:
             folder=self.folder,
             shared=self.shared,
             walls=self.walls,
+            egress=self.egress,
         )
         given = dict(input or {})
         task = RunTask("try", kind, fields, given, given, 1, f"{execution_id}:s:try", auth, context=dict(names or {}))

@@ -124,8 +124,8 @@ class Ended(msgspec.Struct, frozen=True):
 class Children(Protocol):
     """Child processes, ended with the task, its time-out or the worker."""
 
-    def limit(self, text: str) -> str:
-        """Return the bound that an error's text is about, with its setting; else empty."""
+    def hint(self, text: str) -> str:
+        """Return what to add to an error's text: the setting it is about, or nothing."""
 
     async def python(self, execution_id: str, job: Job, log: Callable[[str], None]) -> Outcome:
         """Run code in a warm child of this execution only; every printed line is logged."""
@@ -250,6 +250,12 @@ class ToolContext(Protocol):
         """Return the worker's httpx.AsyncClient for a way to verify certificates.
 
         A text is the path of a file with trusted certificates.
+        """
+
+    async def addresses(self, host: str, port: int) -> list[str] | None:
+        """Return the addresses of a host that the egress rules allow; None: all.
+
+        Raises PermissionError if they allow none, OSError if there is none.
         """
 
     def now(self) -> int: ...

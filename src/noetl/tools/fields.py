@@ -202,10 +202,10 @@ async def run_process(
     last = said.rpartition("\n")[2][:200]
     if ended.exceeded:
         return failed("unknown", f"the command was ended for {ended.exceeded}", code="LIMIT", result=result)
-    limit = context.children.limit(f"{why} {last}")
+    hint = context.children.hint(f"{why} {last}")
     return failed(
         "unknown",
-        f"the command failed with {why}" + (f": {last}" if last else "") + (f"; its limit is {limit}" if limit else ""),
+        f"the command failed with {why}" + (f": {last}" if last else "") + hint,
         code=f"EXIT_{ended.returncode}",
         details={"returncode": ended.returncode, "output": excerpt(said, last=True)},
         result=result,

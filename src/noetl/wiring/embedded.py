@@ -9,6 +9,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from logging import getLogger
 from time import time
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from noetl.worker.processes.walls import Walls
     from noetl.worker.tool_context import WorkerResources
 
+_log = getLogger(__name__)
 _GRACE_MS = 86_400_000  # minimum age of unreferenced results before they are removed
 
 
@@ -227,7 +229,7 @@ class Embedded:
         from noetl.wiring.outbox import open_relay
         from noetl.worker.http.clients import HttpClient
 
-        client = HttpClient(egress_rules(self.settings))
+        client = HttpClient(egress_rules(_with_outbox(self.settings)))
         return open_relay(self.settings, self.store, SystemClock(), kinds(), client, self.credential)
 
     @asynccontextmanager
@@ -277,7 +279,9 @@ async def worker_resources(
     from noetl.worker.steps.results import StoredResults
     from noetl.worker.tool_context import WorkerResources
 
-    client, clock = HttpClient(egress_rules(settings)), SystemClock()
+    settings = confined(settings, several_users=False)  # unless the caller has decided
+    rules, clock = egress_rules(settings), SystemClock()
+    client = HttpClient(rules)
     shared = WorkerResources(
         control,
         kinds(),
@@ -292,6 +296,7 @@ async def worker_resources(
         folder=os.getcwd(),
         outbox=outbox,
         walls=_walls(settings, children.scratch),
+        egress=rules,
     )
     try:
         yield shared
@@ -305,7 +310,7 @@ async def child_processes(settings: Settings) -> AsyncIterator[ChildPool]:
     """Open the child processes of a worker; close them on exit."""
     from noetl.worker.processes.children import ChildPool
 
-    children = ChildPool(**_confinement(settings))
+    children = ChildPool(**_confinement(confined(settings, several_users=False)))
     try:
         yield children
     finally:
@@ -383,7 +388,8 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
             vault=vault,
             bounds=Bounds((*names, *server.hosts), server.origins),
         )
-        served = replace(app, credential=stored_credentials(_credential, team, vault))
+        own = confined(settings, several_users=required)
+        served = replace(app, settings=own, credential=stored_credentials(_credential, team, vault))
         async with served.open_relay() as relay, running(services, open_collector(settings, store), relay):
             yield services, served
 
@@ -414,6 +420,7 @@ def _confinement(settings: Settings) -> dict[str, Any]:
         "sandbox": settings.sandbox,
         "hidden": _hidden(settings),
         "writable": _writable(settings),
+        "has_network": settings.task_network is not False,
     }
 
 
@@ -438,14 +445,54 @@ def _walls(settings: Settings, scratch: str) -> Walls:
     """Return the limits of tasks that run inside the worker."""
     from noetl.worker.processes.walls import Walls
 
-    memory, disk = settings.task_memory_mb << 20, settings.task_limits[2] << 20
-    return Walls(settings.sandbox, _hidden(settings), _writable(settings), scratch, memory=memory, disk=disk)
+    return Walls(
+        settings.sandbox,
+        _hidden(settings),
+        _writable(settings),
+        scratch,
+        memory=settings.task_memory_mb << 20,
+        disk=settings.task_limits[2] << 20,
+        has_network=egress_rules(settings) is None,
+    )
 
 
 def egress_rules(settings: Settings) -> Egress | None:
-    """Return the egress rules of HTTP requests, or None if all hosts are allowed."""
-    if not settings.egress_allow and not settings.egress_deny and settings.egress_private:
+    """Return the egress rules of tasks, or None if all hosts are allowed."""
+    if not settings.egress_allow and not settings.egress_deny and settings.egress_private is not False:
         return None
     from noetl.worker.http.egress import Egress
 
-    return Egress(settings.egress_allow, settings.egress_deny, settings.egress_private)
+    private = settings.egress_private is not False
+    return Egress(settings.egress_allow, settings.egress_deny, private, settings.egress_near)
+
+
+def _with_outbox(settings: Settings) -> Settings:
+    """Return the settings, with the host of the operator's own outbox URL allowed."""
+    from urllib.parse import urlsplit
+
+    from msgspec.structs import replace as with_fields
+
+    host = urlsplit(settings.outbox.url).hostname
+    return with_fields(settings, egress_near=(*settings.egress_near, host)) if host else settings
+
+
+def confined(settings: Settings, *, several_users: bool) -> Settings:
+    """Return the settings with what is not set decided by who uses the server.
+
+    Tasks of several users get the strongest sandbox of this machine, and no private addresses.
+    """
+    from msgspec.structs import replace as with_fields
+
+    from noetl.worker.processes import network
+    from noetl.worker.processes.sandbox import strongest
+
+    sandbox, private, tasks = settings.sandbox, settings.egress_private, settings.task_network
+    if sandbox == "auto":
+        sandbox = strongest() if several_users else "none"
+        if several_users and sandbox == "none":
+            _log.warning("This machine has no sandbox for tasks: they can do what the worker's user can do.")
+    if private is None:
+        private = not several_users
+    if tasks is None:
+        tasks = not several_users or network.problem() is not None
+    return with_fields(settings, sandbox=sandbox, egress_private=private, task_network=tasks)

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from noetl.dsl.grammar.kinds import Kinds
 from noetl.dsl.tree.playbook import Keychain
@@ -24,6 +24,9 @@ from noetl.worker.processes.walls import OwnThread, Walls
 from noetl.worker.secrets.keychain import KeyRing
 from noetl.worker.secrets.oauth2 import Tokens
 from noetl.worker.secrets.redact import Secrets
+
+if TYPE_CHECKING:
+    from noetl.worker.http.egress import Egress
 
 MOST_LINES: Final = 1_000  # of one attempt; the rest is counted
 MOST_TEXT: Final = 4_000  # of one line
@@ -102,6 +105,7 @@ class WorkerResources:
     shared: Shared = field(default_factory=Shared)
     secrets: Secrets = field(default_factory=Secrets)
     walls: Walls = field(default_factory=Walls)
+    egress: Egress | None = None  # None: all hosts
 
     tokens: Tokens = field(init=False)
 
@@ -274,6 +278,10 @@ class TaskContext:
 
     def web(self, verify: bool | str) -> Any:
         return self._run.shared.http() if verify is True else self._run.shared.http(verify)
+
+    async def addresses(self, host: str, port: int) -> list[str] | None:
+        rules = self._run.shared.egress
+        return None if rules is None else [str(address) for address in await rules.addresses(host, port)]
 
     def now(self) -> int:
         return self._run.shared.clock.now()

@@ -14,8 +14,8 @@ from noetl.extras import install_command
 from noetl.model.outcome import ErrorKind, Outcome, failed
 from noetl.ports import ToolContext
 from noetl.ports.work import OwnThread
-from noetl.tools.sql.files import CONFINED
-from noetl.tools.sql.pg_pool import NoConnectionError, PgPool
+from noetl.tools.sql.files import CONFINED, read_file
+from noetl.tools.sql.pg_pool import DeniedError, NoConnectionError, PgPool
 
 _BY_CODE: dict[str, ErrorKind] = {"40001": "db_deadlock", "40P01": "db_deadlock", "57014": "db_timeout"}
 _BY_CLASS: dict[str, ErrorKind] = {
@@ -29,6 +29,7 @@ _PARTS = {
     "database": "dbname", "db_host": "host", "db_port": "port", "db_user": "user", "db_password": "password",
     "db_name": "dbname", "sslmode": "sslmode",
 }  # fmt: skip
+_FILES = ("passfile", "sslcert", "sslkey", "sslrootcert", "sslcrl", "servicefile")
 _REFUSED = ("authentication failed", "no password supplied", "no pg_hba.conf entry", 'role "', "permission denied")
 _DUCKDB: dict[str, ErrorKind] = {
     "ConstraintException": "db_constraint", "ParserException": "parse", "BinderException": "client_error",
@@ -49,9 +50,10 @@ async def pg_pool(auth: Any, context: ToolContext) -> Any:
         raise ValueError("the task has no credential; set `auth` to the credential of the database")
     given = auth if isinstance(auth, Mapping) else await context.credential(str(auth))
     address = _address(given)
+    await _check_files(address, context)
 
     async def open_pool() -> Any:
-        return PgPool(address)
+        return PgPool(address, partial(_permitted, context=context))
 
     return await context.shared(f"postgres:{address}", open_pool)
 
@@ -71,6 +73,49 @@ def _address(given: Mapping[str, Any]) -> str:
     return make_conninfo(**found)
 
 
+async def _permitted(address: str, context: ToolContext) -> str:
+    """Return a connection string whose hosts are addresses that may be reached.
+
+    Raises PermissionError and OSError. Without a host the driver uses a socket of this machine.
+    """
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+    parts = {key: str(value) for key, value in conninfo_to_dict(address).items() if value is not None}
+    hosts, numbers = parts.get("host", "").split(","), parts.get("hostaddr", "").split(",")
+    hosts = hosts if parts.get("host") else [""] * len(numbers)
+    ports = parts.get("port", "").split(",")
+    found: list[tuple[str, str, str]] = []
+    for at, host in enumerate(hosts):
+        number = numbers[at] if at < len(numbers) else ""
+        port = (ports[at] if at < len(ports) else ports[-1]) or "5432"
+        local = not number and (not host or host.startswith(("/", "@")))
+        allowed = await context.addresses("localhost" if local else number or host, int(port))
+        if allowed is None:
+            return address
+        found += [(host, "", port)] if local else [(host or one, one, port) for one in allowed]
+    told = {
+        key: ",".join(values)
+        for key, values in zip(("host", "hostaddr", "port"), zip(*found, strict=True), strict=True)
+    }
+    return make_conninfo(**{**parts, **told})
+
+
+async def _check_files(address: str, context: ToolContext) -> None:
+    """Refuse a connection string with files that a task may not read (ValueError)."""
+    from psycopg.conninfo import conninfo_to_dict
+
+    named = {key: str(value) for key, value in conninfo_to_dict(address).items() if key in _FILES and value}
+    if not named:
+        return
+    async with context.thread() as thread:
+        for key, path in named.items():
+            try:
+                await read_file(Path(path), thread)
+            except OSError as error:
+                if not thread.walls.is_open:
+                    raise ValueError(f"cannot read the file of `{key}`: {error.strerror}") from None
+
+
 def _not_connected(message: str) -> Outcome:
     """Classify a failed connection, by the server's message; nothing was sent."""
     reason = f"cannot connect to the database: {message}"
@@ -85,6 +130,8 @@ def pg_failed(error: Any) -> Outcome:
     """Convert a PostgreSQL error to an outcome; without SQLSTATE it may have executed."""
     if isinstance(error, NoConnectionError) and error.timed_out:
         return failed("timeout", f"cannot connect to the database: {error}", code="PG_08001", retryable=True)
+    if isinstance(error, DeniedError):
+        return failed("client_error", str(error), code="EGRESS_DENIED")
     if isinstance(error, NoConnectionError):
         return _not_connected(str(error))
     code = error.sqlstate or ""

@@ -23,6 +23,7 @@ from noetl.environ import public_variables
 from noetl.model.errors import InvalidInput
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import Ended, Job
+from noetl.worker.processes import network
 from noetl.worker.processes.bounds import Bounds
 from noetl.worker.processes.fork_client import Child, Nursery, Output, told
 from noetl.worker.processes.fork_server import LEFT, Limits
@@ -46,6 +47,9 @@ _SIGNS: Final = {  # what programs say when they reach a bound
 }
 
 
+_NO_SOCKET: Final = "name resolution|socket|connect|Permission denied|unreachable"
+_NO_FILE: Final = "Permission denied|Operation not permitted|Read-only file system"
+_WRITE: Final = "NOETL_SANDBOX_WRITE"
 _BOUNDS: Final = Bounds(memory=4 << 30)
 EXCEEDED: Final = {"processes": "too many processes and threads", "disk": "too much data in its folder"}
 
@@ -162,7 +166,13 @@ class ChildPool:
         sandbox: str = "none",
         hidden: Sequence[str] = (),
         writable: Sequence[str] = (),
+        has_network: bool = True,
     ) -> None:
+        if not has_network and network.problem() is not None:
+            raise InvalidInput(
+                f"Tasks are to have no network, and this machine cannot keep them from it: {network.problem()}. Set "
+                "NOETL_TASK_NETWORK to allow."
+            )
         missing = problem(sandbox)
         if missing is not None:
             raise InvalidInput(
@@ -171,7 +181,8 @@ class ChildPool:
             )
         # The folders of tasks: the nursery removes each with its process, and this one at its end.
         self.scratch = tempfile.mkdtemp(prefix="noetl-tasks-") if sandbox != "none" else ""
-        self._nursery = Nursery(Limits(bounds, sandbox, tuple(hidden), tuple(writable), self.scratch))
+        self._nursery = Nursery(Limits(bounds, sandbox, tuple(hidden), tuple(writable), self.scratch, has_network))
+        self._has_network = has_network
         self._bounds = bounds
         self._sandbox = sandbox
         self._kept = kept
@@ -185,8 +196,18 @@ class ChildPool:
         while len(self._fresh) < count and not self._nursery.is_closed:
             self._fresh.append(self._spawn())
 
-    def limit(self, text: str) -> str:
-        """Return the bound that an error's text is about, with its setting; else empty."""
+    def hint(self, text: str) -> str:
+        """Return what to add to an error's text: the setting it is about, or nothing."""
+        limit = self._limit(text)
+        if limit:
+            return f"; its limit is {limit}"
+        if not self._has_network and re.search(_NO_SOCKET, text, re.IGNORECASE):
+            return "; tasks on this worker have no network (NOETL_TASK_NETWORK)"
+        if self._sandbox != "none" and re.search(_NO_FILE, text, re.IGNORECASE):
+            return f"; tasks on this worker are confined ({_WRITE} names the folders that they may write to)"
+        return ""
+
+    def _limit(self, text: str) -> str:
         for name, signs in _SIGNS.items():
             bound = getattr(self._bounds, name)
             if bound and re.search(signs, text, re.IGNORECASE):
@@ -213,13 +234,13 @@ class ChildPool:
     def _with_limit(self, outcome: Outcome) -> Outcome:
         """Name the limit in the error of code that reached it."""
         error = outcome.error
-        limit = self.limit(f"{error.code} {error.message}") if error is not None else ""
-        if error is None or not limit:
+        hint = self.hint(f"{error.code} {error.message}") if error is not None else ""
+        if error is None or not hint:
             return outcome
         if "MemoryError" not in error.code:
-            message = f"{error.message}; its limit is {limit}"
+            message = error.message + hint
             return msgspec.structs.replace(outcome, error=msgspec.structs.replace(error, message=message))
-        reason = f"the task needs more memory than its limit of {limit}"
+        reason = f"the task needs more memory than its limit of {self._limit('MemoryError')}"
         silent = "MemoryError: no message"
         message = error.message.replace(silent, f"MemoryError: {reason}")
         message = message if message != error.message else f"{message}; {reason}"

@@ -32,7 +32,7 @@ import time
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
-from noetl.worker.processes import python_runner, sandbox
+from noetl.worker.processes import network, python_runner, sandbox
 from noetl.worker.processes.bounds import (
     Bounds,
     PidGroups,
@@ -69,6 +69,7 @@ class Limits(NamedTuple):
     hidden: tuple[str, ...] = ()  # what a sandbox keeps from children
     writable: tuple[str, ...] = ()  # where children may write in a sandbox, besides their own folder
     folders: str = ""  # where each child has its own, with a sandbox; no child sees another's
+    has_network: bool = True
 
 
 class ForkServer:
@@ -230,6 +231,8 @@ def _child(fds: list[int], server: int, limits: Limits, number: int, groups: Pid
         bound_this_process(limits.bounds)
         folder = _wall(fds[0], limits, number) if limits.sandbox != "none" else ""
         os.set_inheritable(fds[0], False)
+        if not limits.has_network:
+            network.close()
         _serve_tasks(socket.socket(fileno=fds[0]), limits.bounds, folder)
         status = 0
     finally:
@@ -256,7 +259,7 @@ def _wall(channel: int, limits: Limits, number: int) -> str:
         "noetl.worker.processes.fork_server",
         "inside",
         str(channel),
-        json.dumps(limits.bounds),
+        json.dumps([limits.bounds, limits.has_network]),
         folder,
     ]
     argv = sandbox.inside_bwrap(again, writable, hidden)
@@ -375,7 +378,10 @@ def _process_control(option: int, value: int) -> None:
 if __name__ == "__main__":
     if sys.argv[1] == "inside":
         _process_control(_SET_SUBREAPER, 1)
-        _serve_tasks(socket.socket(fileno=int(sys.argv[2])), Bounds(*json.loads(sys.argv[3])), sys.argv[4])
+        bounds, has_network = json.loads(sys.argv[3])
+        if not has_network:
+            network.close()
+        _serve_tasks(socket.socket(fileno=int(sys.argv[2])), Bounds(*bounds), sys.argv[4])
     else:
         bounds, *more = json.loads(sys.argv[2])
         ForkServer(socket.socket(fileno=int(sys.argv[1])), Limits(Bounds(*bounds), *more)).serve()

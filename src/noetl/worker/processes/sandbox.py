@@ -50,6 +50,11 @@ def problem(mode: str) -> str | None:
     return None
 
 
+def strongest() -> str:
+    """Return the strongest sandbox that this machine has; `none` if it has none."""
+    return next(mode for mode in reversed(MODES) if problem(mode) is None)
+
+
 def landlock_version() -> int:
     """Return the Landlock version of the kernel; 0 if it has none."""
     return max(0, _call(_CREATE, None, 0, _VERSION)) if sys.platform == "linux" else 0
