@@ -47,9 +47,15 @@ WORKER_ID = "NOETL_WORKER_ID"
 WORKER_CONCURRENCY = "NOETL_WORKER_CONCURRENCY"
 QUEUE_POLL_INTERVAL = "NOETL_QUEUE_POLL_INTERVAL"
 SANDBOX = "NOETL_SANDBOX"
+SANDBOX_WRITE = "NOETL_SANDBOX_WRITE"
 TASK_MEMORY_MB = "NOETL_TASK_MEMORY_MB"
+TASK_PROCESSES = "NOETL_TASK_PROCESSES"
+TASK_OPEN_FILES = "NOETL_TASK_OPEN_FILES"
+TASK_DISK_MB = "NOETL_TASK_DISK_MB"
+TASK_CPU_SECONDS = "NOETL_TASK_CPU_SECONDS"
 EGRESS_ALLOW = "NOETL_EGRESS_ALLOW"
 EGRESS_DENY = "NOETL_EGRESS_DENY"
+TASK_NETWORK = "NOETL_TASK_NETWORK"
 EGRESS_PRIVATE = "NOETL_EGRESS_PRIVATE"
 OUTBOX_URL = "NOETL_OUTBOX_URL"
 OUTBOX_MAX_ATTEMPTS = "NOETL_OUTBOX_MAX_ATTEMPTS"
@@ -69,9 +75,15 @@ _LIVENESS_SECONDS = 10
 _RESULT_DAYS = 30
 _DLQ_RETENTION_DAYS = 30
 _TASK_MEMORY_MB = 4096
+_TASK_PROCESSES = 256
+_TASK_OPEN_FILES = 1024
+_TASK_DISK_MB = 4096
+_TASK_CPU_SECONDS = 3600
 _HOST = "127.0.0.1"
 _PORT = 8082
 _DATABASES = ("postgresql://", "postgres://")
+_ALLOWED: dict[str, bool | None] = {"auto": None, "allow": True, "deny": False}
+_secret_files: set[str] = set()  # that this process has read; a sandbox hides them from tasks
 # environment variable → (default, meaning); docs/reference/settings.md is generated from it
 VARIABLES: dict[str, tuple[str, str]] = {
     HOME: ("./.noetl", "Folder of the store `noetl.db` and its files. `--store PATH` overrides it."),
@@ -141,21 +153,39 @@ VARIABLES: dict[str, tuple[str, str]] = {
     ),
     QUEUE_POLL_INTERVAL: (str(_POLL_S), "How long a worker's poll for work waits at the server, in seconds."),
     SANDBOX: (
-        "none",
-        "Sandbox of task processes: `none`, `landlock` or `bwrap`. In a sandbox they write only to a temporary folder and cannot see the store.",
+        "auto",
+        "Sandbox of tasks: `none`, `landlock`, `bwrap`, or `auto`: the strongest that the machine has if the server requires tokens, else none. In a sandbox they write only to a temporary folder and cannot read the worker's own files.",
     ),
+    SANDBOX_WRITE: ("", "Folders that tasks in a sandbox may write to as well, separated by commas."),
     TASK_MEMORY_MB: (
         str(_TASK_MEMORY_MB),
         "Maximum memory for the data of each task process (`python`, `shell`, `script`), in MiB. 0: no limit.",
     ),
+    TASK_PROCESSES: (
+        f"{_TASK_PROCESSES} in a sandbox",
+        "Maximum number of processes and threads of a task. 0: no limit.",
+    ),
+    TASK_OPEN_FILES: (f"{_TASK_OPEN_FILES} in a sandbox", "Maximum number of open files of each task process."),
+    TASK_DISK_MB: (
+        f"{_TASK_DISK_MB} in a sandbox",
+        "Maximum size of a file that a task writes, and of its temporary folder, in MiB. 0: no limit.",
+    ),
+    TASK_CPU_SECONDS: (
+        f"{_TASK_CPU_SECONDS} in a sandbox",
+        "Maximum processor time of each task process, in seconds. 0: no limit.",
+    ),
     EGRESS_ALLOW: (
         "",
-        "Hosts that `http` tasks may connect to: names (`a.example.com`, `*.example.com`), addresses or networks, separated by commas. Empty: all.",
+        "Hosts that tasks may connect to (`http`, `postgres`, `transfer`, scripts, outbox): names (`a.example.com`, `*.example.com`), addresses or networks, separated by commas. Empty: all.",
     ),
-    EGRESS_DENY: ("", "Hosts that `http` tasks must not connect to, in the same form. Overrides NOETL_EGRESS_ALLOW."),
+    EGRESS_DENY: ("", "Hosts that tasks must not connect to, in the same form. Overrides NOETL_EGRESS_ALLOW."),
     EGRESS_PRIVATE: (
-        "allow",
-        "Whether `http` tasks may connect to this machine and private networks. `deny`: only to those in NOETL_EGRESS_ALLOW.",
+        "auto",
+        "Whether tasks may connect to this machine and private networks: `allow`, `deny`, `auto` (denied if the server requires tokens), or the hosts that are allowed, in the same form.",
+    ),
+    TASK_NETWORK: (
+        "auto",
+        "Whether processes of tasks have a network: `allow`, `deny`, or `auto` (denied if the server requires tokens). Egress rules do not hold for them.",
     ),
     OUTBOX_URL: ("", "Base URL of outbox messages without an address; the topic is appended after a slash."),
     OUTBOX_MAX_ATTEMPTS: ("20", "How often delivery of an outbox message is tried before it is dead."),
@@ -195,11 +225,19 @@ class Settings(Struct, frozen=True):
     dlq_enabled: bool = True  # whether failed work becomes a dead letter
     dlq_topic: str = ""  # under which dead letters are sent to `outbox.url`
     database: str = ""  # URL of the PostgreSQL store; empty: SQLite
-    sandbox: str = "none"  # of task processes
+    sandbox: str = "none"  # of tasks
+    sandbox_write: tuple[str, ...] = ()  # folders that tasks in a sandbox may write to
+    hidden: tuple[str, ...] = ()  # files with secrets of this process: configuration, tokens, keys
     task_memory_mb: int = _TASK_MEMORY_MB  # limit of each task process; 0: none
+    task_processes: int | None = None  # limits of a task; None: those of a sandbox, if there is one
+    task_open_files: int | None = None
+    task_disk_mb: int | None = None
+    task_cpu_s: int | None = None
     egress_allow: tuple[str, ...] = ()  # hosts that `http` tasks may connect to; empty: all
     egress_deny: tuple[str, ...] = ()  # hosts that they must not connect to
-    egress_private: bool = True  # whether private addresses are allowed unnamed
+    egress_private: bool | None = None  # whether private addresses are allowed unnamed; None: not by several users
+    egress_near: tuple[str, ...] = ()  # private hosts that are allowed
+    task_network: bool | None = None  # of task processes; None: not for several users
     layer: Mapping[str, Any] = {}  # defaults of executions
     outbox: OutboxSettings = OutboxSettings()
 
@@ -213,6 +251,15 @@ class Settings(Struct, frozen=True):
     def publishes_letters(self) -> bool:
         """Whether dead letters are also sent to the outbox."""
         return bool(self.dlq_topic and self.outbox.url)
+
+    @property
+    def task_limits(self) -> tuple[int, int, int, int]:
+        """Processes, open files, MiB on disk and processor seconds of a task; 0: none."""
+        given = (self.task_processes, self.task_open_files, self.task_disk_mb, self.task_cpu_s)
+        usual = (_TASK_PROCESSES, _TASK_OPEN_FILES, _TASK_DISK_MB, _TASK_CPU_SECONDS)
+        usual = usual if self.sandbox not in ("none", "auto") else (0, 0, 0, 0)
+        processes, files, disk, cpu = (limit if one is None else one for one, limit in zip(given, usual, strict=True))
+        return processes, files, disk, cpu
 
     @property
     def locks(self) -> Path:
@@ -336,6 +383,7 @@ def read_secret(file: str, source: str) -> str:
         raise InvalidInput(f"Cannot read the file {file} of {source}: {reason}.") from None
     if not text:
         raise InvalidInput(f"The file {file} of {source} is empty.")
+    _secret_files.add(str(Path(file).absolute()))
     return text
 
 
@@ -343,6 +391,12 @@ def config_file(environment: Mapping[str, str], folder: Path) -> Path:
     """Return the path of `$NOETL_CONFIG`, else of `noetl.yaml` by the store."""
     named, home = environment.get(CONFIG, "").strip(), environment.get(HOME, "").strip()
     return Path(named) if named else (Path(home) if home else folder / ".noetl") / "noetl.yaml"
+
+
+def secret_files(environment: Mapping[str, str], folder: Path) -> tuple[str, ...]:
+    """Return the files that hold settings and secrets of this process."""
+    home = environment.get("XDG_CONFIG_HOME", "").strip() or str(Path.home() / ".config")
+    return (str(config_file(environment, folder)), str(Path(home, "noetl")), *sorted(_secret_files))
 
 
 def settings(environment: Mapping[str, str], folder: Path, store: str | None = None) -> Settings:
@@ -370,13 +424,27 @@ def settings(environment: Mapping[str, str], folder: Path, store: str | None = N
         dlq_enabled=_choice(environment, DLQ_ENABLED, ("true", "false")) == "true",
         dlq_topic=environment.get(DLQ_TOPIC, "").strip(),
         database=database,
-        sandbox=_choice(environment, SANDBOX, ("none", "landlock", "bwrap")),
+        sandbox=_choice(environment, SANDBOX, ("auto", "none", "landlock", "bwrap")),
+        sandbox_write=_split(environment.get(SANDBOX_WRITE, "")),
+        hidden=secret_files(environment, folder),
         task_memory_mb=_number(environment, TASK_MEMORY_MB, _TASK_MEMORY_MB, least=0),
+        task_processes=_limit(environment, TASK_PROCESSES),
+        task_open_files=_limit(environment, TASK_OPEN_FILES),
+        task_disk_mb=_limit(environment, TASK_DISK_MB),
+        task_cpu_s=_limit(environment, TASK_CPU_SECONDS),
         egress_allow=_split(environment.get(EGRESS_ALLOW, "")),
         egress_deny=_split(environment.get(EGRESS_DENY, "")),
-        egress_private=_choice(environment, EGRESS_PRIVATE, ("allow", "deny")) == "allow",
+        egress_private=_private(environment)[0],
+        egress_near=_private(environment)[1],
+        task_network=_ALLOWED[_choice(environment, TASK_NETWORK, tuple(_ALLOWED))],
         outbox=_outbox(environment),
     )
+
+
+def _private(environment: Mapping[str, str]) -> tuple[bool | None, tuple[str, ...]]:
+    """Return whether private addresses are allowed, and the named ones that are."""
+    text = environment.get(EGRESS_PRIVATE, "").strip() or "auto"
+    return (_ALLOWED[text], ()) if text in _ALLOWED else (False, _split(text))
 
 
 def database_option(environment: Mapping[str, str], url: str) -> str:
@@ -421,6 +489,10 @@ def _number(environment: Mapping[str, str], name: str, default: int, least: int 
     if not text.isdecimal() or int(text) < least:
         raise InvalidInput(f"The environment variable {name} must be an integer of at least {least}, not {text!r}.")
     return int(text)
+
+
+def _limit(environment: Mapping[str, str], name: str) -> int | None:
+    return _number(environment, name, 0, least=0) if environment.get(name, "").strip() else None
 
 
 def _seconds(environment: Mapping[str, str], name: str, default: float) -> float:

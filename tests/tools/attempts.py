@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -13,7 +13,10 @@ from noetl.model.outcome import Outcome, TaskError
 from noetl.ports import Blobs, ControlPlane
 from noetl.ports.work import run_tool
 from noetl.tools import kinds
+from noetl.worker.http.egress import Egress
+from noetl.worker.processes.bounds import Bounds
 from noetl.worker.processes.children import ChildPool
+from noetl.worker.processes.walls import Walls
 from noetl.worker.tool_context import DetachedRun, Shared, TaskContext, WorkerResources
 
 
@@ -46,8 +49,18 @@ class Attempts:
         folder: str = ".",
         blobs: Blobs | None = None,
         http: Any = None,
+        sandbox: str = "none",
+        hidden: Sequence[str] = (),
+        writable: Sequence[str] = (),
+        has_network: bool = True,
+        egress: Egress | None = None,
+        bounds: Bounds = Bounds(memory=4 << 30),  # noqa: B008 - it is immutable
     ) -> None:
-        self.children = ChildPool()
+        self.children = ChildPool(
+            bounds=bounds, sandbox=sandbox, hidden=hidden, writable=writable, has_network=has_network
+        )
+        self.egress = egress
+        self.walls = Walls(sandbox, hidden, writable, self.children.scratch, has_network=has_network and egress is None)
         self.blobs = blobs
         self.http = http
         self.shared = Shared()
@@ -80,6 +93,8 @@ class Attempts:
             self.credential,
             folder=self.folder,
             shared=self.shared,
+            walls=self.walls,
+            egress=self.egress,
         )
         given = dict(input or {})
         task = RunTask("try", kind, fields, given, given, 1, f"{execution_id}:s:try", auth, context=dict(names or {}))

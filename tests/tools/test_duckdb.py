@@ -99,7 +99,7 @@ async def test_many_long_queries_keep_nobody_from_reading_and_all_are_interrupte
         task.cancel()
     found = await asyncio.gather(*tasks, return_exceptions=True)
     assert {type(one) for one in found} == {asyncio.CancelledError}
-    left = [thread for thread in threading.enumerate() if thread.name == "noetl-duckdb"]
+    left = [thread for thread in threading.enumerate() if thread.name == "noetl-task"]
     for thread in left:
         thread.join(10)  # it has told its end, and may not be gone yet; a query that goes on would keep it
     assert not any(thread.is_alive() for thread in left)

@@ -58,9 +58,9 @@ def test_egress_comes_from_the_environment() -> None:
     given = {EGRESS_ALLOW: "a.org, 10.0.0.0/8,", EGRESS_DENY: "b.org", EGRESS_PRIVATE: "deny"}
     found = settings(given, HERE)
     assert (found.egress_allow, found.egress_deny, found.egress_private) == (("a.org", "10.0.0.0/8"), ("b.org",), False)
-    assert settings({}, HERE).egress_private
-    with pytest.raises(InvalidInput, match="allow, deny"):
-        settings({EGRESS_PRIVATE: "maybe"}, HERE)
+    assert settings({}, HERE).egress_private is None
+    named = settings({EGRESS_PRIVATE: "10.0.0.0/8, db"}, HERE)
+    assert (named.egress_private, named.egress_near) == (False, ("10.0.0.0/8", "db"))
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "many", "1.5"])

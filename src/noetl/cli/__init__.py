@@ -8,7 +8,9 @@ import sys
 def main() -> None:
     """Run the command line of this process."""
     from noetl.cli.app import run
+    from noetl.environ import take_secrets
 
+    take_secrets()
     run(sys.argv[1:])
 
 

@@ -6,6 +6,7 @@ Every port has one conformance suite that all of its adapters pass (tests/confor
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
 
 import msgspec
@@ -117,14 +118,14 @@ class Ended(msgspec.Struct, frozen=True):
     stdout: bytes = b""
     stderr: bytes = b""
     cut: bool = False  # the output was truncated
+    exceeded: str = ""  # the bound for which it was ended, for people
 
 
 class Children(Protocol):
     """Child processes, ended with the task, its time-out or the worker."""
 
-    @property
-    def memory_limit(self) -> str:
-        """The memory limit of a process with its setting, for people; empty without one."""
+    def hint(self, text: str) -> str:
+        """Return what to add to an error's text: the setting it is about, or nothing."""
 
     async def python(self, execution_id: str, job: Job, log: Callable[[str], None]) -> Outcome:
         """Run code in a warm child of this execution only; every printed line is logged."""
@@ -143,6 +144,43 @@ class Children(Protocol):
         `env` is merged over the worker's environment. `log` gets every line at once, with a level: `info` for standard
         output, `warning` for standard error. Raises OSError if the program cannot start.
         """
+
+
+class Walls(Protocol):
+    """What tasks that run inside the worker may use."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no sandbox confines them."""
+
+    @property
+    def has_network(self) -> bool:
+        """Whether a library may open connections that the worker cannot judge."""
+
+    @property
+    def memory(self) -> int:
+        """Bytes; 0: no limit."""
+
+    @property
+    def disk(self) -> int:
+        """Bytes of a task's own folder; 0: no limit."""
+
+
+class OwnThread(Protocol):
+    """The thread of one task inside the worker, confined by its sandbox."""
+
+    @property
+    def walls(self) -> Walls: ...
+
+    @property
+    def folder(self) -> str:
+        """Its own folder, removed with it; empty without a sandbox."""
+
+    async def run(self, job: Callable[..., Any], *given: Any, interrupt: Callable[[], None] | None = None) -> Any:
+        """Run a job; cancellation calls `interrupt` until the job has ended."""
+
+    def folders(self) -> list[str]:
+        """Return the files and folders that a path may name, for libraries that check."""
 
 
 Confirm = Callable[[Outcome], Awaitable[bool]]
@@ -194,6 +232,9 @@ class ToolContext(Protocol):
     @property
     def children(self) -> Children: ...
 
+    def thread(self) -> AbstractAsyncContextManager[OwnThread]:
+        """Start a thread for files and libraries that block: every file is opened there."""
+
     @property
     def blobs(self) -> Blobs: ...
 
@@ -209,6 +250,12 @@ class ToolContext(Protocol):
         """Return the worker's httpx.AsyncClient for a way to verify certificates.
 
         A text is the path of a file with trusted certificates.
+        """
+
+    async def addresses(self, host: str, port: int) -> list[str] | None:
+        """Return the addresses of a host that the egress rules allow; None: all.
+
+        Raises PermissionError if they allow none, OSError if there is none.
         """
 
     def now(self) -> int: ...

@@ -1,6 +1,5 @@
 """Kind `artifact`: results and files in stores, read and written by reference."""
 
-import asyncio
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -15,6 +14,7 @@ from noetl.model.refs import SCHEME, address, is_manifest, is_ref
 from noetl.ports import ToolContext
 from noetl.tools.contract import ToolInput, about, describe
 from noetl.tools.fields import SqlInput, WriteMode
+from noetl.tools.sql.files import in_own_thread, read_file
 from noetl.tools.sql.rows import Place, write_rows
 from noetl.tools.sql.statements import KEY_COLUMN, RowsError, rows_to_write
 
@@ -130,6 +130,8 @@ async def run(input: Input, context: ToolContext) -> Outcome:
         return failed("client_error", str(error))
     except RowsError as error:
         return error.outcome
+    except PermissionError as error:
+        return failed("client_error", f"cannot write: {error}", code="CONFINED")
     except (NoetlError, OSError) as error:
         return failed("reference", f"the store is unavailable: {error}", retryable=True)
 
@@ -140,7 +142,8 @@ async def _get(input: Input, context: ToolContext) -> dict[str, Any]:
     if ref.startswith(_FILE):
         path = _path(ref, context)
         try:
-            data = await asyncio.to_thread(path.read_bytes)
+            async with context.thread() as thread:
+                data = await read_file(path, thread)
         except OSError as error:
             raise BadReference(f"cannot read the file {path}: {error.strerror}") from None
         meta: Mapping[str, Any] = _content_info(data, _TYPES.get(path.suffix, _TEXT))
@@ -180,7 +183,8 @@ async def _put_rows(input: Input, context: ToolContext) -> dict[str, Any]:
     path = _path(ref, context)
     async with write_rows(Place(kind="file", path=str(path)), how, context) as add:
         await add(rows)
-    data = await asyncio.to_thread(path.read_bytes)
+    async with context.thread() as thread:
+        data = await read_file(path, thread)
     return _artifact_info(ref, "file", _content_info(data, input.content_type or _TYPES.get(path.suffix, _TEXT)))
 
 
@@ -198,7 +202,8 @@ async def _put(input: Input, context: ToolContext) -> dict[str, Any]:
             raise InvalidInput(f"results of tasks cannot be overwritten: choose a URI outside {_RESULTS}")
     if ref.startswith(_FILE):
         path = _path(ref, context)
-        await asyncio.to_thread(_write, path, data)
+        async with context.thread() as thread:
+            await in_own_thread(thread, _write, path, data)
         return _artifact_info(ref, "file", _content_info(data, content_type))
     place = input.store if isinstance(input.store, Store) else Store()
     named = input.store if isinstance(input.store, str) else place.kind

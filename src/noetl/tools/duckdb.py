@@ -1,7 +1,6 @@
 """Kind `duckdb`: SQL on files and tables inside the worker."""
 
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any
 
 from noetl.dsl.grammar.kinds import Need
@@ -10,7 +9,7 @@ from noetl.ports import ToolContext
 from noetl.tools.contract import about, describe
 from noetl.tools.fields import SQL_FORMS, SQL_RESULT, TABLE_NEEDS, MarkerTable, SqlInput, Transactional, UnreadableError
 from noetl.tools.sql.completion_markers import in_transaction, once_in_duckdb, refuse_transaction_control
-from noetl.tools.sql.connections import duckdb_failed, in_thread, missing_library
+from noetl.tools.sql.connections import duckdb_connection, duckdb_failed, missing_library
 from noetl.tools.sql.statements import (
     RowsError,
     answer,
@@ -82,26 +81,16 @@ async def run(input: Input, context: ToolContext) -> Outcome:
     problem = refuse_transaction_control(sent) if input.transactional else None
     if problem is not None:
         return problem
-    memory = input.database == ":memory:"
-    database = input.database if memory else str(Path(context.folder, input.database))
     try:
-        connection = duckdb.connect(database, read_only=input.read_only)
-    except duckdb.Error as error:
-        return duckdb_failed(error)
-    try:
-        found = ok(await in_thread(connection, _perform, connection, input, sent, context))
-        if context.confirm is not None:  # keep the transaction open until the claimed rows are recorded
-            if await context.confirm(found):
-                connection.commit()
-            else:
-                connection.rollback()
-        return found
+        async with duckdb_connection(input.database, context, read_only=input.read_only) as (connection, run):
+            found = ok(await run(_perform, connection, input, sent, context))
+            if context.confirm is not None:  # keep the transaction open until the claimed rows are recorded
+                await run(connection.commit if await context.confirm(found) else connection.rollback)
+            return found
     except RowsError as error:
         return error.outcome
-    except duckdb.Error as error:
+    except (duckdb.Error, PermissionError) as error:
         return duckdb_failed(error)
-    finally:
-        connection.close()
 
 
 def _perform(connection: Any, input: Input, sent: list[str], context: ToolContext) -> dict[str, Any]:

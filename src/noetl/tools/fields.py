@@ -10,6 +10,7 @@ from noetl.dsl.grammar.kinds import Need
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import ToolContext
 from noetl.tools.contract import Seconds, Sql, ToolInput, about
+from noetl.tools.sql.files import read_file
 
 WriteMode = Literal["insert", "append", "upsert", "overwrite"]
 Environment = Annotated[
@@ -108,7 +109,8 @@ async def script_text(script: Script, context: ToolContext) -> str:
     if kind == "file":
         path = Path(context.folder, uri.removeprefix("file://"))
         try:
-            return path.read_text(encoding="utf-8")
+            async with context.thread() as thread:
+                return (await read_file(path, thread)).decode().replace("\r\n", "\n")
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             raise UnreadableError(failed("not_found", f"cannot read the script {path}: {reason}")) from None
@@ -163,9 +165,6 @@ def excerpt(content: bytes | str, *, last: bool = False) -> str:
     return f"…{text[-_MOST_EXCERPT:]}" if last else f"{text[:_MOST_EXCERPT]}…"
 
 
-_OUT_OF_MEMORY = re.compile(
-    "MemoryError|out of memory|cannot allocate memory|memory exhausted|bad_alloc", re.IGNORECASE
-)
 _MOST_LINES = 5
 _MOST_EXCERPT = 500
 _READ = 16_384
@@ -201,10 +200,12 @@ async def run_process(
     why = f"exit code {ended.returncode}" if ended.returncode > 0 else f"signal {-ended.returncode}"
     said = stderr.strip() or stdout.strip()
     last = said.rpartition("\n")[2][:200]
-    limit = context.children.memory_limit if _OUT_OF_MEMORY.search(last) else ""
+    if ended.exceeded:
+        return failed("unknown", f"the command was ended for {ended.exceeded}", code="LIMIT", result=result)
+    hint = context.children.hint(f"{why} {last}")
     return failed(
         "unknown",
-        f"the command failed with {why}" + (f": {last}" if last else "") + (f"; its limit is {limit}" if limit else ""),
+        f"the command failed with {why}" + (f": {last}" if last else "") + hint,
         code=f"EXIT_{ended.returncode}",
         details={"returncode": ended.returncode, "output": excerpt(said, last=True)},
         result=result,

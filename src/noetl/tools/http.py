@@ -16,6 +16,7 @@ from noetl.model.outcome import ErrorKind, Outcome, failed, ok
 from noetl.ports import ToolContext
 from noetl.tools.contract import ToolInput, about, describe
 from noetl.tools.fields import excerpt, retry_after
+from noetl.tools.sql.files import read_file
 
 if TYPE_CHECKING:
     import httpx
@@ -115,11 +116,21 @@ async def run(input: Input, context: ToolContext) -> Outcome:
     return outcome
 
 
+async def _client(verify: bool | str, context: ToolContext) -> Any:
+    """Return the HTTP client for a way to verify certificates. Raises OSError."""
+    if isinstance(verify, bool):
+        return context.web(verify)
+    path = Path(context.folder, verify)
+    async with context.thread() as thread:
+        await read_file(path, thread)  # a task uses only certificates that it may read
+    return context.web(str(path))
+
+
 async def _send(input: Input, context: ToolContext, credential: Mapping[str, Any] | None) -> Outcome:
     import httpx
 
     try:
-        client = context.web(str(Path(context.folder, input.verify)) if isinstance(input.verify, str) else input.verify)
+        client = await _client(input.verify, context)
     except OSError as error:
         return failed("client_error", f"cannot read the certificates in {input.verify}: {error}", code="HTTP_VERIFY")
     try:

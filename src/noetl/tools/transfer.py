@@ -158,4 +158,4 @@ def _driver_outcome(error: Exception) -> Outcome | None:
     home = type(error).__module__.partition(".")[0]
     if home == "psycopg" or isinstance(error, NoConnectionError):
         return pg_failed(error)
-    return duckdb_failed(error) if home in ("duckdb", "_duckdb") else None
+    return duckdb_failed(error) if home in ("duckdb", "_duckdb") or isinstance(error, PermissionError) else None

@@ -9,10 +9,12 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from logging import getLogger
 from typing import TYPE_CHECKING, Any, Protocol
 
 from noetl.clock import SteadyClock
 from noetl.dsl.grammar.kinds import Kinds
+from noetl.environ import variables
 from noetl.model.errors import InvalidInput
 from noetl.ports import (
     AuditTrail,
@@ -31,7 +33,7 @@ from noetl.ports import (
     WorkQueue,
 )
 from noetl.ports.letters import DeadLetters
-from noetl.settings import ServerSettings, Settings, credential, store_option
+from noetl.settings import SANDBOX_WRITE, ServerSettings, Settings, credential, store_option
 from noetl.tools import kinds
 from noetl.wiring.availability import not_built, unavailable
 
@@ -50,8 +52,10 @@ if TYPE_CHECKING:
     from noetl.worker.http.egress import Egress
     from noetl.worker.loop import Worker
     from noetl.worker.processes.children import ChildPool
+    from noetl.worker.processes.walls import Walls
     from noetl.worker.tool_context import WorkerResources
 
+_log = getLogger(__name__)
 _GRACE_MS = 86_400_000  # minimum age of unreferenced results before they are removed
 
 
@@ -266,7 +270,7 @@ class Embedded:
         from noetl.wiring.outbox import open_relay
         from noetl.worker.http.clients import HttpClient
 
-        client = HttpClient(egress_rules(self.settings))
+        client = HttpClient(egress_rules(_with_outbox(self.settings)))
         return open_relay(self.settings, self.store, self.store.clock, kinds(), client, self.credential)
 
     @asynccontextmanager
@@ -324,7 +328,9 @@ async def worker_resources(
     from noetl.worker.steps.results import StoredResults
     from noetl.worker.tool_context import WorkerResources
 
-    client = HttpClient(egress_rules(settings))
+    settings = confined(settings, several_users=False)  # unless the caller has decided
+    rules = egress_rules(settings)
+    client = HttpClient(rules)
     shared = WorkerResources(
         control,
         kinds(),
@@ -338,6 +344,8 @@ async def worker_resources(
         defaults=layer,
         folder=os.getcwd(),
         outbox=outbox,
+        walls=_walls(settings, children.scratch),
+        egress=rules,
     )
     try:
         yield shared
@@ -351,7 +359,7 @@ async def child_processes(settings: Settings) -> AsyncIterator[ChildPool]:
     """Open the child processes of a worker; close them on exit."""
     from noetl.worker.processes.children import ChildPool
 
-    children = ChildPool(**_confinement(settings))
+    children = ChildPool(**_confinement(confined(settings, several_users=False)))
     try:
         yield children
     finally:
@@ -407,7 +415,7 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
         live = [token for token in await team.tokens() if token.revoked_at is None]
         has_tokens = any(token.expires_at is None or token.expires_at > clock.now() for token in live)
         required = needs_token(
-            server.auth, server.host, has_tokens=has_tokens, option=store_option(os.environ, settings)
+            server.auth, server.host, has_tokens=has_tokens, option=store_option(variables(), settings)
         )
         names = ("localhost", "127.0.0.1", "::1", server.host) if is_loopback(server.host) else ()
         vault = _vault(settings, server)
@@ -431,7 +439,8 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
             vault=vault,
             bounds=Bounds((*names, *server.hosts), server.origins),
         )
-        served = replace(app, credential=stored_credentials(_credential, team, vault))
+        own = confined(settings, several_users=required)
+        served = replace(app, settings=own, credential=stored_credentials(_credential, team, vault))
         async with served.open_relay() as relay, running(services, open_collector(settings, store), relay):
             yield services, served
 
@@ -449,20 +458,92 @@ def _vault(settings: Settings, server: ServerSettings) -> Vault | None:
 
 
 async def _credential(name: str) -> Mapping[str, Any]:
-    return credential(os.environ, name)
+    return credential(variables(), name)
 
 
 def _confinement(settings: Settings) -> dict[str, Any]:
-    """Return the limits of task processes; the sandbox hides the store's files."""
-    own = [settings.store.with_name(settings.store.name + ending) for ending in ("", "-wal", "-shm")]
-    hidden = [str(path) for path in (*own, settings.blobs, settings.locks)]
-    return {"memory": settings.task_memory_mb << 20, "sandbox": settings.sandbox, "hidden": hidden}
+    """Return the limits of task processes."""
+    from noetl.worker.processes.bounds import Bounds
+
+    processes, files, disk_mb, cpu_s = settings.task_limits
+    return {
+        "bounds": Bounds(settings.task_memory_mb << 20, processes, files, disk_mb << 20, cpu_s),
+        "sandbox": settings.sandbox,
+        "hidden": _hidden(settings),
+        "writable": _writable(settings),
+        "has_network": settings.task_network is not False,
+    }
+
+
+def _hidden(settings: Settings) -> list[str]:
+    """Return what a sandbox keeps from tasks: store, key file, configuration, tokens."""
+    store = settings.store
+    own = [store.with_name(store.name + ending) for ending in ("", "-wal", "-shm", "-journal")]
+    found = [*own, settings.blobs, settings.locks, store.with_name("key"), *settings.hidden]
+    return [os.path.abspath(str(path)) for path in found]
+
+
+def _writable(settings: Settings) -> list[str]:
+    """Return the folders that tasks in a sandbox may write to. Raises InvalidInput."""
+    found = [os.path.abspath(path) for path in settings.sandbox_write]
+    missing = [path for path in found if not os.path.isdir(path)]
+    if missing and settings.sandbox != "none":
+        raise InvalidInput(f"{SANDBOX_WRITE} names {missing[0]}, which is no folder. Create it, or remove it there.")
+    return found
+
+
+def _walls(settings: Settings, scratch: str) -> Walls:
+    """Return the limits of tasks that run inside the worker."""
+    from noetl.worker.processes.walls import Walls
+
+    return Walls(
+        settings.sandbox,
+        _hidden(settings),
+        _writable(settings),
+        scratch,
+        memory=settings.task_memory_mb << 20,
+        disk=settings.task_limits[2] << 20,
+        has_network=egress_rules(settings) is None,
+    )
 
 
 def egress_rules(settings: Settings) -> Egress | None:
-    """Return the egress rules of HTTP requests, or None if all hosts are allowed."""
-    if not settings.egress_allow and not settings.egress_deny and settings.egress_private:
+    """Return the egress rules of tasks, or None if all hosts are allowed."""
+    if not settings.egress_allow and not settings.egress_deny and settings.egress_private is not False:
         return None
     from noetl.worker.http.egress import Egress
 
-    return Egress(settings.egress_allow, settings.egress_deny, settings.egress_private)
+    private = settings.egress_private is not False
+    return Egress(settings.egress_allow, settings.egress_deny, private, settings.egress_near)
+
+
+def _with_outbox(settings: Settings) -> Settings:
+    """Return the settings, with the host of the operator's own outbox URL allowed."""
+    from urllib.parse import urlsplit
+
+    from msgspec.structs import replace as with_fields
+
+    host = urlsplit(settings.outbox.url).hostname
+    return with_fields(settings, egress_near=(*settings.egress_near, host)) if host else settings
+
+
+def confined(settings: Settings, *, several_users: bool) -> Settings:
+    """Return the settings with what is not set decided by who uses the server.
+
+    Tasks of several users get the strongest sandbox of this machine, and no private addresses.
+    """
+    from msgspec.structs import replace as with_fields
+
+    from noetl.worker.processes import network
+    from noetl.worker.processes.sandbox import strongest
+
+    sandbox, private, tasks = settings.sandbox, settings.egress_private, settings.task_network
+    if sandbox == "auto":
+        sandbox = strongest() if several_users else "none"
+        if several_users and sandbox == "none":
+            _log.warning("This machine has no sandbox for tasks: they can do what the worker's user can do.")
+    if private is None:
+        private = not several_users
+    if tasks is None:
+        tasks = not several_users or network.problem() is not None
+    return with_fields(settings, sandbox=sandbox, egress_private=private, task_network=tasks)

@@ -15,9 +15,10 @@ from noetl.client.http import Http, Servers
 from noetl.client.remote import RemoteBlobs, RemoteControl, RemoteCredentials, RemoteOutbox
 from noetl.client.session import Session
 from noetl.clock import SteadyClock
+from noetl.environ import variables
 from noetl.settings import Settings, WorkerSettings, credential
 from noetl.wire.session import Hello
-from noetl.wiring.embedded import child_processes, worker_resources
+from noetl.wiring.embedded import child_processes, confined, worker_resources
 from noetl.worker.loop import Worker, current_lease
 
 _RETRY_S = 60.0  # for stored results and credentials while a server is down
@@ -25,7 +26,11 @@ _RETRY_S = 60.0  # for stored results and credentials while a server is down
 
 @asynccontextmanager
 async def remote_worker(settings: Settings, worker_settings: WorkerSettings) -> AsyncIterator[tuple[Worker, Session]]:
-    """Open a worker and its session; the caller runs both."""
+    """Open a worker and its session; the caller runs both.
+
+    A worker with a token works for a server that has several users.
+    """
+    settings = confined(settings, several_users=worker_settings.token is not None)
     http = Http(Servers(worker_settings.servers), worker_settings.token, patience_s=_RETRY_S)
     host = os.uname().nodename
 
@@ -46,7 +51,7 @@ async def remote_worker(settings: Settings, worker_settings: WorkerSettings) -> 
 
     async def resolve(name: str) -> Mapping[str, Any]:
         with suppress(KeyError):
-            return credential(os.environ, name)
+            return credential(variables(), name)
         return await opened(name)
 
     try:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from noetl.dsl.grammar.kinds import Kinds
 from noetl.dsl.tree.playbook import Keychain
@@ -19,9 +20,13 @@ from noetl.model.messages import Record
 from noetl.model.outcome import Outcome
 from noetl.ports import Blobs, Children, Clock, Confirm, ControlPlane, Tools
 from noetl.ports.outbox import OutboxIn
+from noetl.worker.processes.walls import OwnThread, Walls
 from noetl.worker.secrets.keychain import KeyRing
 from noetl.worker.secrets.oauth2 import Tokens
 from noetl.worker.secrets.redact import Secrets
+
+if TYPE_CHECKING:
+    from noetl.worker.http.egress import Egress
 
 MOST_LINES: Final = 1_000  # of one attempt; the rest is counted
 MOST_TEXT: Final = 4_000  # of one line
@@ -99,6 +104,8 @@ class WorkerResources:
     outbox: Callable[[], OutboxIn] | None = None  # opens it
     shared: Shared = field(default_factory=Shared)
     secrets: Secrets = field(default_factory=Secrets)
+    walls: Walls = field(default_factory=Walls)
+    egress: Egress | None = None  # None: all hosts
 
     tokens: Tokens = field(init=False)
 
@@ -253,6 +260,9 @@ class TaskContext:
     def children(self) -> Children:
         return self._run.shared.children
 
+    def thread(self) -> AbstractAsyncContextManager[OwnThread]:
+        return self._run.shared.walls.thread()
+
     @property
     def blobs(self) -> Blobs:
         return self._run.shared.blobs
@@ -268,6 +278,10 @@ class TaskContext:
 
     def web(self, verify: bool | str) -> Any:
         return self._run.shared.http() if verify is True else self._run.shared.http(verify)
+
+    async def addresses(self, host: str, port: int) -> list[str] | None:
+        rules = self._run.shared.egress
+        return None if rules is None else [str(address) for address in await rules.addresses(host, port)]
 
     def now(self) -> int:
         return self._run.shared.clock.now()

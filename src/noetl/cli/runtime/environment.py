@@ -5,20 +5,18 @@ A secret may be in a file that `NAME_FILE` names. Loads the language only if it 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from noetl.environ import variables
 from noetl.settings import CONFIG, CREDENTIAL, FILE, IN_FILES, PREFIX, SECTIONS, VARIABLES, config_file, with_files
-
-_IN_TASKS = "NOETL_CHILD"  # marks the processes of tasks, which may call a command
 
 
 def environment() -> Mapping[str, str]:
     """Return the variables of this process. Raises InvalidInput for a bad file."""
     folder = Path.cwd()
-    own = with_files(os.environ)
+    own = with_files(variables())
     if not own.get(CONFIG, "").strip() and not config_file(own, folder).exists():
         return own
     from noetl.configuration import configured
@@ -30,8 +28,8 @@ def environment() -> Mapping[str, str]:
 
 def unknown_variables() -> Iterator[tuple[str, str]]:
     """Yield variables that look like settings and are none, each with a hint."""
-    given = [name for name in os.environ if name.startswith(PREFIX) and not name.startswith(CREDENTIAL)]
-    unknown = [name for name in given if name not in VARIABLES and name != _IN_TASKS]
+    given = [name for name in variables() if name.startswith(PREFIX) and not name.startswith(CREDENTIAL)]
+    unknown = [name for name in given if name not in VARIABLES]
     if not unknown:
         return
     from noetl.configuration import knobs

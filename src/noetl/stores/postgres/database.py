@@ -7,13 +7,13 @@ tests/unit/stores/postgres/test_*.py.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from noetl.environ import variables
 from noetl.extras import install_command
 from noetl.model.errors import InvalidInput, NoetlError, StoreUnavailable
 from noetl.ports import Audit
@@ -215,7 +215,7 @@ async def connect(url: str, **more: Any) -> asyncpg.Connection:
         raise InvalidInput(f"the address of the store is invalid: {error}") from None
     except asyncpg.InvalidCatalogNameError as error:
         raise StoreUnavailable(
-            f"{shown(url)} does not exist. Create it with `noetl db init {database_option(os.environ, url)}`."
+            f"{shown(url)} does not exist. Create it with `noetl db init {database_option(variables(), url)}`."
         ) from error
     except Exception as error:
         known = trouble(shown(url), error)

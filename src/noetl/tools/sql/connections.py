@@ -3,16 +3,19 @@
 Tested in tests/tools/test_postgres.py and test_duckdb.py.
 """
 
-import asyncio
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from threading import Thread
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from noetl.extras import install_command
 from noetl.model.outcome import ErrorKind, Outcome, failed
 from noetl.ports import ToolContext
-from noetl.tools.sql.pg_pool import NoConnectionError, PgPool
+from noetl.ports.work import OwnThread
+from noetl.tools.sql.files import CONFINED, read_file
+from noetl.tools.sql.pg_pool import DeniedError, NoConnectionError, PgPool
 
 _BY_CODE: dict[str, ErrorKind] = {"40001": "db_deadlock", "40P01": "db_deadlock", "57014": "db_timeout"}
 _BY_CLASS: dict[str, ErrorKind] = {
@@ -26,6 +29,7 @@ _PARTS = {
     "database": "dbname", "db_host": "host", "db_port": "port", "db_user": "user", "db_password": "password",
     "db_name": "dbname", "sslmode": "sslmode",
 }  # fmt: skip
+_FILES = ("passfile", "sslcert", "sslkey", "sslrootcert", "sslcrl", "servicefile")
 _REFUSED = ("authentication failed", "no password supplied", "no pg_hba.conf entry", 'role "', "permission denied")
 _DUCKDB: dict[str, ErrorKind] = {
     "ConstraintException": "db_constraint", "ParserException": "parse", "BinderException": "client_error",
@@ -33,7 +37,10 @@ _DUCKDB: dict[str, ErrorKind] = {
     "IOException": "connection", "HTTPException": "connection", "ConnectionException": "db_connection",
     "TransactionException": "db_deadlock",
 }  # fmt: skip
-_AGAIN_S = 0.05  # between two interrupts of a query
+_OPENING = Lock()  # a database is shared by all connections to it, and so are its settings
+_HARMLESS = ("TimeZone", "Calendar", "search_path", "schema", "default_order", "default_null_order", "integer_division")
+_NO_NETWORK = "With NOETL_SANDBOX or egress rules (NOETL_EGRESS_PRIVATE), DuckDB has no network and no extensions."
+_DENIED = ("Permission denied", "by configuration", "through configuration", "has been locked", "to be loaded")
 _RETRYABLE_DUCKDB = frozenset({"HTTPException", "TransactionException"})
 
 
@@ -43,9 +50,10 @@ async def pg_pool(auth: Any, context: ToolContext) -> Any:
         raise ValueError("the task has no credential; set `auth` to the credential of the database")
     given = auth if isinstance(auth, Mapping) else await context.credential(str(auth))
     address = _address(given)
+    await _check_files(address, context)
 
     async def open_pool() -> Any:
-        return PgPool(address)
+        return PgPool(address, partial(_permitted, context=context))
 
     return await context.shared(f"postgres:{address}", open_pool)
 
@@ -65,6 +73,49 @@ def _address(given: Mapping[str, Any]) -> str:
     return make_conninfo(**found)
 
 
+async def _permitted(address: str, context: ToolContext) -> str:
+    """Return a connection string whose hosts are addresses that may be reached.
+
+    Raises PermissionError and OSError. Without a host the driver uses a socket of this machine.
+    """
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+    parts = {key: str(value) for key, value in conninfo_to_dict(address).items() if value is not None}
+    hosts, numbers = parts.get("host", "").split(","), parts.get("hostaddr", "").split(",")
+    hosts = hosts if parts.get("host") else [""] * len(numbers)
+    ports = parts.get("port", "").split(",")
+    found: list[tuple[str, str, str]] = []
+    for at, host in enumerate(hosts):
+        number = numbers[at] if at < len(numbers) else ""
+        port = (ports[at] if at < len(ports) else ports[-1]) or "5432"
+        local = not number and (not host or host.startswith(("/", "@")))
+        allowed = await context.addresses("localhost" if local else number or host, int(port))
+        if allowed is None:
+            return address
+        found += [(host, "", port)] if local else [(host or one, one, port) for one in allowed]
+    told = {
+        key: ",".join(values)
+        for key, values in zip(("host", "hostaddr", "port"), zip(*found, strict=True), strict=True)
+    }
+    return make_conninfo(**{**parts, **told})
+
+
+async def _check_files(address: str, context: ToolContext) -> None:
+    """Refuse a connection string with files that a task may not read (ValueError)."""
+    from psycopg.conninfo import conninfo_to_dict
+
+    named = {key: str(value) for key, value in conninfo_to_dict(address).items() if key in _FILES and value}
+    if not named:
+        return
+    async with context.thread() as thread:
+        for key, path in named.items():
+            try:
+                await read_file(Path(path), thread)
+            except OSError as error:
+                if not thread.walls.is_open:
+                    raise ValueError(f"cannot read the file of `{key}`: {error.strerror}") from None
+
+
 def _not_connected(message: str) -> Outcome:
     """Classify a failed connection, by the server's message; nothing was sent."""
     reason = f"cannot connect to the database: {message}"
@@ -79,6 +130,8 @@ def pg_failed(error: Any) -> Outcome:
     """Convert a PostgreSQL error to an outcome; without SQLSTATE it may have executed."""
     if isinstance(error, NoConnectionError) and error.timed_out:
         return failed("timeout", f"cannot connect to the database: {error}", code="PG_08001", retryable=True)
+    if isinstance(error, DeniedError):
+        return failed("client_error", str(error), code="EGRESS_DENIED")
     if isinstance(error, NoConnectionError):
         return _not_connected(str(error))
     code = error.sqlstate or ""
@@ -97,43 +150,78 @@ def pg_failed(error: Any) -> Outcome:
     )
 
 
-async def in_thread(connection: Any, job: Callable[..., Any], *given: Any) -> Any:
-    """Run a job on a DuckDB connection in its own thread; cancellation interrupts it.
+@asynccontextmanager
+async def duckdb_connection(
+    database: str | None, context: ToolContext, *, read_only: bool = False
+) -> AsyncIterator[tuple[Any, Callable[..., Awaitable[Any]]]]:
+    """Open a DuckDB connection in its own thread; also yield what runs jobs there.
 
-    A shared thread pool would let long queries block file reads. An interrupt before the query has begun is ignored, so it
-    is repeated until the job ends.
+    The name is relative to the playbook's folder. Cancellation interrupts a query. Raises PermissionError for what the
+    walls refuse, else the driver's errors.
     """
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[Any] = loop.create_future()
+    import duckdb
 
-    def settle(answer: Any, error: BaseException | None) -> None:
-        if error is not None:
-            done.set_exception(error)
-        else:
-            done.set_result(answer)
-
-    def work() -> None:
-        answer, error = None, None
+    place = ":memory:" if database in (None, ":memory:") else str(Path(context.folder, database or ""))
+    async with context.thread() as thread:
         try:
-            answer = job(*given)
-        except BaseException as raised:  # noqa: BLE001  re-raised in the waiting task
-            error = raised
-        with suppress(RuntimeError):  # the loop was closed
-            loop.call_soon_threadsafe(settle, answer, error)
+            connection = await thread.run(_open_duckdb, place, read_only, thread)
+            run = partial(thread.run, interrupt=connection.interrupt)
+            try:
+                yield connection, run
+            finally:
+                await run(connection.close)
+        except duckdb.Error as error:
+            walls, text = thread.walls, str(error).strip()
+            if (walls.is_open and walls.has_network) or not any(words in text for words in _DENIED):
+                raise
+            raise PermissionError(f"{text}. {CONFINED + ' ' if not walls.is_open else ''}{_NO_NETWORK}") from None
 
-    Thread(target=work, name="noetl-duckdb", daemon=True).start()
-    try:
-        return await asyncio.shield(done)
-    except asyncio.CancelledError:
-        while not done.done():
-            connection.interrupt()
-            await asyncio.wait([done], timeout=_AGAIN_S)
-        done.exception()  # retrieve it: the caller cancelled the job
-        raise
+
+def _open_duckdb(place: str, read_only: bool, thread: OwnThread) -> Any:
+    import duckdb
+
+    with _OPENING:
+        connection = duckdb.connect(place, read_only=read_only)
+        try:
+            _confine(connection, thread, place)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def _confine(connection: Any, thread: OwnThread, place: str) -> None:
+    """Switch off what would leave the walls: networks, extensions, other settings.
+
+    The kernel judges files; the list of folders keeps paths out that are no files, such as open pipes of the worker. A
+    database that another task has open has its settings already.
+    """
+    walls = thread.walls
+    locked = connection.execute("SELECT current_setting('lock_configuration')").fetchone()[0]
+    if locked or (walls.is_open and walls.has_network):
+        return
+    folders = ", ".join("'" + path.replace("'", "''") + "'" for path in thread.folders())
+    given = {
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "extension_directory": "'/proc/none'",  # none that can be written: nothing is installed
+    }
+    if thread.folder and place == ":memory:":
+        given["temp_directory"] = f"'{thread.folder}'"
+    if walls.memory and not walls.is_open:
+        given["memory_limit"] = f"'{walls.memory >> 20}MiB'"
+    if walls.disk and not walls.is_open:
+        given["max_temp_directory_size"] = f"'{walls.disk >> 20}MiB'"
+    given |= {"allowed_directories": f"[{folders}]", "enable_external_access": "false"}
+    given |= {"allowed_configs": str(list(_HARMLESS)), "lock_configuration": "true"}
+    for setting, value in given.items():
+        connection.execute(f"SET {setting} = {value}")
 
 
 def duckdb_failed(error: Exception) -> Outcome:
     kind = type(error).__name__
+    if isinstance(error, PermissionError):
+        return failed("client_error", str(error), code="CONFINED")
     return failed(_DUCKDB.get(kind, "unknown"), str(error), code=f"DUCKDB_{kind}", retryable=kind in _RETRYABLE_DUCKDB)
 
 

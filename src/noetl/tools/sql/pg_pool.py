@@ -8,7 +8,7 @@ Cancelling a task cancels its query on the server. Tested in tests/tools/test_po
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -29,9 +29,14 @@ class ConnectTimeoutError(NoConnectionError):
     timed_out = True
 
 
+class DeniedError(NoConnectionError):
+    """The egress rules do not allow the server; the message says why."""
+
+
 class PgPool:
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, permitted: Callable[[str], Awaitable[str]] | None = None) -> None:
         self._address = address
+        self._permitted = permitted  # returns the address with the hosts that may be reached
         self._idle: list[Any] = []
         self._room = asyncio.Semaphore(MOST_CONNECTIONS)
         self._closed = False
@@ -87,7 +92,13 @@ class PgPool:
             {} if "connect_timeout" in conninfo_to_dict(self._address) else {"connect_timeout": _CONNECT_S}
         )
         try:
-            made = await psycopg.AsyncConnection.connect(self._address, autocommit=True, prepare_threshold=None, **more)
+            address = self._address if self._permitted is None else await self._permitted(self._address)
+        except PermissionError as error:
+            raise DeniedError(str(error)) from None
+        except OSError as error:
+            raise NoConnectionError(error.strerror or str(error)) from None
+        try:
+            made = await psycopg.AsyncConnection.connect(address, autocommit=True, prepare_threshold=None, **more)
         except psycopg.OperationalError as error:
             raise NoConnectionError(str(error).strip() or type(error).__name__) from None
         await _standard_strings(made)

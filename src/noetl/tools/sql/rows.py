@@ -4,14 +4,15 @@ A target is changed completely or not at all. DuckDB reads and writes CSV and Pa
 tests/tools/test_transfer.py.
 """
 
-import asyncio
 import csv
 import io
+import shutil
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
 import msgspec
@@ -22,12 +23,14 @@ from noetl.model.errors import InvalidInput
 from noetl.model.outcome import failed
 from noetl.ports import ToolContext
 from noetl.tools.fields import SqlInput, retry_after
-from noetl.tools.sql.connections import in_thread, missing_library, pg_pool
+from noetl.tools.sql.connections import duckdb_connection, missing_library, pg_pool
+from noetl.tools.sql.files import in_own_thread, open_file
 from noetl.tools.sql.statements import RowsError, name, percent_statement, plain, write_statement
 from noetl.tools.sql.upsert_file import by_key
 
 Row = dict[str, Any]
 Add = Callable[[list[Row]], Awaitable[None]]
+Run = Callable[..., Awaitable[Any]]
 _FORMATS = {".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 
 
@@ -134,33 +137,27 @@ async def _pool(place: Place, context: ToolContext) -> Any:
 
 
 @asynccontextmanager
-async def _duckdb(database: str | None, context: ToolContext) -> AsyncIterator[Any]:
+async def _duckdb(database: str | None, context: ToolContext) -> AsyncIterator[tuple[Any, Run]]:
     try:
-        import duckdb
+        import duckdb  # noqa: F401 - fail early if it is missing
     except ModuleNotFoundError:
         raise RowsError(missing_library("duckdb", "DuckDB")) from None
-    memory = database in (None, ":memory:")
-    connection = await asyncio.to_thread(
-        duckdb.connect, ":memory:" if memory else str(Path(context.folder, database or ""))
-    )
-    try:
-        yield connection
-    finally:
-        connection.close()
+    async with duckdb_connection(database, context) as opened:
+        yield opened
 
 
 async def _from_duckdb(source: Place, most: int, context: ToolContext) -> AsyncGenerator[list[Row], None]:
     if source.database is None:
         raise _lacks("duckdb", "database")
-    async with _duckdb(source.database, context) as connection:
-        async for rows in _select(connection, _query(source), source.params, most):
+    async with _duckdb(source.database, context) as opened:
+        async for rows in _select(*opened, _query(source), source.params, most):
             yield rows
 
 
-async def _select(connection: Any, sql: str, params: Any, most: int) -> AsyncGenerator[list[Row], None]:
-    await in_thread(connection, connection.execute, sql, params)
+async def _select(connection: Any, run: Run, sql: str, params: Any, most: int) -> AsyncGenerator[list[Row], None]:
+    await run(connection.execute, sql, params)
     columns = [column[0] for column in connection.description or ()]
-    while rows := await in_thread(connection, connection.fetchmany, most):
+    while rows := await run(connection.fetchmany, most):
         yield _rows(columns, rows)
 
 
@@ -168,23 +165,21 @@ async def _select(connection: Any, sql: str, params: Any, most: int) -> AsyncGen
 async def _to_duckdb(target: Place, how: SqlInput, context: ToolContext) -> AsyncIterator[Add]:
     if target.database is None or not target.table:
         raise _lacks("duckdb", "database" if target.database is None else "table")
-    async with _duckdb(target.database, context) as connection:
+    async with _duckdb(target.database, context) as (connection, run):
         with TemporaryDirectory(prefix="noetl-") as folder:
             path = Path(folder, "rows.jsonl")
-            await in_thread(connection, connection.execute, "BEGIN")
+            await run(connection.execute, "BEGIN")
             if how.mode == "overwrite":
-                await in_thread(connection, connection.execute, f"DELETE FROM {name(target.table)}")
-            described = await in_thread(
-                connection, lambda: connection.execute(f"DESCRIBE {name(how.table or '')}").fetchall()
-            )
+                await run(connection.execute, f"DELETE FROM {name(target.table)}")
+            described = await run(lambda: connection.execute(f"DESCRIBE {name(how.table or '')}").fetchall())
             types = {str(row[0]): str(row[1]) for row in described}
 
             async def add(rows: list[Row]) -> None:
                 path.write_bytes(_lines(rows))
-                await in_thread(connection, connection.execute, _insert(how, list(rows[0]), types), [str(path)])
+                await run(connection.execute, _insert(how, list(rows[0]), types), [str(path)])
 
             yield add
-            await in_thread(connection, connection.execute, "COMMIT")
+            await run(connection.execute, "COMMIT")
 
 
 def _insert(how: SqlInput, columns: list[str], types: Mapping[str, str]) -> str:
@@ -221,17 +216,18 @@ async def _from_file(
     path: Path, format: str, rows_path: str | None, most: int, context: ToolContext
 ) -> AsyncGenerator[list[Row], None]:
     if format in ("csv", "parquet"):
-        async with _duckdb(None, context) as connection:
-            async for rows in _select(connection, f"SELECT * FROM read_{format}(?)", [str(path)], most):
+        async with _duckdb(None, context) as opened:
+            async for rows in _select(*opened, f"SELECT * FROM read_{format}(?)", [str(path)], most):
                 yield rows
         return
-    with path.open("rb") as file:
-        if format == "jsonl":
-            found: Iterator[Any] = (_parse(line, path.name) for line in file if line.strip())
-        else:
-            found = iter(_inside(_parse(await asyncio.to_thread(file.read), path.name), rows_path))
-        while rows := await asyncio.to_thread(lambda: list(islice(found, most))):
-            yield _maps(rows)
+    async with context.thread() as thread:
+        with await in_own_thread(thread, open_file, path, thread.walls.is_open) as file:
+            if format == "jsonl":
+                found: Iterator[Any] = (_parse(line, path.name) for line in file if line.strip())
+            else:
+                found = iter(_inside(_parse(await thread.run(file.read), path.name), rows_path))
+            while rows := await thread.run(lambda: list(islice(found, most))):
+                yield _maps(rows)
 
 
 async def _from_http(source: Place, most: int, context: ToolContext) -> AsyncGenerator[list[Row], None]:
@@ -245,6 +241,8 @@ async def _from_http(source: Place, most: int, context: ToolContext) -> AsyncGen
                 with path.open("wb") as file:
                     async for part in answer.aiter_bytes():
                         file.write(part)
+        except PermissionError as error:
+            raise RowsError(failed("client_error", str(error), code="EGRESS_DENIED")) from None
         except Exception as error:  # noqa: BLE001 - every error of the HTTP client is a failed read
             raise RowsError(failed("connection", f"cannot read {source.url}: {error}", retryable=True)) from None
         if status >= 300:
@@ -295,33 +293,49 @@ async def _to_file(target: Place, how: SqlInput, context: ToolContext) -> AsyncI
         )
     path = Path(context.folder, target.path)
     format = _format(target, path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=".noetl-", dir=path.parent) as folder:
-        lines, whole = Path(folder, "rows.jsonl"), Path(folder, "whole")
-        lines.touch()
+    async with context.thread() as thread:
+        folder = await in_own_thread(thread, _folder_beside, path)
+        try:
+            lines, whole = Path(folder, "rows.jsonl"), Path(folder, "whole")
 
-        async def add(rows: list[Row]) -> None:
-            with lines.open("ab") as file:
-                file.write(_lines(rows))
+            async def add(rows: list[Row]) -> None:
+                await thread.run(_append, lines, rows)
 
-        old = _from_file(path, format, None, 10_000, context)
-        there = how.mode != "overwrite" and path.is_file()
-        if there and keyed is None:
-            async for rows in old:
-                await add(rows)
-        yield add if keyed is None else keyed.add
-        if keyed is not None:
-            if there:
+            await add([])
+            old = _from_file(path, format, None, 10_000, context)
+            there = how.mode != "overwrite" and path.is_file()
+            if there and keyed is None:
                 async for rows in old:
-                    await add(keyed.over(rows))
-            await add(keyed.rest())
-        if format == "parquet":
-            async with _duckdb(None, context) as connection:
-                sql = f"COPY (SELECT * FROM read_json({_quoted(str(lines))})) TO {_quoted(str(whole))} (FORMAT parquet)"
-                await in_thread(connection, connection.execute, sql)
-        else:
-            await asyncio.to_thread(_convert_lines, lines, whole, format)
-        whole.replace(path)
+                    await add(rows)
+            yield add if keyed is None else keyed.add
+            if keyed is not None:
+                if there:
+                    async for rows in old:
+                        await add(keyed.over(rows))
+                await add(keyed.rest())
+            if format == "parquet":
+                await _to_parquet(lines, whole, context)
+            else:
+                await thread.run(_convert_lines, lines, whole, format)
+            await in_own_thread(thread, whole.replace, path)
+        finally:
+            await thread.run(partial(shutil.rmtree, folder, ignore_errors=True))
+
+
+def _folder_beside(path: Path) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return mkdtemp(prefix=".noetl-", dir=path.parent)
+
+
+def _append(lines: Path, rows: list[Row]) -> None:
+    with lines.open("ab") as file:
+        file.write(_lines(rows))
+
+
+async def _to_parquet(lines: Path, whole: Path, context: ToolContext) -> None:
+    async with _duckdb(None, context) as (connection, run):
+        sql = f"COPY (SELECT * FROM read_json({_quoted(str(lines))})) TO {_quoted(str(whole))} (FORMAT parquet)"
+        await run(connection.execute, sql)
 
 
 def _convert_lines(lines: Path, whole: Path, format: str) -> None:

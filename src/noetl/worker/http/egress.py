@@ -1,8 +1,8 @@
-"""Egress rules: which hosts the worker's HTTP requests may reach.
+"""Egress rules: which hosts the worker may connect to for a task.
 
 A name is resolved once, every address of it is checked, and the connection goes to an address that passed, so DNS
-rebinding has no effect. Redirects are checked like first requests, because every connection is opened here. Child
-processes are not covered. Tested in tests/unit/worker/http/test_egress.py.
+rebinding has no effect. Redirects are checked like first requests, because every connection is opened here. Databases
+are checked by the same rules. Tested in tests/unit/worker/http/test_egress.py.
 """
 
 from __future__ import annotations
@@ -20,19 +20,26 @@ from noetl.model.errors import InvalidInput
 Address = IPv4Address | IPv6Address
 _IDLE_S = 5.0  # a connection without a request is kept for this long
 _TRANSLATED = ip_network("64:ff9b::/96")  # IPv4 addresses as IPv6 networks see them
+# Of one network, and not so for every version of `ipaddress`.
+_LOCAL = tuple(map(ip_network, ("64:ff9b:1::/48", "::/96", "::ffff:0:0:0/96", "fec0::/10", "192.0.0.0/24")))
+_NAMED = "NOETL_EGRESS_PRIVATE names those that are allowed"
 
 
 @dataclass(frozen=True, slots=True)
 class Egress:
-    """Egress rules: denied and allowed hosts (none named: all), private addresses."""
+    """Egress rules: denied and allowed hosts (none named: all), private addresses.
+
+    Private addresses are allowed, or only those that `allow` or `near` name.
+    """
 
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     private: bool = True
+    near: tuple[str, ...] = ()
     _networks: dict[str, IPv4Network | IPv6Network] = field(default_factory=dict, init=False, compare=False)
 
     def __post_init__(self) -> None:
-        for entry in (*self.allow, *self.deny):
+        for entry in (*self.allow, *self.deny, *self.near):
             network = _network(entry)
             if network is not None:
                 self._networks[entry] = network
@@ -49,13 +56,24 @@ class Egress:
     def refusal(self, host: str, address: Address) -> str | None:
         """Return why a host at an address must not be reached; None if it may."""
         if self._matches(self.deny, host, address):
-            return "the egress rules deny it"
-        named = self._matches(self.allow, host, address)
+            return "the egress rules deny it (NOETL_EGRESS_DENY)"
+        near = is_private(address) and self._matches(self.near, host, address)
+        named = near or self._matches(self.allow, host, address)
         if self.allow and not named:
-            return "the egress rules do not allow it"
+            return "the egress rules do not allow it (NOETL_EGRESS_ALLOW)"
         if not self.private and not named and is_private(address):
-            return "private addresses are denied"
+            return f"private addresses are denied; {_NAMED}"
         return None
+
+    async def addresses(self, host: str, port: int) -> list[Address]:
+        """Return the allowed addresses of a host. Raises PermissionError and OSError."""
+        refused = {address: self.refusal(host, address) for address in await resolve(host, port)}
+        allowed = [address for address, why in refused.items() if why is None]
+        if not allowed and refused:
+            address, why = next(iter(refused.items()))
+            place = host if str(address) == host else f"{host} ({address})"
+            raise PermissionError(f"{place} must not be reached from here: {why}")
+        return allowed
 
     def _matches(self, entries: Iterable[str], host: str, address: Address) -> bool:
         name = host.lower().rstrip(".")
@@ -87,7 +105,9 @@ def _faces(address: Address) -> list[Address]:
 
 def is_private(address: Address) -> bool:
     """Return whether an address is local or private: not reached by the internet."""
-    return any(not one.is_global or one.is_multicast for one in _faces(address)[-1:])
+    inner = _faces(address)[-1]
+    local = any(inner.version == network.version and inner in network for network in _LOCAL)
+    return local or not inner.is_global or inner.is_multicast
 
 
 async def resolve(host: str, port: int) -> list[Address]:
@@ -121,17 +141,13 @@ def guarded(rules: Egress, verify: Any) -> Any:
         ) -> Any:
             try:
                 async with asyncio.timeout(timeout):
-                    addresses = await resolve(host, port)
+                    allowed = await rules.addresses(host, port)
             except TimeoutError as error:
                 raise httpcore.ConnectTimeout(f"{host} could not be resolved in time") from error
+            except PermissionError:
+                raise
             except OSError as error:
                 raise httpcore.ConnectError(f"{host} cannot be resolved: {error.strerror or error}") from error
-            refused = {address: rules.refusal(host, address) for address in addresses}
-            allowed = [address for address, why in refused.items() if why is None]
-            if not allowed:
-                address, why = next(iter(refused.items()))
-                place = host if str(address) == host else f"{host} ({address})"
-                raise PermissionError(f"{place} must not be reached from here: {why}")
             for at, address in enumerate(allowed, 1):
                 try:
                     return await self._inner.connect_tcp(str(address), port, timeout, local_address, socket_options)

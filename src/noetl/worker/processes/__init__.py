@@ -1,1 +1,1 @@
-"""Child processes for `python` and `shell` tasks, and their sandbox."""
+"""Child processes for `python` and `shell` tasks, and the sandbox of tasks."""

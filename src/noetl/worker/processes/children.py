@@ -10,22 +10,48 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
+import shutil
 import signal
+import tempfile
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
+from noetl.environ import public_variables
 from noetl.model.errors import InvalidInput
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import Ended, Job
-from noetl.worker.processes.fork_client import Child, Nursery, Output, public_environment, told
-from noetl.worker.processes.fork_server import LEFT
+from noetl.worker.processes import network
+from noetl.worker.processes.bounds import Bounds
+from noetl.worker.processes.fork_client import Child, Nursery, Output, told
+from noetl.worker.processes.fork_server import LEFT, Limits
 from noetl.worker.processes.sandbox import problem
 
 _KEPT_LINE: Final = 16_384  # of one line, in bytes
 _NO_MEMORY: Final = "; the machine may have run out of memory"
-_SETTING: Final = "NOETL_TASK_MEMORY_MB"
+_SETTINGS: Final = {
+    "memory": "NOETL_TASK_MEMORY_MB",
+    "processes": "NOETL_TASK_PROCESSES",
+    "files": "NOETL_TASK_OPEN_FILES",
+    "disk": "NOETL_TASK_DISK_MB",
+    "cpu_s": "NOETL_TASK_CPU_SECONDS",
+}
+_SIGNS: Final = {  # what programs say when they reach a bound
+    "memory": "MemoryError|out of memory|cannot allocate memory|memory exhausted|bad_alloc",
+    "processes": "resource temporarily unavailable|can't start new thread|cannot fork|fork failed",
+    "files": "too many open files",
+    "disk": "file too large|file size limit exceeded",
+    "cpu_s": "SIGXCPU|signal 24|cpu time limit exceeded",
+}
+
+
+_NO_SOCKET: Final = "name resolution|socket|connect|Permission denied|unreachable"
+_NO_FILE: Final = "Permission denied|Operation not permitted|Read-only file system"
+_WRITE: Final = "NOETL_SANDBOX_WRITE"
+_BOUNDS: Final = Bounds(memory=4 << 30)
+EXCEEDED: Final = {"processes": "too many processes and threads", "disk": "too much data in its folder"}
 
 
 class Lines:
@@ -57,11 +83,12 @@ class Lines:
 class Warm:
     """A child that runs Python code, with the lines it prints."""
 
-    def __init__(self, child: Child, output: Output, lines: Lines) -> None:
+    def __init__(self, child: Child, output: Output, lines: Lines, sandbox: str) -> None:
         self.child = child
         self.output = output
         self.lines = lines
         self.is_used_up = False  # it must not serve another task
+        self._sandbox = sandbox
 
     async def run(self, job: Job, log: Callable[[str], None]) -> Outcome:
         self.lines.log = log
@@ -71,17 +98,23 @@ class Warm:
             frame = None
         else:
             frame = await self.child.receive()
-        gone = _gone(await self.child.end()) if frame is None else None
+        gone = _gone(await self.child.end(), self.child.exceeded) if frame is None else None
         self.output.drain()
         self.lines.flush()
         if gone is not None or frame is None:
             return gone or _garbled()
-        self.is_used_up = frame.startswith(LEFT)
+        self.is_used_up = frame.startswith(LEFT) or not self._is_clean()
         try:
             return _outcome(await told(frame))
         except (ValueError, KeyError, TypeError, AttributeError):
             self.is_used_up = True
             return _garbled()
+
+    def _is_clean(self) -> bool:
+        """Return whether the task left no process, and in a sandbox no thread."""
+        if self._sandbox == "bwrap":
+            return False  # its processes look like those of the sandbox
+        return self.child.is_alone(one_thread=self._sandbox != "none")
 
 
 def _outcome(answer: Mapping[str, Any]) -> Outcome:
@@ -102,8 +135,10 @@ def _garbled() -> Outcome:
     return failed("python", message, code="PY_GARBLED")
 
 
-def _gone(status: int) -> Outcome:
+def _gone(status: int, exceeded: str) -> Outcome:
     why, code = reason(status)
+    why = f"was ended for {EXCEEDED[exceeded]}" if exceeded else why
+    why += f" ({_SETTINGS[exceeded]} changes the limit)" if exceeded else ""
     text = f"the process that ran the code {why} before it gave a result"
     return failed("python", text, code=f"PY_{code}", details={"returncode": status})
 
@@ -125,20 +160,31 @@ class ChildPool:
     def __init__(
         self,
         *,
-        memory: int = 4 << 30,
+        bounds: Bounds = _BOUNDS,
         kept: int = 8,
         most_output: int = 32 << 20,
         sandbox: str = "none",
         hidden: Sequence[str] = (),
+        writable: Sequence[str] = (),
+        has_network: bool = True,
     ) -> None:
+        if not has_network and network.problem() is not None:
+            raise InvalidInput(
+                f"Tasks are to have no network, and this machine cannot keep them from it: {network.problem()}. Set "
+                "NOETL_TASK_NETWORK to allow."
+            )
         missing = problem(sandbox)
         if missing is not None:
             raise InvalidInput(
                 f"tasks are to run in the sandbox `{sandbox}`, and it cannot be made: {missing}. Choose another with "
                 "NOETL_SANDBOX, or run the worker where it can."
             )
-        self._nursery = Nursery(memory, sandbox, hidden)
-        self._memory = memory
+        # The folders of tasks: the nursery removes each with its process, and this one at its end.
+        self.scratch = tempfile.mkdtemp(prefix="noetl-tasks-") if sandbox != "none" else ""
+        self._nursery = Nursery(Limits(bounds, sandbox, tuple(hidden), tuple(writable), self.scratch, has_network))
+        self._has_network = has_network
+        self._bounds = bounds
+        self._sandbox = sandbox
         self._kept = kept
         self._most_output = most_output
         self._fresh: list[Warm] = []
@@ -150,10 +196,24 @@ class ChildPool:
         while len(self._fresh) < count and not self._nursery.is_closed:
             self._fresh.append(self._spawn())
 
-    @property
-    def memory_limit(self) -> str:
-        """The memory limit of a process with its setting, for people; empty without one."""
-        return f"{self._memory >> 20:,} MiB ({_SETTING} changes it)" if self._memory else ""
+    def hint(self, text: str) -> str:
+        """Return what to add to an error's text: the setting it is about, or nothing."""
+        limit = self._limit(text)
+        if limit:
+            return f"; its limit is {limit}"
+        if not self._has_network and re.search(_NO_SOCKET, text, re.IGNORECASE):
+            return "; tasks on this worker have no network (NOETL_TASK_NETWORK)"
+        if self._sandbox != "none" and re.search(_NO_FILE, text, re.IGNORECASE):
+            return f"; tasks on this worker are confined ({_WRITE} names the folders that they may write to)"
+        return ""
+
+    def _limit(self, text: str) -> str:
+        for name, signs in _SIGNS.items():
+            bound = getattr(self._bounds, name)
+            if bound and re.search(signs, text, re.IGNORECASE):
+                shown = f"{bound >> 20:,} MiB" if name in ("memory", "disk") else f"{bound:,}"
+                return f"{shown} ({_SETTINGS[name]} changes it)"
+        return ""
 
     async def python(self, execution_id: str, job: Job, log: Callable[[str], None]) -> Outcome:
         """Run code in a warm child of this execution only; every printed line is logged."""
@@ -166,7 +226,7 @@ class ChildPool:
         if warm.child.is_over:
             self._discard(warm)
         elif warm.is_used_up:
-            self._later(self._kill(warm))
+            await asyncio.shield(self._later(self._kill(warm)))  # what it left ends with the task
         else:
             self._release(execution_id, warm)
         return self._with_limit(outcome)
@@ -174,13 +234,17 @@ class ChildPool:
     def _with_limit(self, outcome: Outcome) -> Outcome:
         """Name the limit in the error of code that reached it."""
         error = outcome.error
-        if error is None or "MemoryError" not in error.code or not self._memory:
+        hint = self.hint(f"{error.code} {error.message}") if error is not None else ""
+        if error is None or not hint:
             return outcome
-        reason = f"the task needs more memory than its limit of {self.memory_limit}"
+        if "MemoryError" not in error.code:
+            message = error.message + hint
+            return msgspec.structs.replace(outcome, error=msgspec.structs.replace(error, message=message))
+        reason = f"the task needs more memory than its limit of {self._limit('MemoryError')}"
         silent = "MemoryError: no message"
         message = error.message.replace(silent, f"MemoryError: {reason}")
         message = message if message != error.message else f"{message}; {reason}"
-        details = {**(error.details or {}), "limit_mb": self._memory >> 20, "setting": _SETTING}
+        details = {**(error.details or {}), "limit_mb": self._bounds.memory >> 20, "setting": _SETTINGS["memory"]}
         return msgspec.structs.replace(outcome, error=msgspec.structs.replace(error, message=message, details=details))
 
     def _acquire(self, execution_id: str) -> Warm:
@@ -222,7 +286,7 @@ class ChildPool:
         finally:
             os.close(nothing)
             os.close(output.child_end)
-        return Warm(child, output, lines)
+        return Warm(child, output, lines, self._sandbox)
 
     def _later(self, ending: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """End something in its own task: the caller's cancellation must not stop it."""
@@ -265,7 +329,7 @@ class ChildPool:
         feeding.add_done_callback(lambda _: os.close(feed))  # also where it is cancelled before it begins
         try:
             with contextlib.suppress(OSError):
-                await child.send({"argv": list(argv), "env": {**public_environment(), **env}, "cwd": cwd})
+                await child.send({"argv": list(argv), "env": {**public_variables(), **env}, "cwd": cwd})
             refused = await child.receive()
             status = await child.end()
             await asyncio.gather(*(output.end() for output in outputs))
@@ -277,7 +341,8 @@ class ChildPool:
         if refused is not None:
             answer = await told(refused)
             raise OSError(answer["errno"], answer["message"])
-        return Ended(status, bytes(out.data), bytes(err.data), out.cut or err.cut)
+        why = f"{EXCEEDED[child.exceeded]} ({_SETTINGS[child.exceeded]} changes it)" if child.exceeded else ""
+        return Ended(status, bytes(out.data), bytes(err.data), out.cut or err.cut, why)
 
     async def close(self) -> None:
         """End every child, and wait for it."""
@@ -288,6 +353,8 @@ class ChildPool:
         self._idle.clear()
         if self._endings:
             await asyncio.gather(*self._endings)
+        if self.scratch:
+            shutil.rmtree(self.scratch, ignore_errors=True)
 
 
 async def _end(child: Child, outputs: Sequence[Output]) -> None:

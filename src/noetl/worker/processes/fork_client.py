@@ -10,29 +10,19 @@ import asyncio
 import contextlib
 import json
 import os
-import re
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from noetl.blobs import pieces
-from noetl.worker.processes.fork_server import LENGTH, MOST_FRAME, NOTICE, ORDER
+from noetl.environ import public_variables
+from noetl.worker.processes.bounds import is_alone
+from noetl.worker.processes.fork_server import LENGTH, MOST_FRAME, NOTICE, ORDER, Limits
 
-_SECRET = re.compile(r"NOETL_\w*(CREDENTIAL|KEY|TOKEN|SECRET|PASSWORD|PASSPHRASE|DSN|DATABASE|DB_URL|STORE)")
-_PASSWORD = re.compile(r"\w://[^/\s:@]*:[^/\s@]+@")  # in an address
 _CHUNK = 1 << 16
-
-
-def public_environment() -> dict[str, str]:
-    """Return the worker's environment without its own secrets."""
-    return {name: value for name, value in os.environ.items() if not _is_own_secret(name, value)}
-
-
-def _is_own_secret(name: str, value: str) -> bool:
-    return name.startswith("NOETL_") and bool(_SECRET.match(name) or _PASSWORD.search(value))
 
 
 class Output:
@@ -74,6 +64,8 @@ class Child:
 
     def __init__(self, number: int, nursery: Nursery, channel: socket.socket) -> None:
         self.number = number
+        self.pid = 0  # until the nursery has told it
+        self.exceeded = ""  # the bound for which the nursery ended it
         self.status: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._nursery = nursery
         self._channel = channel
@@ -99,6 +91,17 @@ class Child:
                 return b""
         return bytes(memoryview(data)[LENGTH.size :]) if len(data) == size else b""
 
+    def learn(self, what: bytes, value: int) -> None:
+        """Take a notice of the nursery: its pid, or the bound that it exceeded."""
+        if what == b"B":
+            self.pid = value
+        else:
+            self.exceeded = {b"P": "processes", b"D": "disk"}[what]
+
+    def is_alone(self, *, one_thread: bool) -> bool:
+        """Return whether nothing that it started still runs, seen from outside."""
+        return self.pid > 0 and is_alone(self.pid, one_thread=one_thread)
+
     @property
     def is_over(self) -> bool:
         return self.status.done()
@@ -119,8 +122,8 @@ class Child:
 class Nursery:
     """Starts children and receives their exit statuses."""
 
-    def __init__(self, memory: int, sandbox: str = "none", hidden: Sequence[str] = ()) -> None:
-        self._limits = [str(memory), sandbox, *hidden]
+    def __init__(self, limits: Limits) -> None:
+        self._limits = json.dumps(limits)
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._heard = b""
@@ -160,7 +163,7 @@ class Nursery:
         self._lost()
         self._control, theirs = socket.socketpair()
         self._control.setblocking(False)
-        argv = [sys.executable, "-P", "-m", "noetl.worker.processes.fork_server", str(theirs.fileno()), *self._limits]
+        argv = [sys.executable, "-P", "-m", "noetl.worker.processes.fork_server", str(theirs.fileno()), self._limits]
         with theirs:
             self._process = subprocess.Popen(
                 argv,
@@ -168,7 +171,7 @@ class Nursery:
                 stdout=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,  # a signal to the worker's group must not reach the nursery, which cleans up
-                env=public_environment(),
+                env=public_variables(),
             )
         asyncio.get_running_loop().add_reader(self._control, self._hear)
 
@@ -185,9 +188,12 @@ class Nursery:
             return
         self._heard += data
         while len(self._heard) >= NOTICE.size:
-            _, number, status = NOTICE.unpack_from(self._heard)
+            what, number, value = NOTICE.unpack_from(self._heard)
             self._heard = self._heard[NOTICE.size :]
-            self._end(number, status)
+            if what == b"E":
+                self._end(number, value)
+            elif number in self._children:
+                self._children[number].learn(what, value)
 
     def _end(self, number: int, status: int) -> None:
         child = self._children.pop(number, None)

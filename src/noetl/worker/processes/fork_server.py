@@ -1,13 +1,15 @@
 """Fork server (the nursery): forks, ends and reaps the children of a worker.
 
 It is started by `children.py` and loads, once, what nearly every child needs; a fork of it is ready in about a
-millisecond. Every child has its own session. The nursery is a sub-reaper: it adopts whatever a task leaves behind, so
-that nothing outlives its task. When the worker ends for any reason, the control socket closes and all children are
-killed. Children also die with the nursery itself. Limits and the sandbox are in place before a child reads its first
-task. Tested in tests/unit/worker/processes/test_children.py.
+millisecond. Every child has its own session and is a sub-reaper: what it starts stays below it, however it detaches
+itself. The nursery is one too: it adopts what an ended child leaves, and kills it, as it kills everything below it that
+is no child of its own. So nothing outlives its task. When the worker ends for any reason, the control socket closes and
+all children are killed. Children also die with the nursery itself. Limits and the sandbox are in place before a child
+reads its first task. Tested in tests/unit/worker/processes/test_children.py.
 
-Control, from the worker: `S` id with four file descriptors (channel, stdin, stdout, stderr), `K` id. To the worker: `E`
-id status. A channel carries frames: four bytes of length, then JSON.
+Control, from the worker: `S` id with four file descriptors (channel, stdin, stdout, stderr), `K` id. To the worker: `B`
+id pid (it runs), `P` and `D` id 0 (it is ended, for its processes or its disk), `E` id status. A channel carries frames:
+four bytes of length, then JSON.
 """
 
 from __future__ import annotations
@@ -26,19 +28,27 @@ import struct
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+import time
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
-from noetl.worker.processes import python_runner, sandbox
+from noetl.worker.processes import network, python_runner, sandbox
+from noetl.worker.processes.bounds import (
+    Bounds,
+    PidGroups,
+    bound_this_process,
+    bound_user,
+    children_of,
+    folder_size,
+    kill_tree,
+    tree_size,
+)
 
 ORDER: Final = struct.Struct(">cQ")
 NOTICE: Final = struct.Struct(">cQi")
 LENGTH: Final = struct.Struct(">I")
 MOST_FRAME: Final = 1 << 30  # more is no frame: something else was written to the channel
 LEFT: Final = b'{"left":true,'  # how an answer begins whose process must not serve another task
-MARK: Final = "NOETL_CHILD"  # in the environment of everything that a child starts
-_MARK: Final = f"{MARK}=".encode()
 _PRELOAD: Final = (
     *("base64", "collections", "csv", "datetime", "decimal", "functools", "hashlib", "itertools", "math", "random"),
     *("re", "statistics", "string", "time", "urllib.parse", "uuid"),
@@ -46,97 +56,152 @@ _PRELOAD: Final = (
 _loads = json.loads  # code may replace what a module holds
 _SET_DEATH_SIGNAL: Final = 1
 _SET_SUBREAPER: Final = 36
+_LOOK_MS: Final = 1_000  # interval at which bounds are checked that the kernel does not keep
+_MOST_ROUNDS: Final = 100  # of killing what killed processes leave; the next look goes on
+_SPENT: Final = 10  # a process that used this part of its processor time serves no other task
 
 
 class Limits(NamedTuple):
     """Limits of every child."""
 
-    memory: int = 0  # bytes of data; 0: no limit
+    bounds: Bounds = Bounds()
     sandbox: str = "none"
     hidden: tuple[str, ...] = ()  # what a sandbox keeps from children
-    folders: str = ""  # where each child has its own, with a sandbox
+    writable: tuple[str, ...] = ()  # where children may write in a sandbox, besides their own folder
+    folders: str = ""  # where each child has its own, with a sandbox; no child sees another's
+    has_network: bool = True
 
 
-def serve(control: socket.socket, limits: Limits) -> None:
-    """Fork, reap and kill until the worker is gone."""
-    if limits.sandbox != "none":
-        limits = limits._replace(folders=tempfile.mkdtemp(prefix="noetl-children-"))
-    _process_control(_SET_SUBREAPER, 1)
-    for name in _PRELOAD:
-        __import__(name)
-    sys.path.append(str(Path.cwd()))  # last: a task may import what lies here, and cannot shadow anything by it
-    gc.freeze()
-    bell, ringer = socket.socketpair()
-    bell.setblocking(False)
-    ringer.setblocking(False)
-    signal.set_wakeup_fd(ringer.fileno())
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    pids: dict[int, int] = {}  # by id
-    poll = select.poll()
-    poll.register(control, select.POLLIN)
-    poll.register(bell, select.POLLIN)
-    while True:
-        ready = {fd for fd, _ in poll.poll()}
-        if bell.fileno() in ready:
-            with contextlib.suppress(BlockingIOError):
-                bell.recv(4096)
-            _reap(control, pids, limits.folders)
-        if control.fileno() in ready and not _obey(control, pids, limits, (bell, ringer)):
-            break
-    for pid in pids.values():
-        _kill_session(pid)
-    _kill_orphans({})
-    if limits.folders:
-        shutil.rmtree(limits.folders, ignore_errors=True)
+class ForkServer:
+    """The children that run, by the worker's numbers, and the limits of each."""
 
+    def __init__(self, control: socket.socket, limits: Limits) -> None:
+        self._control = control
+        self._limits = limits
+        self._groups = PidGroups() if limits.bounds.processes else None
+        self._pids: dict[int, int] = {}
+        self._bell, self._ringer = socket.socketpair()
 
-def _obey(control: socket.socket, pids: dict[int, int], limits: Limits, own: tuple[socket.socket, ...]) -> bool:
-    """Execute one order; return False if the worker is gone."""
-    try:
-        order, fds, _, _ = socket.recv_fds(control, ORDER.size, 4, socket.MSG_WAITALL)
-    except ConnectionError:
-        return False
-    if len(order) < ORDER.size:
-        return False
-    what, number = ORDER.unpack(order)
-    if what == b"S":
-        server = os.getpid()
-        pid = os.fork()
-        if pid == 0:
-            signal.set_wakeup_fd(-1)
-            for one in (control, *own):
-                one.close()
-            _child(fds, server, limits, number)
-        for fd in fds:
-            os.close(fd)
-        pids[number] = pid
-    elif number in pids:
-        _kill_session(pids[number])
-    return True
+    def serve(self) -> None:
+        """Fork, reap and kill until the worker is gone."""
+        _process_control(_SET_SUBREAPER, 1)
+        for name in _PRELOAD:
+            __import__(name)
+        sys.path.append(str(Path.cwd()))  # last: a task may import what lies here, and cannot shadow anything by it
+        gc.freeze()
+        self._bell.setblocking(False)
+        self._ringer.setblocking(False)
+        signal.set_wakeup_fd(self._ringer.fileno())
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        poll = select.poll()
+        poll.register(self._control, select.POLLIN)
+        poll.register(self._bell, select.POLLIN)
+        looked = time.monotonic()
+        while True:
+            ready = {fd for fd, _ in poll.poll(_LOOK_MS if self._pids else None)}
+            if time.monotonic() - looked > _LOOK_MS / 1000:
+                self._look()
+                looked = time.monotonic()
+            if self._bell.fileno() in ready:
+                with contextlib.suppress(BlockingIOError):
+                    self._bell.recv(4096)
+                self._reap()
+            if self._control.fileno() in ready and not self._obey():
+                break
+        self._end()
 
+    def _end(self) -> None:
+        for pid in self._pids.values():
+            _kill_session(pid)
+        numbers, self._pids = list(self._pids), {}
+        self._kill_orphans()
+        for number in numbers:
+            self._clear(number)
+        if self._limits.folders:
+            shutil.rmtree(self._limits.folders, ignore_errors=True)
 
-def _reap(control: socket.socket, pids: dict[int, int], folders: str) -> None:
-    """Report ended children; what each started is killed first, before pid reuse."""
-    numbers = {pid: number for number, pid in pids.items()}
-    while True:
+    def _obey(self) -> bool:
+        """Execute one order; return False if the worker is gone."""
         try:
-            found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        except ChildProcessError:
-            break
-        if found is None:
-            break
-        number = numbers.get(found.si_pid)
-        if number is not None:
-            _kill_session(found.si_pid)
-        _, status = os.waitpid(found.si_pid, 0)
-        if number is None:
-            continue
-        del pids[number]
-        _kill_orphans(pids)
-        if folders:
-            shutil.rmtree(Path(folders, str(number)), ignore_errors=True)
+            order, fds, _, _ = socket.recv_fds(self._control, ORDER.size, 4, socket.MSG_WAITALL)
+        except ConnectionError:
+            return False
+        if len(order) < ORDER.size:
+            return False
+        what, number = ORDER.unpack(order)
+        if what == b"S":
+            server = os.getpid()
+            pid = os.fork()
+            if pid == 0:
+                signal.set_wakeup_fd(-1)
+                for one in (self._control, self._bell, self._ringer):
+                    one.close()
+                _child(fds, server, self._limits, number, self._groups)
+            for fd in fds:
+                os.close(fd)
+            self._pids[number] = pid
+            self._tell(b"B", number, pid)
+        elif number in self._pids:
+            _kill_session(self._pids[number])
+        return True
+
+    def _reap(self) -> None:
+        """Report ended children; what each started is killed first, before pid reuse."""
+        numbers = {pid: number for number, pid in self._pids.items()}
+        while True:
+            try:
+                found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                break
+            if found is None:
+                break
+            number = numbers.get(found.si_pid)
+            if number is not None:
+                _kill_session(found.si_pid)
+            _, status = os.waitpid(found.si_pid, 0)
+            if number is None:
+                continue
+            del self._pids[number]
+            self._kill_orphans()
+            self._clear(number)
+            self._tell(b"E", number, os.waitstatus_to_exitcode(status))
+
+    def _look(self) -> None:
+        """End tasks with too many processes or too much on disk, and stray processes."""
+        bounds = self._limits.bounds
+        for number, pid in list(self._pids.items()):
+            if bounds.processes and tree_size(pid) > bounds.processes:
+                self._tell(b"P", number, 0)
+                kill_tree(pid)
+            elif bounds.disk and self._limits.folders:
+                folder = str(Path(self._limits.folders, str(number)))
+                if folder_size(folder, bounds.disk) > bounds.disk:
+                    self._tell(b"D", number, 0)
+                    kill_tree(pid)
+        self._kill_orphans()
+
+    def _kill_orphans(self) -> None:
+        """Kill adopted processes: those of ended tasks, and those that left their own."""
+        for _ in range(_MOST_ROUNDS):  # killed processes may leave orphans
+            orphans = children_of(os.getpid()) - set(self._pids.values())
+            if not orphans:
+                return
+            for pid in orphans:
+                _kill_session(pid)
+                kill_tree(pid)
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, 0)
+
+    def _clear(self, number: int) -> None:
+        """Remove the folder and the group of an ended task."""
+        if self._limits.folders:
+            shutil.rmtree(Path(self._limits.folders, str(number)), ignore_errors=True)
+        if self._groups is not None:
+            self._groups.remove(number)
+
+    def _tell(self, what: bytes, number: int, value: int) -> None:
         with contextlib.suppress(OSError):
-            control.sendall(NOTICE.pack(b"E", number, os.waitstatus_to_exitcode(status)))
+            self._control.sendall(NOTICE.pack(what, number, value))
 
 
 def _kill_session(pid: int) -> None:
@@ -146,38 +211,7 @@ def _kill_session(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)  # it may not have its own group yet
 
 
-def _kill_orphans(pids: Mapping[int, int]) -> None:
-    """Kill adopted processes that detached themselves from an ended task."""
-    for _ in range(8):  # killed processes may leave orphans
-        orphans = [pid for pid in _adopted() - set(pids.values()) if not _belongs(pid, pids)]
-        if not orphans:
-            return
-        for pid in orphans:
-            _kill_session(pid)
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, 0)
-
-
-def _adopted() -> set[int]:
-    try:
-        text = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
-    except OSError:
-        return set()
-    return {int(pid) for pid in text.split()}
-
-
-def _belongs(pid: int, pids: Mapping[int, int]) -> bool:
-    """Return whether a process is of a running task, by session or environment mark."""
-    try:
-        if os.getsid(pid) in pids.values():
-            return True
-        marks = [part for part in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0") if part.startswith(_MARK)]
-    except OSError:
-        return False
-    return any(int(mark.removeprefix(_MARK)) in pids for mark in marks)
-
-
-def _child(fds: list[int], server: int, limits: Limits, number: int) -> NoReturn:
+def _child(fds: list[int], server: int, limits: Limits, number: int, groups: PidGroups | None) -> NoReturn:
     """Run as a sandboxed child: code until the channel closes, or a named program."""
     status = 1
     try:
@@ -185,29 +219,38 @@ def _child(fds: list[int], server: int, limits: Limits, number: int) -> NoReturn
         _process_control(_SET_DEATH_SIGNAL, signal.SIGKILL)
         if os.getppid() != server:
             os._exit(1)  # the nursery died before the signal was set
+        _process_control(_SET_SUBREAPER, 1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for target, fd in enumerate(fds[1:4]):
             os.dup2(fd, target)
             os.close(fd)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        os.environ[MARK] = str(number)
-        if limits.sandbox != "none":
-            _wall(fds[0], limits, number)
+        if groups is not None and groups.are_here:
+            groups.enter(number, limits.bounds.processes)
+        else:
+            bound_user(limits.bounds.processes)
+        bound_this_process(limits.bounds)
+        folder = _wall(fds[0], limits, number) if limits.sandbox != "none" else ""
         os.set_inheritable(fds[0], False)
-        _serve_tasks(socket.socket(fileno=fds[0]), limits.memory)
+        if not limits.has_network:
+            network.close()
+        _serve_tasks(socket.socket(fileno=fds[0]), limits.bounds, folder)
         status = 0
     finally:
         os._exit(status)
 
 
-def _wall(channel: int, limits: Limits, number: int) -> None:
-    """Confine this process; `bwrap` executes a new program, which continues inside."""
+def _wall(channel: int, limits: Limits, number: int) -> str:
+    """Confine this process; return its own folder.
+
+    `bwrap` executes a new program, which continues inside.
+    """
     folder = str(Path(limits.folders, str(number)))
     os.mkdir(folder, 0o700)
     os.environ["TMPDIR"] = tempfile.tempdir = folder
+    writable, hidden = (folder, *limits.writable), (*limits.hidden, limits.folders)
     if limits.sandbox == "landlock":
-        sandbox.enter(folder, limits.hidden)
-        return
+        sandbox.enter(writable, hidden)
+        return folder
     os.set_inheritable(channel, True)
     again = [
         sys.executable,
@@ -216,23 +259,25 @@ def _wall(channel: int, limits: Limits, number: int) -> None:
         "noetl.worker.processes.fork_server",
         "inside",
         str(channel),
-        str(limits.memory),
+        json.dumps([limits.bounds, limits.has_network]),
+        folder,
     ]
-    argv = sandbox.inside_bwrap(again, folder, limits.hidden)
+    argv = sandbox.inside_bwrap(again, writable, hidden)
     os.execve(argv[0], argv, dict(os.environ))
+    raise AssertionError("unreachable")
 
 
-def _serve_tasks(channel: socket.socket, memory: int) -> None:
+def _serve_tasks(channel: socket.socket, bounds: Bounds, folder: str) -> None:
     first = read(channel)
     if first is None:
         return
-    if memory:
-        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+    if bounds.memory:
+        resource.setrlimit(resource.RLIMIT_DATA, (bounds.memory, bounds.memory))
     if "argv" in first:
-        own = {name: os.environ[name] for name in (MARK, "TMPDIR") if name in os.environ}
+        own = {"TMPDIR": folder} if folder else {}
         _become(channel, first["argv"], {**first["env"], **own}, first.get("cwd"))
     else:
-        _work(channel, first)
+        _work(channel, first, bounds, folder)
 
 
 class _Streams:
@@ -260,7 +305,7 @@ class _Streams:
                 stream.flush()
 
 
-def _work(channel: socket.socket, job: dict[str, Any] | None) -> None:
+def _work(channel: socket.socket, job: dict[str, Any] | None, bounds: Bounds, scratch: str) -> None:
     streams = _Streams()
     folder, environment, own = os.getcwd(), dict(os.environ), os.getpid()
     while job is not None:
@@ -269,8 +314,8 @@ def _work(channel: socket.socket, job: dict[str, Any] | None) -> None:
         if os.getpid() != own:
             return  # the code forked and returned twice; only the first process may answer
         streams.flush()
-        if threading.active_count() > 1:
-            answer = LEFT + answer[1:]  # threads are still running: no other task may share the process
+        if threading.active_count() > 1 or (bounds.cpu_s and time.process_time() > bounds.cpu_s / _SPENT):
+            answer = LEFT + answer[1:]  # threads still run, or its processor time is spent: no other task may share it
         channel.sendall(LENGTH.pack(len(answer)) + answer)
         job = read(channel)
         with contextlib.suppress(OSError):
@@ -278,6 +323,17 @@ def _work(channel: socket.socket, job: dict[str, Any] | None) -> None:
         if dict(os.environ) != environment:
             os.environ.clear()
             os.environ.update(environment)
+        if scratch:
+            _empty(scratch)
+
+
+def _empty(folder: str) -> None:
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(folder):
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path, ignore_errors=True)
+            else:
+                os.unlink(entry.path)
 
 
 def _become(channel: socket.socket, argv: list[str], env: dict[str, str], cwd: str | None) -> None:
@@ -321,6 +377,11 @@ def _process_control(option: int, value: int) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == "inside":
-        _serve_tasks(socket.socket(fileno=int(sys.argv[2])), int(sys.argv[3]))
+        _process_control(_SET_SUBREAPER, 1)
+        bounds, has_network = json.loads(sys.argv[3])
+        if not has_network:
+            network.close()
+        _serve_tasks(socket.socket(fileno=int(sys.argv[2])), Bounds(*bounds), sys.argv[4])
     else:
-        serve(socket.socket(fileno=int(sys.argv[1])), Limits(int(sys.argv[2]), sys.argv[3], tuple(sys.argv[4:])))
+        bounds, *more = json.loads(sys.argv[2])
+        ForkServer(socket.socket(fileno=int(sys.argv[1])), Limits(Bounds(*bounds), *more)).serve()

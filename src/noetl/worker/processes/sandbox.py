@@ -1,8 +1,8 @@
-"""Sandbox of a child process: what it may read and write, and availability.
+"""Sandbox of a task: what its process or thread may read and write, availability.
 
-`landlock`: the kernel restricts the child's writes to its own temporary folder, hides files from it, and denies it to
-signal or inspect processes outside. `bwrap`: the same in separate namespaces, created by the program of that name. Only
-the standard library is used, because children load it. Networks stay open. Tested in
+`landlock`: the kernel restricts writes to named folders, hides files, and denies it to signal or inspect processes
+outside. It restricts a thread as well as a process. `bwrap`: a child has separate namespaces on top, created by the
+program of that name. Only the standard library is used, because children load it. Networks stay open. Tested in
 tests/unit/worker/processes/test_sandbox.py.
 """
 
@@ -16,8 +16,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 MODES: Final = ("none", "landlock", "bwrap")
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # system calls, the same on every architecture
@@ -34,18 +36,23 @@ _DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/u
 
 def problem(mode: str) -> str | None:
     """Return why this machine cannot create a sandbox; None if it can."""
-    if mode == "landlock" and landlock_version() < 1:
+    if mode != "none" and landlock_version() < 1:  # also with bwrap: it confines what runs inside the worker
         return "this kernel has no Landlock (Linux 5.13 and later have it, where it is switched on)"
     if mode == "bwrap":
         program = shutil.which("bwrap")
         if program is None:
             return "the program bwrap (bubblewrap) is not installed"
         tried = subprocess.run(
-            [*_bwrap(program, tempfile.gettempdir(), ()), "true"], capture_output=True, text=True, check=False
+            [*_bwrap(program, [tempfile.gettempdir()], ()), "true"], capture_output=True, text=True, check=False
         )
         if tried.returncode != 0:
             return f"bwrap cannot make namespaces here: {tried.stderr.strip()}"
     return None
+
+
+def strongest() -> str:
+    """Return the strongest sandbox that this machine has; `none` if it has none."""
+    return next(mode for mode in reversed(MODES) if problem(mode) is None)
 
 
 def landlock_version() -> int:
@@ -53,8 +60,11 @@ def landlock_version() -> int:
     return max(0, _call(_CREATE, None, 0, _VERSION)) if sys.platform == "linux" else 0
 
 
-def enter(folder: str, hidden: Sequence[str]) -> None:
-    """Confine this process and all that it starts, permanently. Raises OSError."""
+def enter(writable: Sequence[str], hidden: Sequence[str], shown: Sequence[str] = ()) -> None:
+    """Confine this thread and all that it starts, permanently. Raises OSError.
+
+    A process is confined by its only thread. `shown` are files that stay readable below a hidden folder.
+    """
     version = landlock_version()
     rights = _FIRST
     for since, right in _LATER.items():
@@ -64,9 +74,10 @@ def enter(folder: str, hidden: Sequence[str]) -> None:
     rules = _checked(_call(_CREATE, attributes, size, 0))
     try:
         _allow(rules, "/", _READ_DIR)
-        for path in _shown(Path("/"), [Path(os.path.realpath(one)) for one in hidden]):
-            _allow(rules, str(path), _EXECUTE | _READ_FILE)
-        _allow(rules, folder, rights)
+        for path in (*visible(hidden), *shown):
+            _allow(rules, path, _EXECUTE | _READ_FILE)
+        for folder in writable:
+            _allow(rules, folder, rights)
         for device in _DEVICES:
             _allow(rules, device, (_READ_FILE | _WRITE_FILE | _TRUNCATE) & rights)
         give_up_privileges()
@@ -75,21 +86,27 @@ def enter(folder: str, hidden: Sequence[str]) -> None:
         os.close(rules)
 
 
+def visible(hidden: Sequence[str]) -> Iterator[str]:
+    """Yield the files and folders that together are everything but the hidden ones."""
+    places = [Path(os.path.realpath(one)) for one in hidden]
+    return map(str, _shown(Path("/"), places))
+
+
 def give_up_privileges() -> None:
     """Drop the capabilities of this process; its programs cannot gain any."""
-    library = ctypes.CDLL(None, use_errno=True)
+    library = _library()
     if library.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "the process cannot give up gaining privileges")
     if library.capset(struct.pack("=Ii", _CAPABILITIES, 0), bytes(24)) != 0:
         raise OSError(ctypes.get_errno(), "the process cannot give up its capabilities")
 
 
-def inside_bwrap(argv: Sequence[str], folder: str, hidden: Sequence[str]) -> list[str]:
+def inside_bwrap(argv: Sequence[str], writable: Sequence[str], hidden: Sequence[str]) -> list[str]:
     """Return the command that runs another one in separate namespaces."""
-    return [*_bwrap(shutil.which("bwrap") or "bwrap", folder, hidden), *argv]
+    return [*_bwrap(shutil.which("bwrap") or "bwrap", writable, hidden), *argv]
 
 
-def _bwrap(program: str, folder: str, hidden: Sequence[str]) -> list[str]:
+def _bwrap(program: str, writable: Sequence[str], hidden: Sequence[str]) -> list[str]:
     made = [program, "--die-with-parent", "--unshare-pid", "--unshare-ipc", "--ro-bind", "/", "/", "--dev", "/dev"]
     made += ["--proc", "/proc"]
     for path in hidden:
@@ -97,7 +114,9 @@ def _bwrap(program: str, folder: str, hidden: Sequence[str]) -> list[str]:
             made += ["--tmpfs", path]
         elif os.path.exists(path):
             made += ["--ro-bind", "/dev/null", path]
-    return [*made, "--bind", folder, folder, "--"]
+    for folder in writable:
+        made += ["--bind", folder, folder]
+    return [*made, "--"]
 
 
 def _shown(place: Path, hidden: Sequence[Path]) -> Iterator[Path]:
@@ -107,15 +126,16 @@ def _shown(place: Path, hidden: Sequence[Path]) -> Iterator[Path]:
     if not any(path.is_relative_to(place) for path in hidden):
         yield place
         return
-    for entry in os.scandir(place):
-        if not entry.is_symlink():
-            yield from _shown(Path(entry.path), hidden)
+    with suppress(OSError):  # no folder, or none that this user may list: nothing in it is shown
+        for entry in os.scandir(place):
+            if not entry.is_symlink():
+                yield from _shown(Path(entry.path), hidden)
 
 
 def _allow(rules: int, path: str, rights: int) -> None:
     try:
         beneath = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except FileNotFoundError:
+    except OSError:  # it is gone, or out of this user's reach
         return
     try:
         if not os.path.isdir(path):
@@ -127,8 +147,13 @@ def _allow(rules: int, path: str, rights: int) -> None:
 
 def _call(number: int, *arguments: int | bytes | None) -> int:
     given = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
-    found: int = ctypes.CDLL(None, use_errno=True).syscall(ctypes.c_long(number), *given)
+    found: int = _library().syscall(ctypes.c_long(number), *given)
     return found
+
+
+@cache
+def _library() -> Any:
+    return ctypes.CDLL(None, use_errno=True)
 
 
 def _checked(found: int) -> int:

@@ -25,6 +25,11 @@ from tests.tools.web import Web
         (Egress(private=False), "x", "93.184.216.34", True),
         (Egress(private=False, allow=("10.0.0.0/24",)), "x", "10.0.0.1", True),
         (Egress(private=False, allow=("db.internal",)), "DB.internal.", "10.0.0.1", True),
+        (Egress(private=False, near=("10.0.0.0/24",)), "x", "10.0.0.1", True),
+        (Egress(private=False, near=("10.0.0.0/24",)), "x", "10.0.1.1", False),
+        (Egress(private=False, near=("10.0.0.0/24",)), "x", "93.184.216.34", True),
+        (Egress(private=False, near=("db.internal",), allow=("example.com",)), "db.internal", "10.0.0.1", True),
+        (Egress(private=False, near=("example.com",), allow=("example.org",)), "example.com", "93.184.216.34", False),
         (Egress(allow=("*.example.com",)), "api.example.com", "93.184.216.34", True),
         (Egress(allow=("*.example.com",)), "example.com.evil.org", "93.184.216.34", False),
         (Egress(allow=("*.example.com",)), "notexample.com", "93.184.216.34", False),
@@ -41,7 +46,8 @@ def test_the_rules(rules: Egress, host: str, address: str, allowed: bool) -> Non
 @pytest.mark.parametrize(
     "address",
     ["127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "0.0.0.0", "100.64.0.1", "224.0.0.1", "::1",
-     "fe80::1", "fc00::1", "::", "::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:7f00:1::"],
+     "fe80::1", "fc00::1", "::", "::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:7f00:1::", "::127.0.0.1", "fec0::1",
+     "64:ff9b:1::a00:1", "::ffff:0:10.0.0.1", "fd00:ec2::254", "192.0.0.192", "198.18.0.1", "240.0.0.1", "255.255.255.255"],
 )  # fmt: skip
 def test_private_addresses_in_all_their_spellings(address: str) -> None:
     assert is_private(ip_address(address))

@@ -16,6 +16,7 @@ import pytest_asyncio
 
 from noetl.model.outcome import Outcome
 from noetl.ports import Job
+from noetl.worker.processes.bounds import Bounds
 from noetl.worker.processes.children import ChildPool, Lines, reason
 from tests.server.cancelling import is_alive
 
@@ -25,7 +26,7 @@ WHO = "import os\nresult = os.getpid()"
 
 @pytest_asyncio.fixture
 async def pool() -> AsyncIterator[ChildPool]:
-    made = ChildPool(memory=600 << 20, kept=3, most_output=1000)
+    made = ChildPool(bounds=Bounds(memory=600 << 20), kept=3, most_output=1000)
     yield made
     await made.close()
 
@@ -80,7 +81,7 @@ async def test_a_crash_is_an_error_outcome_and_the_next_task_runs(
 
 
 async def test_commands_have_the_limit_of_memory_too() -> None:
-    pool = ChildPool(memory=256 << 20)
+    pool = ChildPool(bounds=Bounds(memory=256 << 20))
     ended = await pool.command([sys.executable, "-c", "b'x' * (1 << 30)"], env={})
     await pool.close()
     assert ended.returncode == 1
@@ -93,7 +94,7 @@ async def test_children_do_not_inherit_secrets_of_the_worker(pool: ChildPool, mo
     monkeypatch.setenv("NOETL_SERVER", "http://user:hidden@host/")
     monkeypatch.setenv("NOETL_CAPACITY", "3")
     monkeypatch.setenv("OTHER", "kept")
-    code = "import os\nresult = {k: v for k, v in os.environ.items() if k.startswith(('NOETL_', 'OTHER')) and k != 'NOETL_CHILD'}"
+    code = "import os\nresult = {k: v for k, v in os.environ.items() if k.startswith(('NOETL_', 'OTHER'))}"
     seen = (await pool.python("1", Job(code), print)).result
     assert seen == {"NOETL_CAPACITY": "3", "OTHER": "kept"}
     ended = await pool.command(["sh", "-c", "echo $OTHER; env | grep -c hidden"], env={})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 from collections.abc import AsyncIterator
@@ -78,6 +79,27 @@ async def test_what_is_hidden_is_not_read(pool: ChildPool, tmp_path: Path) -> No
 
 
 @pytest.mark.asyncio
+async def test_a_task_does_not_read_the_folder_of_another(pool: ChildPool) -> None:
+    write = "import os, time\npath = os.environ['TMPDIR'] + '/mine'\nopen(path, 'w').write('x')\nprint(path)\ntime.sleep(600)"
+    printed: asyncio.Queue[str] = asyncio.Queue()
+    writing = asyncio.create_task(pool.python("1", Job(write), printed.put_nowait))
+    path = await printed.get()
+    other = await pool.python("2", Job("result = open(path).read()", variables={"path": path}), lambda _: None)
+    assert other.error is not None
+    assert other.error.code in ("PY_PermissionError", "PY_FileNotFoundError")
+    writing.cancel()
+    await asyncio.gather(writing, return_exceptions=True)
+    assert not Path(path).exists()
+
+
+@pytest.mark.asyncio
+async def test_each_task_finds_its_folder_empty(pool: ChildPool) -> None:
+    code = "import os\nown = os.environ['TMPDIR']\nresult = os.listdir(own)\nos.mkdir(own + '/a')\nopen(own + '/a/b', 'w').close()"
+    assert (await python(pool, code)).result == []
+    assert (await python(pool, code)).result == []
+
+
+@pytest.mark.asyncio
 async def test_the_worker_is_out_of_reach(pool: ChildPool) -> None:
     signalled = await python(pool, f"import os\nos.kill({os.getpid()}, 0)")
     assert signalled.error is not None
@@ -100,6 +122,9 @@ async def test_a_sandbox_that_cannot_be_made_is_refused(monkeypatch: pytest.Monk
     monkeypatch.setattr(sandbox, "landlock_version", lambda: 0)
     with pytest.raises(InvalidInput, match="`landlock`, and it cannot be made: this kernel has no Landlock"):
         ChildPool(sandbox="landlock")
+    with pytest.raises(InvalidInput, match="`bwrap`, and it cannot be made: this kernel has no Landlock"):
+        ChildPool(sandbox="bwrap")  # tasks inside the worker need it
+    monkeypatch.setattr(sandbox, "landlock_version", lambda: 6)
     monkeypatch.setattr(shutil, "which", lambda _: None)
     with pytest.raises(InvalidInput, match="bwrap \\(bubblewrap\\) is not installed"):
         ChildPool(sandbox="bwrap")
@@ -110,7 +135,7 @@ def test_the_command_for_bwrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
     hidden = [str(tmp_path / name) for name in ("folder", "file", "not there")]
-    argv = sandbox.inside_bwrap(["python3"], "/tmp/own", hidden)
+    argv = sandbox.inside_bwrap(["python3"], ["/tmp/own"], hidden)
     assert argv[:2] == ["/usr/bin/bwrap", "--die-with-parent"]
     text = " ".join(argv)
     assert "--ro-bind / /" in text
