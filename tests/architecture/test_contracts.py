@@ -55,7 +55,18 @@ def rooms() -> list[str]:
 def small_package(folder: Path, extra: Mapping[str, str]) -> None:
     """Write an empty package with every layer of the real one, then the given files."""
     files = dict.fromkeys(
-        ("__init__", "__main__", "wiring", "configuration", "settings", "extras", "wire", "ports", "errors"),
+        (
+            "__init__",
+            "__main__",
+            "wiring",
+            "configuration",
+            "settings",
+            "extras",
+            "private_files",
+            "wire",
+            "ports",
+            "errors",
+        ),
         "",
     )
     files |= {f"{package}/__init__": "" for package in PACKAGES}

@@ -188,7 +188,9 @@ async def session(served: Served, name: str = "w1", token: str | None = None, **
 
 
 @contextmanager
-def process(folder: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> Iterator[tuple[str, Any]]:
+def process(
+    folder: Path, *arguments: str, environment: Mapping[str, str] | None = None, umask: int = -1
+) -> Iterator[tuple[str, Any]]:
     """Run `noetl …` as a process until it listens; gives its address and the process."""
     started = subprocess.Popen(
         [sys.executable, "-m", "noetl", *arguments, "--port", "0"],
@@ -196,6 +198,7 @@ def process(folder: Path, *arguments: str, environment: Mapping[str, str] | None
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, **(environment or {})},
+        umask=umask,
     )
     assert started.stderr is not None
     with started, started.stderr:

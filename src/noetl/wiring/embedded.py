@@ -30,6 +30,7 @@ from noetl.ports import (
     WorkQueue,
 )
 from noetl.ports.letters import DeadLetters
+from noetl.private_files import make_private_folder
 from noetl.settings import ServerSettings, Settings, credential, store_option
 from noetl.tools import kinds
 from noetl.wiring.availability import not_built, unavailable
@@ -104,7 +105,7 @@ def open_store(settings: Settings) -> Store:
     from noetl.stores.sqlite.store import SqliteStore
 
     try:
-        settings.store.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(settings.store.parent)
     except OSError as error:
         place = settings.store.parent
         raise InvalidInput(
@@ -394,7 +395,11 @@ def _vault(settings: Settings, server: ServerSettings) -> Vault | None:
 
     if server.key:
         return Vault(keys_of(server.key))
-    return None if settings.database else vault_beside(settings.store.with_name("key"))
+    return None if settings.database else vault_beside(_key_file(settings))
+
+
+def _key_file(settings: Settings) -> Path:
+    return settings.store.with_name("key")
 
 
 async def _credential(name: str) -> Mapping[str, Any]:
@@ -404,7 +409,7 @@ async def _credential(name: str) -> Mapping[str, Any]:
 def _confinement(settings: Settings) -> dict[str, Any]:
     """Return the limits of task processes; the sandbox hides the store's files."""
     own = [settings.store.with_name(settings.store.name + ending) for ending in ("", "-wal", "-shm")]
-    hidden = [str(path) for path in (*own, settings.blobs, settings.locks)]
+    hidden = [str(path) for path in (*own, _key_file(settings), settings.blobs, settings.locks)]
     return {"memory": settings.task_memory_mb << 20, "sandbox": settings.sandbox, "hidden": hidden}
 
 

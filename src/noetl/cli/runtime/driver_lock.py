@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 from noetl.cli.runtime.store import local_settings
 from noetl.cli.runtime.target import server_of
 from noetl.model.errors import Conflict, InvalidInput
+from noetl.private_files import make_private_folder, open_private
 from noetl.settings import Settings
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def driver_lock(settings: Settings, execution_id: str) -> Iterator[None]:
     """Hold the driver's lock. Raises Conflict while another process holds it."""
     path = settings.locks / execution_id
     try:
-        settings.locks.mkdir(parents=True, exist_ok=True)
+        make_private_folder(settings.locks)
     except OSError as error:
         raise InvalidInput(
             f"Cannot create the folder {settings.locks}: {error.strerror}. Use another store with --store PATH."
@@ -77,7 +78,7 @@ def lock_holder(settings: Settings, execution_id: str) -> str | None:
 
 def _try_lock(path: Path, *, shared: bool = False) -> TextIO | None:
     """Open and lock a file; None if another process holds it or has just deleted it."""
-    file = path.open("a+", encoding="ascii")
+    file = open(open_private(path, os.O_RDWR | os.O_APPEND), "a+", encoding="ascii")  # noqa: SIM115 - the caller closes it
     try:
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         if path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno())):

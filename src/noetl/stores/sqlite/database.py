@@ -20,6 +20,7 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from noetl.model.errors import InvalidInput, StoreUnavailable
+from noetl.private_files import open_private
 from noetl.stores.common.outage import Outage
 from noetl.stores.common.queries import migrations, statements
 
@@ -301,6 +302,9 @@ def _code(error: BaseException) -> int:
 
 def connect(path: str) -> sqlite3.Connection:
     """Open a file and migrate it. One thread at a time may use the connection."""
+    if path != ":memory:" and not os.path.exists(path):
+        with suppress(OSError):  # SQLite reports it; its other files get the permissions of this one
+            os.close(open_private(path))
     connection = sqlite3.connect(
         path, timeout=_BUSY_MS / 1000, isolation_level=None, check_same_thread=False, cached_statements=256
     )
