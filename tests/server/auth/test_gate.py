@@ -124,3 +124,32 @@ async def test_a_token_for_a_pool_is_for_that_pool(tmp_path: Path) -> None:
             assert isinstance(await worker.ask(Claim("c")), Leases)
         lease = await served.http.post("/queue/lease", json={"worker_id": "w", "pool": "cpu"}, headers=bearer(bound))
         assert lease.status_code == 403
+
+
+FORWARDED = [
+    ("Forwarded", "for=192.0.2.1"),
+    ("X-Forwarded-For", "192.0.2.1"),
+    ("X-Forwarded-Host", "noetl.example"),
+    ("x-forwarded-proto", "https"),
+    ("X-Forwarded-Anything", ""),
+    ("Via", "1.1 proxy"),
+    ("X-Real-IP", "127.0.0.1"),
+]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(("name", "value"), FORWARDED)
+async def test_a_request_through_a_proxy_is_never_the_local_admin(tmp_path: Path, name: str, value: str) -> None:
+    viewer, worker = await secret(tmp_path, "viewer"), await secret(tmp_path, "worker")
+    async with listening(tmp_path, ServerSettings(auth="none")) as served:
+        await served.json("GET", "/api/tokens")  # from this machine
+        for method, path in (("GET", "/api/executions"), ("GET", "/api/tokens"), ("POST", "/api/execute")):
+            told = await served.json(method, path, None, 401, headers={name: value})
+            assert "proxy" in told["detail"]
+        assert (await served.http.get("/health", headers={name: value})).status_code == 200
+        await served.json("GET", "/api/executions", headers={name: value, **bearer(viewer)})
+        await served.json("GET", "/api/tokens", None, 403, headers={name: value, **bearer(viewer)})
+        url = served.url.replace("http", "ws") + "/api/worker/session"
+        for token, kind in ((None, Refused), (worker, Welcome)):
+            async with connect(url, additional_headers={name: value}) as socket:
+                assert isinstance(await Worker(socket).ask(Hello("w", token=token)), kind)

@@ -1,8 +1,8 @@
 """Authentication and authorisation: API tokens and roles.
 
 A token's secret is random and long; only its SHA-256 is stored. Without authentication every caller is `local`, an admin,
-and the server listens on loopback only. The role of a route is declared with the route. Tested in tests/server/auth/test_gate.py
-and test_matrix.py.
+and the server listens on loopback only. A request that came through a proxy is from another machine: it always requires a
+token. The role of a route is declared with the route. Tested in tests/server/auth/test_gate.py and test_matrix.py.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 import secrets
 from collections import OrderedDict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal
@@ -45,6 +46,8 @@ class Actor:
 
 LOCAL = Actor("local", "admin")
 NOBODY = Actor("nobody", "open")
+FORWARDED = Actor("forwarded", "open")  # without a token, through a proxy
+_OF_PROXIES = frozenset({b"forwarded", b"via", b"x-real-ip", b"x-client-ip", b"true-client-ip"})  # and x-forwarded-*
 
 
 def may(actor: Actor, role: Role) -> bool:
@@ -81,15 +84,15 @@ class Gate:
         self._tokens = tokens
         self._clock = clock
         self.required = required
-        self.everybody = None if required else LOCAL  # the actor of every request, without authentication
         self._known: OrderedDict[str, tuple[int, Token | None]] = OrderedDict()
 
-    async def who(self, header: str | None) -> Actor:
+    async def who(self, headers: Mapping[bytes, bytes]) -> Actor:
         """Return the actor of a request. Raises Refusal for an invalid token."""
-        if self.everybody is not None:
-            return self.everybody
+        if not self.required and not _is_forwarded(headers):
+            return LOCAL
+        header = headers.get(b"authorization", b"").decode("latin-1")
         if not header:
-            return NOBODY
+            return NOBODY if self.required else FORWARDED
         scheme, _, secret = header.partition(" ")
         if scheme.lower() != "bearer" or not secret.strip():
             raise unauthorised("The Authorization header is not of the form `Bearer TOKEN`.")
@@ -121,6 +124,17 @@ class Gate:
     def forget(self) -> None:
         """Clear the cache of tokens, after one was revoked."""
         self._known.clear()
+
+
+def _is_forwarded(names: Iterable[bytes]) -> bool:
+    return any(name in _OF_PROXIES or name.startswith(b"x-forwarded") for name in names)
+
+
+def refusal(actor: Actor, role: Role) -> Refusal:
+    """Return the answer to an actor that may not use a route."""
+    if actor is FORWARDED:
+        return unauthorised("A request through a proxy requires a token, even with `--auth none`.")
+    return unauthorised("This route requires a token.") if actor is NOBODY else forbidden(actor, role)
 
 
 def unauthorised(detail: str) -> Refusal:

@@ -20,7 +20,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from noetl.ports import AuditEntry
-from noetl.server.auth.gate import NOBODY, Actor, Role, forbidden, may, unauthorised
+from noetl.server.auth.gate import NOBODY, Actor, Role, may, refusal
 from noetl.server.http.limits import MOST_BYTES, decode_json, read_body
 from noetl.server.problems import Refusal, invalid_input, problem_response
 from noetl.server.services import Services
@@ -123,11 +123,10 @@ class Endpoint:
         """Run the route; return a response, or the body of a successful one."""
         try:
             services = call.services
-            gate = services.gate
-            actor = call.actor = gate.everybody or await gate.who(call.header(b"authorization"))
+            actor = call.actor = await services.gate.who(call.headers)
             call.action = self.act
             if not may(actor, self.role):
-                raise unauthorised("This route requires a token.") if actor is NOBODY else forbidden(actor, self.role)
+                raise refusal(actor, self.role)
             if self.method != "GET" and services.control.sequencer.unanswered >= services.bounds.most_unanswered:
                 raise _overloaded()
             arguments: dict[str, Any] = {name: call.parameters[name] for name in self.places} if self.places else {}

@@ -12,13 +12,13 @@ from contextlib import suppress
 from functools import partial
 
 import msgspec
-from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketDisconnect
 
 from noetl.model.letters import NO_LETTERS
 from noetl.ports import AuditEntry
-from noetl.server.auth.gate import NOBODY, Actor, forbidden, may, unauthorised
+from noetl.server.auth.gate import Actor, may, refusal
+from noetl.server.http.endpoint import headers_of
 from noetl.server.http.limits import decode_json
 from noetl.server.problems import Refusal, problem_of
 from noetl.server.services import Services
@@ -57,7 +57,7 @@ def worker_name(actor: Actor, given: str) -> str:
 def admitted(actor: Actor, hello: wire.Hello) -> str:
     """Check that an actor may be this worker, and return its name. Raises Refusal."""
     if not may(actor, "worker"):
-        raise unauthorised("a worker needs a token") if actor is NOBODY else forbidden(actor, "worker")
+        raise refusal(actor, "worker")
     if actor.pool is not None and set(hello.pools) != {actor.pool}:
         raise Refusal(
             403,
@@ -82,7 +82,7 @@ class Session:
     """One connection of a worker."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, services: Services) -> None:
-        self._headers = Headers(scope=scope)
+        self._headers = headers_of(scope)
         self._receive_event = receive
         self._send_event = send
         self._services = services
@@ -120,11 +120,11 @@ class Session:
 
     async def _begin(self) -> WorkerConnection:
         services = self._services
-        actor = await services.gate.who(self._headers.get("authorization"))
+        actor = await services.gate.who(self._headers)
         frame = decode_json(await asyncio.wait_for(self._receive(), _HELLO_S), _decoder, "The frame")
         if not isinstance(frame, wire.Hello):
             raise Refusal(400, "no-hello", "the first frame is not hello", fix="Say hello first.")
-        if actor is NOBODY and frame.token:
+        if actor.role == "open" and frame.token:
             actor = await services.gate.holder(frame.token)
         name = admitted(actor, frame)
         act = AuditEntry(services.clock.now(), actor.name, "worker.hello", name, {"pools": frame.pools})
