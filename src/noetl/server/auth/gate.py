@@ -10,13 +10,15 @@ from __future__ import annotations
 import ipaddress
 import secrets
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal
 
 from noetl.model.errors import InvalidInput
 from noetl.ports import Clock, Token, Tokens
+from noetl.server.auth.revocation import Revocation, TokenEnded
 from noetl.server.problems import Refusal
 
 Role = Literal["open", "member", "viewer", "operator", "editor", "admin", "worker"]
@@ -30,7 +32,7 @@ _MAY = {  # role of a route → roles that may use it
     "worker": frozenset({"worker", "admin"}),
 }
 _PREFIX = "noetl_"
-_KNOWN_MS = 1_000  # a token is cached for this long; a revoked one stops working within it
+_KNOWN_MS = 500  # a token is cached for this long; a revoked one stops working within it
 _MOST_KNOWN = 1_024
 
 
@@ -84,6 +86,7 @@ class Gate:
         self._tokens = tokens
         self._clock = clock
         self.required = required
+        self._revocation = Revocation(tokens, clock)
         self._known: OrderedDict[str, tuple[int, Token | None]] = OrderedDict()
 
     async def who(self, headers: Mapping[bytes, bytes]) -> Actor:
@@ -112,7 +115,7 @@ class Gate:
 
     async def _look_up(self, token_digest: str, now: int) -> Token | None:
         cached = self._known.get(token_digest)
-        if cached is not None and now - cached[0] < _KNOWN_MS:
+        if cached is not None and 0 <= now - cached[0] < _KNOWN_MS:  # a clock may be set back
             return cached[1]
         token = await self._tokens.token(token_digest)
         self._known[token_digest] = (now, token)
@@ -121,9 +124,23 @@ class Gate:
             self._known.popitem(last=False)
         return token
 
-    def forget(self) -> None:
-        """Clear the cache of tokens, after one was revoked."""
+    @contextmanager
+    def valid(self, actor: Actor) -> Iterator[None]:
+        """Interrupt the block when the actor's token is revoked or expires. Raises Refusal."""
+        try:
+            with self._revocation.valid(actor.token_id):
+                yield
+        except TokenEnded:
+            raise unauthorised("The token was revoked or has expired.") from None
+
+    async def forget(self) -> None:
+        """Clear the cache of tokens and end what they keep open, after one was revoked."""
         self._known.clear()
+        await self._revocation.look()
+
+    async def run(self) -> None:
+        """Look for tokens that other servers revoked, until cancelled."""
+        await self._revocation.run()
 
 
 def _is_forwarded(names: Iterable[bytes]) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, TypeVar, get_origin, get_type_hints
@@ -16,7 +17,7 @@ from typing import Any, TypeVar, get_origin, get_type_hints
 import msgspec
 from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from noetl.ports import AuditEntry
@@ -110,6 +111,10 @@ class Endpoint:
         async def serve(scope: Scope, receive: Receive, send: Send) -> None:
             call = Call(scope, receive, services, headers_of(scope), scope["path_params"])
             result = await self.answer(call)
+            if isinstance(result, StreamingResponse):
+                with suppress(Refusal), services.gate.valid(call.actor):  # a download breaks off with its token
+                    await result(scope, receive, send)
+                return
             if isinstance(result, Response):
                 await result(scope, receive, send)
                 return
@@ -133,7 +138,9 @@ class Endpoint:
             if self.query is not None:
                 arguments["query"] = _parse_query(call.scope["query_string"], self.query)
             if self.body is not None:
-                arguments["body"] = self._decode(call, await read_body(call.headers, call.receive, self.most))
+                with services.gate.valid(actor):
+                    body = await read_body(call.headers, call.receive, self.most)
+                arguments["body"] = self._decode(call, body)
             result = await self.run(call, **arguments)
             if self.act and not call.is_noted:
                 await services.team.audit([call.act(next((str(arguments[name]) for name in self.places), ""))])

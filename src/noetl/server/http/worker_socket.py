@@ -17,7 +17,7 @@ from starlette.websockets import WebSocketDisconnect
 
 from noetl.model.letters import NO_LETTERS
 from noetl.ports import AuditEntry
-from noetl.server.auth.gate import Actor, may, refusal
+from noetl.server.auth.gate import NOBODY, Actor, may, refusal
 from noetl.server.http.endpoint import headers_of
 from noetl.server.http.limits import decode_json
 from noetl.server.problems import Refusal, problem_of
@@ -86,6 +86,7 @@ class Session:
         self._receive_event = receive
         self._send_event = send
         self._services = services
+        self._actor = NOBODY
         self._tasks: set[asyncio.Task[None]] = set()
         self._unanswered = 0  # frames that are being served
         self._has_room = asyncio.Event()
@@ -106,9 +107,13 @@ class Session:
         stopping = asyncio.create_task(self._services.stopping.wait())
         jobs = [asyncio.create_task(self._read(connection)), asyncio.create_task(self._write())]
         try:
-            await asyncio.wait({stopping, *jobs}, return_when=asyncio.FIRST_COMPLETED)
+            with self._services.gate.valid(self._actor):
+                await asyncio.wait({stopping, *jobs}, return_when=asyncio.FIRST_COMPLETED)
             if not any(job.done() for job in jobs):
                 await self._close(_RESTART)
+        except Refusal as refusal:  # its token was revoked
+            await self._send(wire.Refused(refusal.problem))
+            await self._close(_POLICY)
         finally:
             self._is_closed = True
             if not self._services.stopping.is_set():
@@ -127,6 +132,7 @@ class Session:
         if actor.role == "open" and frame.token:
             actor = await services.gate.holder(frame.token)
         name = admitted(actor, frame)
+        self._actor = actor
         act = AuditEntry(services.clock.now(), actor.name, "worker.hello", name, {"pools": frame.pools})
         connection, stop = await services.registry.hello(name, frame, self.push, act)
         await self._send(welcome(services, connection, stop))

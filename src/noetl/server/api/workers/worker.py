@@ -66,7 +66,8 @@ async def hello(call: Call, body: Hello) -> Welcome:
 async def claim(call: Call, body: Claim) -> Leases:
     """Lease work; idempotent by `id`."""
     connection = connection_of(call, body.worker)
-    return Leases(body.id, tuple(await call.services.registry.claim(connection, body)))
+    with call.services.gate.valid(call.actor):
+        return Leases(body.id, tuple(await call.services.registry.claim(connection, body)))
 
 
 @noun.route(
