@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from websockets.asyncio.client import connect
@@ -12,7 +13,7 @@ from noetl.server.auth.gate import digest, is_loopback, needs_token
 from noetl.settings import ServerSettings
 from noetl.wire.session import Ack, Claim, Hello, Leases, Refused, Welcome
 from tests.server.http.test_worker_socket import claimed, done, held
-from tests.server.serving import ONE, Worker, bearer, in_process, listening, secret, session
+from tests.server.serving import FAILS, ONE, Worker, bearer, in_process, listening, secret, session
 
 TOKEN = ServerSettings(auth="token")
 
@@ -153,3 +154,34 @@ async def test_a_request_through_a_proxy_is_never_the_local_admin(tmp_path: Path
         for token, kind in ((None, Refused), (worker, Welcome)):
             async with connect(url, additional_headers={name: value}) as socket:
                 assert isinstance(await Worker(socket).ask(Hello("w", token=token)), kind)
+
+
+@pytest.mark.asyncio
+async def test_an_operator_forks_retries_and_replays_but_changes_nothing(tmp_path: Path) -> None:
+    operator, editor = bearer(await secret(tmp_path, "operator")), bearer(await secret(tmp_path, "editor"))
+    async with in_process(tmp_path, TOKEN) as served, served.embedded.run_worker(""):
+        served.http.headers.update(editor)
+        failed = await served.start(FAILS)
+        await served.until(failed, "failed")
+        place = f"/api/executions/{failed}"
+        (letter,) = (await served.json("GET", "/api/dlq"))["letters"]
+        replay = f"/api/dlq/{letter['message_id']}/replay"
+        patch = {"patch": {"spec.code": "result = 7"}}
+        changes: list[tuple[str, dict[str, Any]]] = [
+            (f"{place}/fork", {"start": "bad", "ctx": {"n": 1}}),
+            (f"{place}/fork", {"start": "bad", "workload": {"n": 1}}),
+            (f"{place}/retry", {"ctx": {"n": 1}}),
+            (replay, patch),
+            (replay, {**patch, "dry_run": True}),
+            ("/api/dlq/replay", {"execution_id": failed, **patch}),
+        ]
+        before = len((await served.json("GET", "/api/executions"))["executions"])
+        for path, body in changes:
+            told = await served.json("POST", path, body, 403, headers=operator)
+            assert "requires editor" in told["detail"]
+        assert len((await served.json("GET", "/api/executions"))["executions"]) == before
+        await served.json("POST", f"{place}/fork", {"start": "bad"}, 201, headers=operator)
+        await served.json("POST", f"{place}/retry", {}, 201, headers=operator)
+        for path, body in changes[:3]:
+            await served.json("POST", path, body, 201, headers=editor)
+        await served.json("POST", replay, patch, 200, headers=editor)

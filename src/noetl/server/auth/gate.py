@@ -151,7 +151,7 @@ def refusal(actor: Actor, role: Role) -> Refusal:
     """Return the answer to an actor that may not use a route."""
     if actor is FORWARDED:
         return unauthorised("A request through a proxy requires a token, even with `--auth none`.")
-    return unauthorised("This route requires a token.") if actor is NOBODY else forbidden(actor, role)
+    return unauthorised("This route requires a token.") if actor is NOBODY else _forbidden(actor, role)
 
 
 def unauthorised(detail: str) -> Refusal:
@@ -165,7 +165,7 @@ def unauthorised(detail: str) -> Refusal:
     )
 
 
-def forbidden(actor: Actor, role: Role) -> Refusal:
+def _forbidden(actor: Actor, role: Role) -> Refusal:
     needs = "worker" if role == "worker" else f"{role} or more"
     return Refusal(
         403,

@@ -48,6 +48,11 @@ class Call(msgspec.Struct, eq=False):
         """Return a header by its lower-case name, or an empty text."""
         return self.headers.get(name, b"").decode("latin-1")
 
+    def require(self, role: Role) -> None:
+        """Check that the caller has a role that only some uses of a route need. Raises Refusal."""
+        if not may(self.actor, role):
+            raise refusal(self.actor, role)
+
     def act(self, entity: str, **detail: Any) -> AuditEntry:
         """Return the audit entry of this call, to be committed together with the change."""
         self.is_noted = True
@@ -128,17 +133,16 @@ class Endpoint:
         """Run the route; return a response, or the body of a successful one."""
         try:
             services = call.services
-            actor = call.actor = await services.gate.who(call.headers)
+            call.actor = await services.gate.who(call.headers)
             call.action = self.act
-            if not may(actor, self.role):
-                raise refusal(actor, self.role)
+            call.require(self.role)
             if self.method != "GET" and services.control.sequencer.unanswered >= services.bounds.most_unanswered:
                 raise _overloaded()
             arguments: dict[str, Any] = {name: call.parameters[name] for name in self.places} if self.places else {}
             if self.query is not None:
                 arguments["query"] = _parse_query(call.scope["query_string"], self.query)
             if self.body is not None:
-                with services.gate.valid(actor):
+                with services.gate.valid(call.actor):
                     body = await read_body(call.headers, call.receive, self.most)
                 arguments["body"] = self._decode(call, body)
             result = await self.run(call, **arguments)
