@@ -18,6 +18,7 @@ from typing import Literal
 
 from noetl.model.errors import InvalidInput
 from noetl.ports import Clock, Token, Tokens
+from noetl.server.auth.failed_attempts import FailedAttempts
 from noetl.server.auth.revocation import Revocation, TokenEnded
 from noetl.server.problems import Refusal
 
@@ -87,10 +88,11 @@ class Gate:
         self._clock = clock
         self.required = required
         self._revocation = Revocation(tokens, clock)
-        self._known: OrderedDict[str, tuple[int, Token | None]] = OrderedDict()
+        self._failed = FailedAttempts(clock)
+        self._known: OrderedDict[str, tuple[int, Token]] = OrderedDict()
 
-    async def who(self, headers: Mapping[bytes, bytes]) -> Actor:
-        """Return the actor of a request. Raises Refusal for an invalid token."""
+    async def who(self, headers: Mapping[bytes, bytes], address: str) -> Actor:
+        """Return the actor of a request from an address. Raises Refusal for an invalid token."""
         if not self.required and not _is_forwarded(headers):
             return LOCAL
         header = headers.get(b"authorization", b"").decode("latin-1")
@@ -99,18 +101,16 @@ class Gate:
         scheme, _, secret = header.partition(" ")
         if scheme.lower() != "bearer" or not secret.strip():
             raise unauthorised("The Authorization header is not of the form `Bearer TOKEN`.")
-        return await self.holder(secret.strip())
+        return await self.holder(secret.strip(), address)
 
-    async def holder(self, secret: str) -> Actor:
-        """Return the actor of a token's secret. Raises Refusal."""
+    async def holder(self, secret: str, address: str) -> Actor:
+        """Return the actor of a token's secret. Raises Refusal, after a delay."""
         now = self._clock.now()
         token = await self._look_up(digest(secret), now)
-        if token is None:
-            raise unauthorised("The token is not known.")
-        if token.revoked_at is not None:
-            raise unauthorised("The token was revoked.")
-        if token.expires_at is not None and token.expires_at <= now:
-            raise unauthorised("The token has expired.")
+        reason = _why_invalid(token, now)
+        if token is None or reason:
+            await self._failed.delay(address)
+            raise unauthorised(reason)
         return Actor(token.name or token.token_id, token.role, token.token_id, token.pool)
 
     async def _look_up(self, token_digest: str, now: int) -> Token | None:
@@ -118,6 +118,8 @@ class Gate:
         if cached is not None and 0 <= now - cached[0] < _KNOWN_MS:  # a clock may be set back
             return cached[1]
         token = await self._tokens.token(token_digest)
+        if token is None:  # not cached: wrong tokens must not displace others
+            return None
         self._known[token_digest] = (now, token)
         self._known.move_to_end(token_digest)
         if len(self._known) > _MOST_KNOWN:
@@ -141,6 +143,14 @@ class Gate:
     async def run(self) -> None:
         """Look for tokens that other servers revoked, until cancelled."""
         await self._revocation.run()
+
+
+def _why_invalid(token: Token | None, now: int) -> str:
+    if token is None:
+        return "The token is not known."
+    if token.revoked_at is not None:
+        return "The token was revoked."
+    return "The token has expired." if token.expires_at is not None and token.expires_at <= now else ""
 
 
 def _is_forwarded(names: Iterable[bytes]) -> bool:

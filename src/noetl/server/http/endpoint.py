@@ -133,7 +133,7 @@ class Endpoint:
         """Run the route; return a response, or the body of a successful one."""
         try:
             services = call.services
-            call.actor = await services.gate.who(call.headers)
+            call.actor = await services.gate.who(call.headers, address_of(call.scope))
             call.action = self.act
             call.require(self.role)
             if self.method != "GET" and services.control.sequencer.unanswered >= services.bounds.most_unanswered:
@@ -168,6 +168,12 @@ class Endpoint:
 def headers_of(scope: Scope) -> dict[bytes, bytes]:
     """Return the headers of a request by lower-case name; of repeated ones, the first."""
     return dict(reversed(scope["headers"]))
+
+
+def address_of(scope: Scope) -> str:
+    """Return the network address of the other side; headers of proxies do not count."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""
 
 
 def _overloaded() -> Refusal:

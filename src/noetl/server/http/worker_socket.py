@@ -18,7 +18,7 @@ from starlette.websockets import WebSocketDisconnect
 from noetl.model.letters import NO_LETTERS
 from noetl.ports import AuditEntry
 from noetl.server.auth.gate import NOBODY, Actor, may, refusal
-from noetl.server.http.endpoint import headers_of
+from noetl.server.http.endpoint import address_of, headers_of
 from noetl.server.http.limits import decode_json
 from noetl.server.problems import Refusal, problem_of
 from noetl.server.services import Services
@@ -83,6 +83,7 @@ class Session:
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, services: Services) -> None:
         self._headers = headers_of(scope)
+        self._address = address_of(scope)
         self._receive_event = receive
         self._send_event = send
         self._services = services
@@ -125,12 +126,12 @@ class Session:
 
     async def _begin(self) -> WorkerConnection:
         services = self._services
-        actor = await services.gate.who(self._headers)
+        actor = await services.gate.who(self._headers, self._address)
         frame = decode_json(await asyncio.wait_for(self._receive(), _HELLO_S), _decoder, "The frame")
         if not isinstance(frame, wire.Hello):
             raise Refusal(400, "no-hello", "the first frame is not hello", fix="Say hello first.")
         if actor.role == "open" and frame.token:
-            actor = await services.gate.holder(frame.token)
+            actor = await services.gate.holder(frame.token, self._address)
         name = admitted(actor, frame)
         self._actor = actor
         act = AuditEntry(services.clock.now(), actor.name, "worker.hello", name, {"pools": frame.pools})
