@@ -152,7 +152,7 @@ async def test_a_drained_worker_finishes_and_takes_nothing_more(tmp_path: Path) 
 async def test_leases_that_nobody_waits_for_any_more_go_back(tmp_path: Path) -> None:
     async with listening(tmp_path) as served:
         http = Http(Servers([served.url]))
-        session = Session(http, None, lambda: Hello("w-1"))
+        session = Session(http, lambda: Hello("w-1"))
         running = asyncio.create_task(session.run())
         try:
             await happens(lambda: session.is_open, "the session")

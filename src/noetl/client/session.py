@@ -32,13 +32,12 @@ _log = logging.getLogger(__name__)
 class Session:
     """Frames to any server that answers; the session lasts as long as its `run`."""
 
-    def __init__(self, http: Http, token: str | None, hello: Callable[[], wire.Hello]) -> None:
+    def __init__(self, http: Http, hello: Callable[[], wire.Hello]) -> None:
         self.stopped: Callable[[Iterable[str]], None] = lambda _: None
         self.drained: Callable[[], None] = lambda: None
         self.layer: dict[str, Any] = {}  # the connected server's settings for executions
         self.opened: Callable[[wire.Welcome, str], None] = lambda *_: None
         self._http = http
-        self._token = token
         self._hello = hello
         self._link: Link | None = None
         self._asked: dict[str, tuple[Asked, Reply]] = {}
@@ -96,8 +95,13 @@ class Session:
             _log.info("Connected to the server %s after %.1f s.", self._http.servers.url, lost_s)
 
     async def _open(self) -> Link:
+        to = self._http.reach()
         try:
-            return await open_socket(self._http.servers.url, self._token, self._hello(), self._receive)
+            return await open_socket(to.url, to.token, self._hello(), self._receive)
+        except Denied:
+            if self._http.reach() == to:
+                raise
+            raise Unreachable(f"The server {to.url} was restarted.") from None  # it has another token now
         except NoSocket:
             _log.info("no WebSocket gets through to %s; using plain requests", self._http.servers.url)
             return await open_http(self._http, self._hello(), self._receive)

@@ -341,7 +341,9 @@ async def embedded(settings: Settings) -> AsyncIterator[Embedded]:
 
 
 @asynccontextmanager
-async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[tuple[Services, Embedded]]:
+async def serving(
+    settings: Settings, server: ServerSettings, own_token: str = ""
+) -> AsyncIterator[tuple[Services, Embedded]]:
     """Run the services of a server, from which its HTTP application is built."""
     from noetl.server.app import running
     from noetl.server.auth.gate import Gate, is_loopback, needs_token
@@ -373,7 +375,7 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
             kinds=kinds(),
             cannot_run=cannot_run,
             unavailable=unavailable,
-            gate=Gate(team, clock, required=required),
+            gate=Gate(team, clock, required=required, local=own_token),
             registry=WorkerRegistry(app.control, store, team, clock, lease_ms=settings.lease_ms),
             reader=Reader(store),
             lookups=CatalogLookup(store),
@@ -409,7 +411,9 @@ async def _credential(name: str) -> Mapping[str, Any]:
 def _confinement(settings: Settings) -> dict[str, Any]:
     """Return the limits of task processes; the sandbox hides the store's files."""
     own = [settings.store.with_name(settings.store.name + ending) for ending in ("", "-wal", "-shm")]
-    hidden = [str(path) for path in (*own, _key_file(settings), settings.blobs, settings.locks)]
+    from noetl.client.local_server import token_folder
+
+    hidden = [str(path) for path in (*own, _key_file(settings), settings.blobs, settings.locks, token_folder())]
     return {"memory": settings.task_memory_mb << 20, "sandbox": settings.sandbox, "hidden": hidden}
 
 

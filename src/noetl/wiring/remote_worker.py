@@ -39,7 +39,7 @@ async def remote_worker(settings: Settings, worker_settings: WorkerSettings) -> 
             version=__version__,
         )
 
-    session = Session(http, worker_settings.token, hello)
+    session = Session(http, hello)
     opened = RemoteCredentials(http, worker_settings.name, current_lease)
 
     async def resolve(name: str) -> Mapping[str, Any]:

@@ -17,7 +17,7 @@ TOKEN = ServerSettings(auth="token")
 
 
 class StoppedClock:
-    """A clock whose sleepers wait until they are let go."""
+    """A clock whose sleepers wait until the test ends their wait."""
 
     def __init__(self) -> None:
         self.at = 1_000

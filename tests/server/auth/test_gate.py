@@ -21,9 +21,12 @@ TOKEN = ServerSettings(auth="token")
 @pytest.mark.parametrize(
     ("mode", "host", "has", "asks"),
     [
-        ("auto", "127.0.0.1", False, False),
-        ("auto", "::1", False, False),
-        ("auto", "localhost", True, False),
+        ("none", "127.0.0.1", False, False),
+        ("none", "::1", True, False),
+        ("none", "localhost", False, False),
+        ("auto", "127.0.0.1", False, True),
+        ("auto", "::1", False, True),
+        ("auto", "localhost", True, True),
         ("token", "127.0.0.1", True, True),
         ("auto", "0.0.0.0", True, True),
         ("token", "10.1.2.3", True, True),

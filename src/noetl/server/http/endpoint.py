@@ -49,7 +49,7 @@ class Call(msgspec.Struct, eq=False):
         return self.headers.get(name, b"").decode("latin-1")
 
     def require(self, role: Role) -> None:
-        """Check that the caller has a role that only some uses of a route need. Raises Refusal."""
+        """Check the role of the caller. Raises Refusal."""
         if not may(self.actor, role):
             raise refusal(self.actor, role)
 

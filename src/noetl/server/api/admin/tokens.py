@@ -42,7 +42,7 @@ async def listed(call: Call) -> TokenRows:
 
 @noun.route("DELETE", "/api/tokens/{token_id}", "admin", act="token.revoke", problems=(404,))
 async def revoke(call: Call, token_id: str) -> Removed:
-    """Revoke a token; within a second all servers refuse it and end its sessions and streams."""
+    """Revoke a token; within a second all servers end its sessions and streams."""
     if not await call.services.team.revoke(token_id, call.services.clock.now(), call.act(token_id)):
         raise not_found(f"No token {token_id}.", "GET /api/tokens lists the tokens.")
     await call.services.gate.forget()

@@ -144,7 +144,7 @@ async def release(call: Call, body: Release) -> Stop:
     problems=(403, 404, 409, 503),
 )
 async def credential(call: Call, body: CredentialAsked) -> CredentialGiven:
-    """Return a decrypted credential for a task; authorised by a lease whose playbook names it."""
+    """Return a decrypted credential that the playbook of a lease names."""
     await check_mentioned(call, await holder(call, body.worker, body.work), body.work, body.name)
     row = await call.services.team.sealed_credential(body.name)
     if row is None:
