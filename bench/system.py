@@ -21,6 +21,9 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from noetl.client.http import bearer
+from noetl.client.local_server import local_server
+
 CONNECTIONS = 16  # of the client that starts many executions by a request each
 
 
@@ -30,10 +33,11 @@ class Client:
     def __init__(self, url: str) -> None:
         self.url = url
         self.connection = HTTPConnection(url.removeprefix("http://"))
+        self.headers = {"Content-Type": "application/json", **bearer(local_server(url).token)}
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         data = None if body is None else json.dumps(body)
-        self.connection.request(method, path, data, {"Content-Type": "application/json"})
+        self.connection.request(method, path, data, self.headers)
         answer = self.connection.getresponse()
         text = answer.read()
         assert answer.status < 300, text
@@ -59,7 +63,8 @@ class Client:
         return str(told["execution_id"])
 
     def until_completed(self, started: str) -> None:
-        self.connection.request("GET", f"/api/executions/{started}/events/stream?type=playbook.finished")
+        path = f"/api/executions/{started}/events/stream?type=playbook.finished"
+        self.connection.request("GET", path, headers=self.headers)
         text = self.connection.getresponse().read()
         assert text.endswith(b"event: end\ndata: {}\n\n"), text
         assert b'"completed"' in text, text
@@ -72,12 +77,12 @@ class Client:
 
     def run_apart(self, path: str, count: int) -> None:
         """Start executions over several connections, and follow them until all ended."""
-        asyncio.run(_run_apart(self.url.removeprefix("http://"), path, count))
+        asyncio.run(_run_apart(self.url.removeprefix("http://"), self.headers, path, count))
 
 
-async def _run_apart(place: str, path: str, count: int) -> None:
+async def _run_apart(place: str, headers: dict[str, str], path: str, count: int) -> None:
     host, port = place.split(":")
-    head = f"Host: {place}\r\nContent-Type: application/json\r\n"
+    head = "".join(f"{name}: {value}\r\n" for name, value in {"Host": place, **headers}.items())
     feed, asking = await asyncio.open_connection(host, int(port), limit=2**24)
     asking.write(f"GET /api/executions/stream?type=playbook.finished HTTP/1.1\r\n{head}\r\n".encode())
     await feed.readuntil(b"event: begin")

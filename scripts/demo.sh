@@ -27,7 +27,7 @@ run() {
 NOETL_HOME=$(mktemp -d)
 export NOETL_HOME
 unset PYTHONDONTWRITEBYTECODE # the first start compiles, the others do not
-unset NOETL_DB_URL NOETL_SERVER_URL NOETL_HOST NOETL_AUTH
+unset NOETL_DB_URL NOETL_SERVER_URL NOETL_HOST NOETL_AUTH NOETL_TOKEN NOETL_TOKEN_FILE
 server=''
 finish() {
   if [ -n "$server" ]; then
@@ -43,7 +43,7 @@ trap 'exit 0' INT TERM
 up() {
   noetl up --port "$1" 2>"$NOETL_HOME/up.log" &
   server=$!
-  until url=$(grep -o 'http://[^ ]*' "$NOETL_HOME/up.log"); do
+  until url=$(grep -o -m1 'http://[^ ]*' "$NOETL_HOME/up.log") && grep -q '?token=' "$NOETL_HOME/up.log"; do
     kill -0 "$server" 2>/dev/null || return 1
     sleep 0.05
   done
@@ -62,19 +62,23 @@ up "${NOETL_PORT:-8082}" || up 0 || fail "noetl up did not start: $(cat "$NOETL_
 cat "$NOETL_HOME/up.log"
 
 say "4. Two executions over HTTP: a greeting, and a parallel sweep with retries on a simulated backend:"
+printf '%s$ export NOETL_TOKEN="$(noetl token show --server %s)"%s\n' "$dim" "$url" "$plain"
+NOETL_TOKEN=$(noetl token show --server "$url") || fail "the server at $url has no token."
+export NOETL_TOKEN
 run 0 python scripts/demo_run.py "$url" examples/hello.yaml who=there
 run 0 python scripts/demo_run.py "$url" examples/quantum_sweep.yaml points=8
 
 say "Summary"
 noetl runs --server "$url"
 cat <<TEXT
-  $url/    what runs here; /docs has the API
+  $url/?token=$NOETL_TOKEN
+                                 what runs here; $url/docs has the API
   noetl explain last --server $url
   docs/tutorials/first-run.md    run, look, answer, fork, in ten minutes (noetl is in .venv/bin)
 TEXT
 
 if [ -t 0 ] && [ -t 1 ]; then
-  say "The server runs until Ctrl-C: $url/"
+  say "The server runs until Ctrl-C: $url/?token=$NOETL_TOKEN"
   wait "$server"
 else
   say "Without a terminal the server stops here. 'noetl up' starts one again: $url/"

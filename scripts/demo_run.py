@@ -2,12 +2,14 @@
 
     python scripts/demo_run.py URL FILE [KEY=VALUE…]
 
-An example of the API that needs only the standard library. Exits with 1 if the execution did not complete.
+An example of the API. `noetl token show` has printed the server's token into NOETL_TOKEN. Exits with 1 if the execution did
+not complete.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+_AUTH = {"Authorization": f"Bearer {os.environ.get('NOETL_TOKEN', '')}"}
 _WIDTH = 110  # of the result; the rest is cut
 
 
@@ -22,7 +25,7 @@ def ask(url: str, method: str, path: str, body: Any = None) -> Any:
     """Send a request and return the answer; print the server's error."""
     print(f"{method} {path}")
     data = None if body is None else json.dumps(body).encode()
-    request = Request(url + path, data, {"Content-Type": "application/json"}, method=method)
+    request = Request(url + path, data, {"Content-Type": "application/json", **_AUTH}, method=method)
     try:
         with urlopen(request) as answer:
             return json.load(answer)
@@ -34,7 +37,7 @@ def events(url: str, execution_id: str) -> Iterator[dict[str, Any]]:
     """Yield the events of an execution until it ends."""
     path = f"/api/executions/{execution_id}/events/stream"
     print(f"GET {path}")
-    with urlopen(url + path) as stream:
+    with urlopen(Request(url + path, headers=_AUTH)) as stream:
         for line in stream:
             name, _, value = line.decode().strip().partition(": ")
             if (name, value) == ("event", "end"):

@@ -23,6 +23,14 @@ settings.register_profile(
 settings.load_profile(os.environ.get("NOETL_HYPOTHESIS_PROFILE", "steady"))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep the tokens of servers out of the user's own folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture
 def web() -> Iterator[Web]:
     from tests.tools.web import Web  # most tests need no server

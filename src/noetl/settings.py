@@ -131,7 +131,7 @@ VARIABLES: dict[str, tuple[str, str]] = {
     PORT: (str(_PORT), "Port that the server listens on."),
     AUTH: (
         "auto",
-        "Whether the server requires API tokens: `token`, `none`, or `auto` (unless only this machine can connect).",
+        "What the server requires: `token`, API tokens of `noetl token create`; `none`, nothing, on loopback only; `auto`, API tokens, and on loopback also a token that it makes for the commands of its user.",
     ),
     ALLOWED_HOSTS: (
         "",

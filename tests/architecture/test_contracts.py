@@ -64,6 +64,7 @@ def small_package(folder: Path, extra: Mapping[str, str]) -> None:
             "environ",
             "extras",
             "clock",
+            "private_files",
             "wire",
             "ports",
             "errors",

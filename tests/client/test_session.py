@@ -152,7 +152,7 @@ async def test_a_drained_worker_finishes_and_takes_nothing_more(tmp_path: Path) 
 async def test_leases_that_nobody_waits_for_any_more_go_back(tmp_path: Path) -> None:
     async with listening(tmp_path) as served:
         http = Http(Servers([served.url]))
-        session = Session(http, None, lambda: Hello("w-1"))
+        session = Session(http, lambda: Hello("w-1"))
         running = asyncio.create_task(session.run())
         try:
             await happens(lambda: session.is_open, "the session")
@@ -195,7 +195,11 @@ async def test_a_token_that_is_not_good_ends_the_worker_with_words(tmp_path: Pat
         token: Any = await first.json("POST", "/api/tokens", {"role": "viewer"})
         await first.json("POST", "/api/tokens", {"role": "admin"})
     async with listening(tmp_path, ServerSettings(auth="token")) as served:
-        for given, said in (("noetl_no", "not known"), (token["secret"], "requires worker"), (None, "needs a token")):
+        for given, said in (
+            ("noetl_no", "not known"),
+            (token["secret"], "requires worker"),
+            (None, "requires a token"),
+        ):
             with pytest.raises(Denied, match=said):
                 async with working(tmp_path, served.url, token=given) as (_, session):
                     await asyncio.sleep(10) if session.is_open else await _ended(session)

@@ -59,7 +59,7 @@ class Cluster:
 def cluster(folder: Path, **environment: str) -> Iterator[Cluster]:
     """Start it; everything ends with the block."""
     copytree(ROOT / "examples", folder / "examples")
-    given = {"NOETL_HOME": str(folder / "home"), "NOETL_ENCRYPTION_KEY": KEY, **environment}
+    given = {"NOETL_HOME": str(folder / "home"), "NOETL_ENCRYPTION_KEY": KEY, "NOETL_AUTH": "none", **environment}
     with ExitStack() as stack:
         postgres = stack.enter_context(postgres_server(**_QUICK))
         address = postgres.address()

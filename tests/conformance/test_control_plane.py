@@ -84,7 +84,7 @@ async def sessions(served: Served) -> AsyncIterator[Callable[[str], Worker]]:
     http, running = Http(Servers([served.url])), list[asyncio.Task[None]]()
 
     def worker(name: str) -> Worker:
-        session = Session(http, None, lambda: Hello(name, held=made.held))
+        session = Session(http, lambda: Hello(name, held=made.held))
         made = Worker(RemoteControl(session, http, poll_s=5.0), name)
         running.append(asyncio.create_task(session.run()))
         return made

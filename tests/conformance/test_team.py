@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from noetl.model.errors import Conflict
 from noetl.ports import AuditEntry, Token, WorkerInfo
@@ -148,6 +149,18 @@ async def test_a_token_is_revoked_once_and_stays_to_be_seen(team: Team) -> None:
     found = await team.token("digest")
     assert found is not None
     assert found.revoked_at == 500
+
+
+async def test_valid_tokens_are_neither_revoked_nor_expired(team: Team) -> None:
+    await team.add_token(TOKEN)
+    await team.add_token(replace(TOKEN, token_id="t2", digest="two", expires_at=700))
+    asked = ["t1", "t2", "unknown"]
+    assert await team.valid_tokens(asked, 699) == {"t1", "t2"}
+    assert await team.valid_tokens(asked, 700) == {"t1"}
+    assert await team.valid_tokens(["t2"], 0) == {"t2"}
+    await team.revoke("t1", 500)
+    assert await team.valid_tokens(asked, 0) == {"t2"}
+    assert await team.valid_tokens([], 0) == set()
 
 
 async def test_the_last_use_of_a_token_is_noted(team: Team) -> None:

@@ -46,9 +46,11 @@ def test_run_a_server(team: Reader) -> None:
     team.read(f"{HOW_TO}/run-a-server.md")
 
 
-def test_work_with_a_server(team: Reader) -> None:
+def test_work_with_a_server(team: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
     page = f"{HOW_TO}/work-with-a-server.md"
     team.read(page)
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.setenv("HOME", team.variables["HOME"])  # the programs are the reader's, too
     programs = [block.text for block in blocks(page, (ROOT / page).read_text()) if block.info == ("python",)]
     assert len(programs) == 2
     for program in programs:

@@ -87,6 +87,12 @@ class Served:
             await asyncio.sleep(0.02)
 
 
+def without_own_token(server: ServerSettings | None) -> ServerSettings:
+    """Return settings without `auto`: only a command makes a token of its own."""
+    given = server or ServerSettings()
+    return msgspec.structs.replace(given, auth="none") if given.auth == "auto" else given
+
+
 def places(folder: Path, **more: Any) -> Settings:
     return Settings(folder / "noetl.db", **more)
 
@@ -112,7 +118,7 @@ def address_of(endpoint: Endpoint) -> str:
 @asynccontextmanager
 async def in_process(folder: Path, server: ServerSettings | None = None, **more: Any) -> AsyncIterator[Served]:
     """The application without a socket."""
-    async with serving(places(folder, **more), server or ServerSettings()) as (services, embedded):
+    async with serving(places(folder, **more), without_own_token(server)) as (services, embedded):
         transport = httpx.ASGITransport(app(services))
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", timeout=PATIENCE_S) as client:
             yield Served(services, embedded, client)
@@ -121,7 +127,7 @@ async def in_process(folder: Path, server: ServerSettings | None = None, **more:
 @asynccontextmanager
 async def listening(folder: Path, server: ServerSettings | None = None, **more: Any) -> AsyncIterator[Served]:
     """The application over real HTTP on a free port, served by this event loop."""
-    async with serving(places(folder, **more), server or ServerSettings()) as (services, embedded):
+    async with serving(places(folder, **more), without_own_token(server)) as (services, embedded):
         config = uvicorn.Config(
             app(services),
             port=0,
@@ -188,14 +194,24 @@ async def session(served: Served, name: str = "w1", token: str | None = None, **
 
 
 @contextmanager
-def process(folder: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> Iterator[tuple[str, Any]]:
-    """Run `noetl …` as a process until it listens; gives its address and the process."""
+def process(
+    folder: Path,
+    *arguments: str,
+    auth: str = "none",
+    environment: Mapping[str, str] | None = None,
+    umask: int = -1,
+) -> Iterator[tuple[str, Any]]:
+    """Run `noetl …` as a process until it listens; gives its address and the process.
+
+    Without authentication, for tests that speak HTTP by hand; with `auth="auto"` as a user starts it.
+    """
     started = subprocess.Popen(
         [sys.executable, "-m", "noetl", *arguments, "--port", "0"],
         cwd=folder,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, **(environment or {})},
+        env={**os.environ, "NOETL_AUTH": auth, **(environment or {})},
+        umask=umask,
     )
     assert started.stderr is not None
     with started, started.stderr:

@@ -19,6 +19,7 @@ import msgspec
 
 from noetl.blobs.ranges import missing, pieces, span
 from noetl.model.errors import StoreUnavailable
+from noetl.private_files import make_private_folder
 
 Result = TypeVar("Result")
 
@@ -68,7 +69,7 @@ class FileBlobs:
 
     def _put(self, ref: str, parts: Iterable[bytes], about: bytes) -> None:
         path = self._path(ref)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         _write(path, parts)
         _write(path.with_suffix(".json"), (about,))  # a blob without this file is incomplete
 

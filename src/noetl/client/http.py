@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import httpx
 import msgspec
 
+from noetl.client.local_server import LocalServer, local_server
 from noetl.model.errors import (
     BadReference,
     Conflict,
@@ -96,16 +97,20 @@ class Http:
     def __init__(self, servers: Servers, token: str | None = None, *, patience_s: float = 0.0) -> None:
         self.servers = servers
         self._patience_s = patience_s
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._token = token
         limits = httpx.Limits(max_connections=64, max_keepalive_connections=16)
         time = httpx.Timeout(_ANSWER_S, connect=_CONNECT_S)
-        try:
-            self._client = httpx.AsyncClient(headers=headers, timeout=time, limits=limits)
-        except UnicodeEncodeError:
-            raise InvalidInput("The token holds invalid characters. Check NOETL_TOKEN or `--token`.") from None
+        if token is not None and not token.isascii():
+            raise InvalidInput("The token holds invalid characters. Check NOETL_TOKEN or `--token`.")
+        self._client = httpx.AsyncClient(timeout=time, limits=limits)
 
     async def close(self) -> None:
         await self._client.aclose()
+
+    def reach(self) -> LocalServer:
+        """Return address and token of the current server; a given token comes first."""
+        url = self.servers.url
+        return LocalServer(url, self._token) if self._token else local_server(url)
 
     async def ask(self, method: str, path: str, gives: type[Given], body: Any = None, **more: Any) -> Given:
         """Send a request with a JSON body and decode the answer."""
@@ -147,7 +152,7 @@ class Http:
         for _ in range(len(self.servers)):
             url = self.servers.url
             try:
-                answer = await self._client.request(method, url + path, content=content, params=query, headers=sent)
+                to, answer = await self._request(method, path, content, query, sent)
                 break
             except (httpx.ConnectError, httpx.ConnectTimeout):
                 self.servers.turn(url)
@@ -158,23 +163,51 @@ class Http:
             raise away(self.servers)
         if answer.is_success:
             return answer
-        problem = error_of(problem_in(answer.content, answer.status_code))
+        problem = _refused(problem_in(answer.content, answer.status_code), to)
         if isinstance(problem, Unreachable):  # a proxy without a server, or a server that does not know the worker
             self.servers.turn(url)
         raise problem
 
+    async def _request(
+        self, method: str, path: str, content: bytes | None, query: Any, headers: Mapping[str, str]
+    ) -> tuple[LocalServer, httpx.Response]:
+        """Send a request; again if the server was restarted since its token was read."""
+        while True:
+            to = self.reach()
+            sent = {**headers, **bearer(to.token)}
+            answer = await self._client.request(method, to.url + path, content=content, params=query, headers=sent)
+            if answer.status_code != 401 or self.reach() == to:
+                return to, answer
+
     @asynccontextmanager
     async def stream(self, path: str, query: Any, headers: Mapping[str, str]) -> AsyncIterator[httpx.Response]:
         """Open a stream of server-sent events."""
-        url = self.servers.url
+        url, to = self.servers.url, self.reach()
+        asked = {**headers, **bearer(to.token)}
         try:
-            async with self._client.stream("GET", url + path, params=query, headers=dict(headers)) as answer:
+            async with self._client.stream("GET", to.url + path, params=query, headers=asked) as answer:
                 if not answer.is_success:
-                    raise error_of(problem_in(await answer.aread(), answer.status_code))
+                    raise _refused(problem_in(await answer.aread(), answer.status_code), to)
                 yield answer
         except httpx.HTTPError as error:
             self.servers.turn(url)
             raise (away(self.servers) if isinstance(error, httpx.ConnectError) else cut(url, error)) from None
+
+
+def bearer(token: str | None) -> dict[str, str]:
+    """Return the header that carries a token."""
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def _refused(problem: Problem, to: LocalServer) -> NoetlError:
+    """Return the error of a problem; of a token from a file, with where it is from."""
+    error = error_of(problem)
+    if problem.status != 401 or to.file is None:
+        return error
+    return Denied(
+        f"{error} The token was read from {to.file}, so the server at {to.url} is not the one that wrote it. "
+        "Check the port, or give a token with NOETL_TOKEN."
+    )
 
 
 def away(servers: Servers) -> Unreachable:

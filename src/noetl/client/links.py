@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from noetl.client.http import Http, cut, error_of
+from noetl.client.http import Http, bearer, cut, error_of
 from noetl.model.errors import InvalidInput, NoetlError, StoreUnavailable, Unreachable
 from noetl.wire.problem import Problem
 from noetl.wire.session import (
@@ -135,7 +135,7 @@ async def open_socket(url: str, token: str | None, hello: Hello, receive: Receiv
     from websockets.asyncio.client import connect
     from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMessage, InvalidStatus
 
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    headers = bearer(token)
     try:
         socket = await connect(
             "ws" + url.removeprefix("http") + _PATH,

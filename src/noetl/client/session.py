@@ -33,15 +33,12 @@ _log = logging.getLogger(__name__)
 class Session:
     """Frames to any server that answers; the session lasts as long as its `run`."""
 
-    def __init__(
-        self, http: Http, token: str | None, hello: Callable[[], wire.Hello], clock: SteadyClock | None = None
-    ) -> None:
+    def __init__(self, http: Http, hello: Callable[[], wire.Hello], clock: SteadyClock | None = None) -> None:
         self.stopped: Callable[[Iterable[str]], None] = lambda _: None
         self.drained: Callable[[], None] = lambda: None
         self.layer: dict[str, Any] = {}  # the connected server's settings for executions
         self.opened: Callable[[wire.Welcome, str], None] = lambda *_: None
         self._http = http
-        self._token = token
         self._hello = hello
         self._clock = clock or SteadyClock()
         self._asked_at: dict[str, int] = {}  # uptime when a server was asked for its time, by the id of the frame
@@ -101,9 +98,13 @@ class Session:
             _log.info("Connected to the server %s after %.1f s.", self._http.servers.url, lost_s)
 
     async def _open(self) -> Link:
-        asked_at = uptime()
+        asked_at, to = uptime(), self._http.reach()
         try:
-            link: Link = await open_socket(self._http.servers.url, self._token, self._hello(), self._receive)
+            link: Link = await open_socket(to.url, to.token, self._hello(), self._receive)
+        except Denied:
+            if self._http.reach() == to:
+                raise
+            raise Unreachable(f"The server {to.url} was restarted.") from None  # it has another token now
         except NoSocket:
             _log.info("no WebSocket gets through to %s; using plain requests", self._http.servers.url)
             link = await open_http(self._http, self._hello(), self._receive)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -85,6 +85,9 @@ class Tokens(Protocol):
 
     async def tokens(self) -> list[Token]:
         """List all tokens, oldest first."""
+
+    async def valid_tokens(self, token_ids: Collection[str], now: int) -> set[str]:
+        """Return those of these tokens that are neither revoked nor expired."""
 
     async def revoke(self, token_id: str, now: int, act: Audit = None) -> bool:
         """Revoke a token; False if it is unknown or was revoked before."""

@@ -97,6 +97,7 @@ async def running(
     services.control.sequencer.hooks.register(commits=services.metrics.committed, letters=log_letters)
     jobs = {
         "noetl-worker-registry": services.registry.run(),
+        "noetl-revocation": services.gate.run(),
         "noetl-strike-off": strike_off(services.team, services.clock),
     }
     if collector is not None:

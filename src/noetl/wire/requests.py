@@ -233,6 +233,12 @@ class WorkerSeen(Asked, frozen=True):
     active: Count = 0
 
 
+class PageQuery(Asked, frozen=True):
+    """Sign a browser in."""
+
+    token: str = ""
+
+
 class AuditQuery(Asked, frozen=True):
     """Filter of the audit trail."""
 

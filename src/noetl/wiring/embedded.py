@@ -33,6 +33,7 @@ from noetl.ports import (
     WorkQueue,
 )
 from noetl.ports.letters import DeadLetters
+from noetl.private_files import make_private_folder
 from noetl.settings import SANDBOX_WRITE, ServerSettings, Settings, credential, store_option
 from noetl.tools import kinds
 from noetl.wiring.availability import not_built, unavailable
@@ -104,7 +105,7 @@ def open_store(settings: Settings, *, to_read: bool = False) -> Store:
     from noetl.stores.sqlite.store import SqliteStore
 
     try:
-        settings.store.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(settings.store.parent)
     except OSError as error:
         place = settings.store.parent
         raise InvalidInput(
@@ -175,7 +176,7 @@ async def restore_store(settings: Settings, backup: Path | None) -> tuple[list[s
     if settings.database or (backup is None and not is_backup(source)):
         return await _hold(settings)
     part = settings.store.with_name(settings.store.name + ".restoring")
-    part.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(part.parent)
     copy_store(source, part)
     found = await _hold(replace(settings, store=part))
     os.replace(part, settings.store)
@@ -398,7 +399,9 @@ async def embedded(settings: Settings) -> AsyncIterator[Embedded]:
 
 
 @asynccontextmanager
-async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[tuple[Services, Embedded]]:
+async def serving(
+    settings: Settings, server: ServerSettings, own_token: str = ""
+) -> AsyncIterator[tuple[Services, Embedded]]:
     """Run the services of a server, from which its HTTP application is built."""
     from noetl.server.app import running
     from noetl.server.auth.gate import Gate, is_loopback, needs_token
@@ -430,7 +433,7 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
             kinds=kinds(),
             cannot_run=cannot_run,
             unavailable=unavailable,
-            gate=Gate(team, clock, required=required),
+            gate=Gate(team, clock, required=required, local=own_token),
             registry=WorkerRegistry(app.control, store, team, clock, lease_ms=settings.lease_ms),
             reader=Reader(store),
             lookups=CatalogLookup(store),
@@ -439,7 +442,7 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
             vault=vault,
             bounds=Bounds((*names, *server.hosts), server.origins),
         )
-        own = confined(settings, several_users=required)
+        own = confined(settings, several_users=required and (has_tokens or not own_token))
         served = replace(app, settings=own, credential=stored_credentials(_credential, team, vault))
         async with served.open_relay() as relay, running(services, open_collector(settings, store), relay):
             yield services, served
@@ -454,7 +457,11 @@ def _vault(settings: Settings, server: ServerSettings) -> Vault | None:
 
     if server.key:
         return Vault(keys_of(server.key))
-    return None if settings.database else vault_beside(settings.store.with_name("key"))
+    return None if settings.database else vault_beside(_key_file(settings))
+
+
+def _key_file(settings: Settings) -> Path:
+    return settings.store.with_name("key")
 
 
 async def _credential(name: str) -> Mapping[str, Any]:
@@ -477,9 +484,11 @@ def _confinement(settings: Settings) -> dict[str, Any]:
 
 def _hidden(settings: Settings) -> list[str]:
     """Return what a sandbox keeps from tasks: store, key file, configuration, tokens."""
+    from noetl.client.local_server import token_folder
+
     store = settings.store
     own = [store.with_name(store.name + ending) for ending in ("", "-wal", "-shm", "-journal")]
-    found = [*own, settings.blobs, settings.locks, store.with_name("key"), *settings.hidden]
+    found = [*own, settings.blobs, settings.locks, _key_file(settings), token_folder(), *settings.hidden]
     return [os.path.abspath(str(path)) for path in found]
 
 

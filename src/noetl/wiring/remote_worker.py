@@ -46,7 +46,7 @@ async def remote_worker(settings: Settings, worker_settings: WorkerSettings) -> 
         )
 
     clock = SteadyClock("the server's clock")
-    session = Session(http, worker_settings.token, hello, clock)
+    session = Session(http, hello, clock)
     opened = RemoteCredentials(http, worker_settings.name, current_lease)
 
     async def resolve(name: str) -> Mapping[str, Any]:

@@ -188,7 +188,7 @@ def test_a_failed_command_shows_the_end_of_its_output(folder: Folder) -> None:
 
 def test_a_server_shows_the_same(folder: Folder) -> None:
     folder.playbook(BROKEN, workload={"text": "{bad"})
-    with process(folder.path, "up") as (url, _):
+    with process(folder.path, "up", auth="auto") as (url, _):
         assert folder.call("register", "play.yaml", "--server", url).code == 0
         ran = folder.call("exec", "test/play", "--follow", "--server", url)
         said = {name: folder.call(name, "last", "--server", url).out for name in ("status", "explain", "logs")}

@@ -22,7 +22,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Folder, s
     made = Folder(tmp_path_factory.mktemp("each"))
     made.playbook(DOUBLE, name="double", executor=STRICT, workload={"n": 1, "by": 2})
     made.playbook(HALVE, name="halve", workload={"n": 1})
-    with process(made.path, "up") as (url, _):
+    with process(made.path, "up", auth="auto") as (url, _):
         for name in ("double", "halve"):
             done = made.call("register", f"{name}.yaml", "--server", url)
             assert done.code == 0, done.err

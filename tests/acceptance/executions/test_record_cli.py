@@ -80,7 +80,7 @@ def test_a_run_is_recorded_and_played_again(folder: Folder) -> None:
 
 
 def test_a_run_on_a_server_is_recorded_too(folder: Folder) -> None:
-    with process(folder.path, "up") as (url, _):
+    with process(folder.path, "up", auth="auto") as (url, _):
         assert folder.call("register", "play.yaml", "--server", url).code == 0
         done = folder.call("exec", "test/play", "--server", url, "--wait")
         assert done.code == 0, done.err

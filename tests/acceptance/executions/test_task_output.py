@@ -91,7 +91,7 @@ def read_until(running: subprocess.Popen[bytes], said: str) -> None:
 
 def test_a_server_tells_it_too(folder: Folder) -> None:
     folder.playbook(PRINTING)
-    with process(folder.path, "up") as (url, _):
+    with process(folder.path, "up", auth="auto") as (url, _):
         assert folder.call("register", "play.yaml", "--server", url).code == 0
         shown = folder.call("exec", "test/play", "--follow", "--server", url)
         quiet = folder.call("exec", "test/play", "--follow", "--quiet", "--server", url)

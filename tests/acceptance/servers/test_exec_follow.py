@@ -18,7 +18,7 @@ MAIN = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);
 def test_ctrl_c_tells_that_the_execution_goes_on(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     file = folder.playbook("- { step: ask, tool: { kind: wait, signal: go } }")
-    with process(tmp_path, "up") as (url, _):
+    with process(tmp_path, "up", auth="auto") as (url, _):
         assert noetl("register", file, "--server", url, cwd=tmp_path).code == 0
         words = [sys.executable, "-c", MAIN, "exec", "test/play", "--follow", "--server", url]
         with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as following:

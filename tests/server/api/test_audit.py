@@ -108,7 +108,7 @@ def worker(verb: str = "") -> Callable[[Served], Awaitable[Asked]]:
 async def using(served: Served) -> Asked:
     await served.json("PUT", "/api/credentials/pg", {"data": {"a": 1}})
     await served.json("POST", "/api/worker/hello", {"worker": "w", "pools": ["mine"], "acks": False})
-    content = WAITS.replace("workflow:", "executor: {spec: {pool: mine}}\nworkflow:").replace(
+    content = WAITS.replace("workflow:", "executor: {spec: {pool: mine}}\nkeychain: [{name: pg}]\nworkflow:").replace(
         "kind: wait, signal: go", "kind: noop"
     )
     await served.start(content)

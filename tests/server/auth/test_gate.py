@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from websockets.asyncio.client import connect
@@ -12,7 +13,7 @@ from noetl.server.auth.gate import digest, is_loopback, needs_token
 from noetl.settings import ServerSettings
 from noetl.wire.session import Ack, Claim, Hello, Leases, Refused, Welcome
 from tests.server.http.test_worker_socket import claimed, done, held
-from tests.server.serving import ONE, Worker, bearer, in_process, listening, secret, session
+from tests.server.serving import FAILS, ONE, Worker, bearer, in_process, listening, secret, session
 
 TOKEN = ServerSettings(auth="token")
 
@@ -20,9 +21,12 @@ TOKEN = ServerSettings(auth="token")
 @pytest.mark.parametrize(
     ("mode", "host", "has", "asks"),
     [
-        ("auto", "127.0.0.1", False, False),
-        ("auto", "::1", False, False),
-        ("auto", "localhost", True, False),
+        ("none", "127.0.0.1", False, False),
+        ("none", "::1", True, False),
+        ("none", "localhost", False, False),
+        ("auto", "127.0.0.1", False, True),
+        ("auto", "::1", False, True),
+        ("auto", "localhost", True, True),
         ("token", "127.0.0.1", True, True),
         ("auto", "0.0.0.0", True, True),
         ("token", "10.1.2.3", True, True),
@@ -124,3 +128,63 @@ async def test_a_token_for_a_pool_is_for_that_pool(tmp_path: Path) -> None:
             assert isinstance(await worker.ask(Claim("c")), Leases)
         lease = await served.http.post("/queue/lease", json={"worker_id": "w", "pool": "cpu"}, headers=bearer(bound))
         assert lease.status_code == 403
+
+
+FORWARDED = [
+    ("Forwarded", "for=192.0.2.1"),
+    ("X-Forwarded-For", "192.0.2.1"),
+    ("X-Forwarded-Host", "noetl.example"),
+    ("x-forwarded-proto", "https"),
+    ("X-Forwarded-Anything", ""),
+    ("Via", "1.1 proxy"),
+    ("X-Real-IP", "127.0.0.1"),
+]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(("name", "value"), FORWARDED)
+async def test_a_request_through_a_proxy_is_never_the_local_admin(tmp_path: Path, name: str, value: str) -> None:
+    viewer, worker = await secret(tmp_path, "viewer"), await secret(tmp_path, "worker")
+    async with listening(tmp_path, ServerSettings(auth="none")) as served:
+        await served.json("GET", "/api/tokens")  # from this machine
+        for method, path in (("GET", "/api/executions"), ("GET", "/api/tokens"), ("POST", "/api/execute")):
+            told = await served.json(method, path, None, 401, headers={name: value})
+            assert "proxy" in told["detail"]
+        assert (await served.http.get("/health", headers={name: value})).status_code == 200
+        await served.json("GET", "/api/executions", headers={name: value, **bearer(viewer)})
+        await served.json("GET", "/api/tokens", None, 403, headers={name: value, **bearer(viewer)})
+        url = served.url.replace("http", "ws") + "/api/worker/session"
+        for token, kind in ((None, Refused), (worker, Welcome)):
+            async with connect(url, additional_headers={name: value}) as socket:
+                assert isinstance(await Worker(socket).ask(Hello("w", token=token)), kind)
+
+
+@pytest.mark.asyncio
+async def test_an_operator_forks_retries_and_replays_but_changes_nothing(tmp_path: Path) -> None:
+    operator, editor = bearer(await secret(tmp_path, "operator")), bearer(await secret(tmp_path, "editor"))
+    async with in_process(tmp_path, TOKEN) as served, served.embedded.run_worker(""):
+        served.http.headers.update(editor)
+        failed = await served.start(FAILS)
+        await served.until(failed, "failed")
+        place = f"/api/executions/{failed}"
+        (letter,) = (await served.json("GET", "/api/dlq"))["letters"]
+        replay = f"/api/dlq/{letter['message_id']}/replay"
+        patch = {"patch": {"spec.code": "result = 7"}}
+        changes: list[tuple[str, dict[str, Any]]] = [
+            (f"{place}/fork", {"start": "bad", "ctx": {"n": 1}}),
+            (f"{place}/fork", {"start": "bad", "workload": {"n": 1}}),
+            (f"{place}/retry", {"ctx": {"n": 1}}),
+            (replay, patch),
+            (replay, {**patch, "dry_run": True}),
+            ("/api/dlq/replay", {"execution_id": failed, **patch}),
+        ]
+        before = len((await served.json("GET", "/api/executions"))["executions"])
+        for path, body in changes:
+            told = await served.json("POST", path, body, 403, headers=operator)
+            assert "requires editor" in told["detail"]
+        assert len((await served.json("GET", "/api/executions"))["executions"]) == before
+        await served.json("POST", f"{place}/fork", {"start": "bad"}, 201, headers=operator)
+        await served.json("POST", f"{place}/retry", {}, 201, headers=operator)
+        for path, body in changes[:3]:
+            await served.json("POST", path, body, 201, headers=editor)
+        await served.json("POST", replay, patch, 200, headers=editor)

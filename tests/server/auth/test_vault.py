@@ -72,7 +72,7 @@ async def test_a_credential_is_kept_sealed_and_given_to_whoever_holds_a_lease(tm
         listed = await served.http.get("/api/credentials")
         assert listed.json()["credentials"][0]["name"] == "pg"
         assert SECRET not in listed.text
-        await served.start(ONE)
+        await served.start(ONE.replace("workflow:", "keychain: [{name: pg}, {name: none}]\nworkflow:"))
         lease = await leased(served)
         held = [lease["work"]["work_id"], lease["epoch"]]
         given = await served.json("POST", "/api/worker/credential", {"name": "pg", "worker": "w", "work": held})

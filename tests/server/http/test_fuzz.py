@@ -45,7 +45,7 @@ async def busy(folder: Path, store: str = "sqlite") -> AsyncIterator[tuple[Serve
         names["message"] = await served.services.outbox.put(OutboxMessage("k", available_at=2**50), 1)
         await served.json("POST", "/api/worker/hello", {"worker": "host:17", "acks": False, "capacity": 4})
         names["letter"] = await letter(served)
-        await served.start(TWO)
+        await served.start(TWO.replace("workflow:", "keychain: [{name: pg_main}]\nworkflow:"))
         claimed = await served.json("POST", "/api/worker/claim", {"id": "c-0", "worker": "host:17", "most": 4})
         names["lease"] = next(one for one in claimed["leases"] if one["work"]["step"] == "one")
         yield served, names

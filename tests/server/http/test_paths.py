@@ -216,7 +216,10 @@ async def test_a_worker_touches_only_what_it_holds(tmp_path: Path) -> None:
 
         server.http.headers["Authorization"] = f"Bearer {admin}"
         await server.json("PUT", "/api/credentials/pg", {"data": {"dsn": "x"}})
-        started, other = await server.start(TWO), await server.start(ONE)
+        started, other = (
+            await server.start(TWO.replace("workflow:", "keychain: [{name: pg}]\nworkflow:")),
+            await server.start(ONE),
+        )
         for worker in (one, two):  # both call themselves the same
             await ask(worker, "POST", "/api/worker/hello", {"worker": "w", "acks": False})
         lease = (await ask(one, "POST", "/api/worker/claim", {"id": "c", "worker": "w"})).json()["leases"][0]

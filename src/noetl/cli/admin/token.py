@@ -1,4 +1,4 @@
-"""`noetl token`: create, list and revoke API tokens.
+"""`noetl token`: create, list, revoke and show API tokens.
 
 A token's secret is printed once, when it is created. Tested in tests/server/http/test_serve.py.
 """
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 _ROLES: Final = "viewer, operator, editor, admin or worker"
 
-command = command_group("Create, list and revoke API tokens of the local store or of a server.")
+command = command_group(
+    "Create, list and revoke API tokens of the local store or of a server; show that of your own server."
+)
 
 
 @command.command("create")
@@ -100,6 +102,31 @@ def revoke(
         if json:
             typer.echo(to_json({"token_id": id, "revoked": True}))
         typer.echo(f"revoked token {id}", err=True)
+
+    call(job)
+
+
+@command.command("show")
+def show(store: Place = None) -> None:
+    """Print the token of your own server on this machine.
+
+    `noetl up` makes it at its start. Commands find it themselves; other programs send it as `Authorization: Bearer TOKEN`.
+    """
+
+    async def job() -> None:
+        from noetl.cli.runtime.environment import environment
+        from noetl.cli.runtime.target import server_of
+        from noetl.client.local_server import local_server
+        from noetl.settings import server_settings
+
+        server, own = server_of(store), server_settings(environment())
+        url = server.url if server is not None else f"http://{own.host}:{own.port}"
+        found = local_server(url)
+        if found.token is None:
+            raise InvalidInput(
+                f"No server of yours with a token at {url}. Start one with `noetl up`, or add --server URL."
+            )
+        typer.echo(found.token)
 
     call(job)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from noetl.model.errors import InvalidInput
+from noetl.private_files import write_private
 
 _Contexts = dict[str, dict[str, str]]
 
@@ -39,10 +40,6 @@ def save_contexts(contexts: Mapping[str, Mapping[str, str]], current: str) -> No
     file = contexts_file()
     data: dict[str, Any] = {"current": current, "contexts": contexts}
     try:
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        temporary = file.with_name(f"{file.name}.{os.getpid()}")
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as opened:
-            json.dump(data, opened, indent=2)
-        temporary.replace(file)
+        write_private(file, json.dumps(data, indent=2))
     except OSError as error:
         raise InvalidInput(f"Cannot write {file}: {error.strerror}. Check its permissions.") from None

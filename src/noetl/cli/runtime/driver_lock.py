@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 from noetl.cli.runtime.store import local_settings
 from noetl.cli.runtime.target import server_of
 from noetl.model.errors import Conflict, InvalidInput
+from noetl.private_files import make_private_folder, open_private
 from noetl.settings import Settings
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def worker_lock(settings: Settings, worker: str) -> Iterator[None]:
     Where no lock file can be written, there is none: after a kill, its leases last until they are not renewed.
     """
     try:
-        settings.workers.mkdir(parents=True, exist_ok=True)
+        make_private_folder(settings.workers)
     except OSError:
         yield
         return
@@ -81,7 +82,7 @@ def forget_worker(settings: Settings, worker: str) -> None:
 @contextmanager
 def _lock(path: Path, conflict: str) -> Iterator[None]:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path.parent)
     except OSError as error:
         raise InvalidInput(
             f"Cannot create the folder {path.parent}: {error.strerror}. Use another store with --store PATH."
@@ -126,7 +127,10 @@ def lock_holder(settings: Settings, execution_id: str) -> str | None:
 def _try_lock(path: Path, *, shared: bool = False) -> TextIO | None:
     """Open and lock a file; None if another process holds it or has just deleted it."""
     try:
-        file = path.open("r" if shared else "a+", encoding="ascii")  # a file that is only looked at may be read-only
+        if shared:  # a file that is only looked at may be read-only
+            file = path.open("r", encoding="ascii")
+        else:
+            file = open(open_private(path, os.O_RDWR | os.O_APPEND), "a+", encoding="ascii")  # noqa: SIM115 - the caller closes it
     except FileNotFoundError:
         return None
     try:

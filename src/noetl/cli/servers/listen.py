@@ -20,9 +20,11 @@ from noetl.cli.runtime.driver_lock import forget_worker, killed_workers, worker_
 from noetl.cli.runtime.environment import environment
 from noetl.cli.runtime.runner import tune_gc
 from noetl.cli.runtime.store import local_settings
+from noetl.client.local_server import offered_token
 from noetl.model.errors import InvalidInput, NoetlError, log_level
 from noetl.ports import Clock, WorkerInfo
 from noetl.server.app import app
+from noetl.server.auth.gate import has_own_token
 from noetl.server.control_plane import LocalControlPlane
 from noetl.server.services import Services
 from noetl.server.workers.presence import attending
@@ -79,7 +81,10 @@ async def listen(
     settings = local_settings(store)
     with _bound(server.host, server.port) as opened:
         async with AsyncExitStack() as stack:
-            services, embedded = await stack.enter_async_context(serving(settings, server))
+            name, number = opened.getsockname()[:2]
+            own = has_own_token(server.auth, server.host)
+            token = stack.enter_context(offered_token(name, number)) if own else ""
+            services, embedded = await stack.enter_async_context(serving(settings, server, token))
             worker = None
             if grace_s is not None:
                 worker = await stack.enter_async_context(_local_worker(settings, services, embedded))
@@ -96,10 +101,13 @@ async def listen(
                 timeout_graceful_shutdown=_GRACE_S,
                 timeout_keep_alive=75,
             )
-            name, number = opened.getsockname()[:2]
-            shown = f"[{name}]" if ":" in name else name
+            shown = f"http://[{name}]:{number}" if ":" in name else f"http://{name}:{number}"
             tokens = "requires tokens" if services.gate.required else "requires no tokens"
-            typer.echo(f"noetl: http://{shown}:{number} {tokens}; store {_store_name(settings)}", err=True)
+            typer.echo(f"noetl: {shown} {tokens}; store {_store_name(settings)}", err=True)
+            if token:
+                typer.echo(
+                    f"noetl: {shown}/?token={token} opens it in your browser; your commands know the token", err=True
+                )
             tune_gc()
             await stack.enter_async_context(watched())
             await _Server(config, services, worker).serve(sockets=[opened])

@@ -24,7 +24,7 @@ Auth = Annotated[
     typer.Option(
         "--auth",
         metavar="auto|none|token",
-        help="Require API tokens; `auto` requires them unless only this machine can connect. "
+        help="Require API tokens, or `none` on loopback; with `auto` a server on loopback has a token for your own commands. "
         "[env: NOETL_AUTH] [default: auto]",
     ),
 ]

@@ -1,8 +1,8 @@
 """Authentication and authorisation: API tokens and roles.
 
-A token's secret is random and long; only its SHA-256 is stored. Without authentication every caller is `local`, an admin,
-and the server listens on loopback only. The role of a route is declared with the route. Tested in tests/server/auth/test_gate.py
-and test_matrix.py.
+A token's secret is random and long; only its SHA-256 is stored. A server on loopback also has a token of its own, which
+the commands of its user find in a file: its holder is `local`, an admin. Without authentication every caller is; only a
+request that came through a proxy is from another machine and requires a token. The role of a route is declared with the route. Tested in tests/server/auth/test_gate.py and test_matrix.py.
 """
 
 from __future__ import annotations
@@ -10,12 +10,16 @@ from __future__ import annotations
 import ipaddress
 import secrets
 from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal
 
 from noetl.model.errors import InvalidInput
 from noetl.ports import Clock, Token, Tokens
+from noetl.server.auth.failed_attempts import FailedAttempts
+from noetl.server.auth.revocation import Revocation, TokenEnded
 from noetl.server.problems import Refusal
 
 Role = Literal["open", "member", "viewer", "operator", "editor", "admin", "worker"]
@@ -29,7 +33,7 @@ _MAY = {  # role of a route → roles that may use it
     "worker": frozenset({"worker", "admin"}),
 }
 _PREFIX = "noetl_"
-_KNOWN_MS = 1_000  # a token is cached for this long; a revoked one stops working within it
+_KNOWN_MS = 500  # a token is cached for this long; a revoked one stops working within it
 _MOST_KNOWN = 1_024
 
 
@@ -44,7 +48,10 @@ class Actor:
 
 
 LOCAL = Actor("local", "admin")
+BROWSER = Actor("local", "viewer")  # a cookie reaches servers on all ports of a machine, so it only reads
 NOBODY = Actor("nobody", "open")
+FORWARDED = Actor("forwarded", "open")  # without a token, through a proxy
+_OF_PROXIES = frozenset({b"forwarded", b"via", b"x-real-ip", b"x-client-ip", b"true-client-ip"})  # and x-forwarded-*
 
 
 def may(actor: Actor, role: Role) -> bool:
@@ -77,50 +84,102 @@ def create_token(role: str, name: str, expires_s: int | None, pool: str | None, 
 class Gate:
     """Authenticate requests by their `Authorization` header."""
 
-    def __init__(self, tokens: Tokens, clock: Clock, *, required: bool) -> None:
+    def __init__(self, tokens: Tokens, clock: Clock, *, required: bool, local: str = "") -> None:
         self._tokens = tokens
         self._clock = clock
         self.required = required
-        self.everybody = None if required else LOCAL  # the actor of every request, without authentication
-        self._known: OrderedDict[str, tuple[int, Token | None]] = OrderedDict()
+        self._local = digest(local) if local else ""
+        self._cookie = secrets.token_urlsafe(32)
+        self._revocation = Revocation(tokens, clock)
+        self._failed = FailedAttempts(clock)
+        self._known: OrderedDict[str, tuple[int, Token]] = OrderedDict()
 
-    async def who(self, header: str | None) -> Actor:
+    async def who(self, headers: Mapping[bytes, bytes], address: str) -> Actor:
         """Return the actor of a request. Raises Refusal for an invalid token."""
-        if self.everybody is not None:
-            return self.everybody
+        if not self.required and not _is_forwarded(headers):
+            return LOCAL
+        header = headers.get(b"authorization", b"").decode("latin-1")
         if not header:
-            return NOBODY
+            if self._has_cookie(headers.get(b"cookie", b"")):
+                return BROWSER
+            return NOBODY if self.required else FORWARDED
         scheme, _, secret = header.partition(" ")
         if scheme.lower() != "bearer" or not secret.strip():
             raise unauthorised("The Authorization header is not of the form `Bearer TOKEN`.")
-        return await self.holder(secret.strip())
+        return await self.holder(secret.strip(), address)
 
-    async def holder(self, secret: str) -> Actor:
-        """Return the actor of a token's secret. Raises Refusal."""
-        now = self._clock.now()
-        token = await self._look_up(digest(secret), now)
-        if token is None:
-            raise unauthorised("The token is not known.")
-        if token.revoked_at is not None:
-            raise unauthorised("The token was revoked.")
-        if token.expires_at is not None and token.expires_at <= now:
-            raise unauthorised("The token has expired.")
+    async def holder(self, secret: str, address: str) -> Actor:
+        """Return the actor of a token's secret. Raises Refusal, after a delay."""
+        now, found = self._clock.now(), digest(secret)
+        if secrets.compare_digest(found, self._local):
+            return LOCAL
+        token = await self._look_up(found, now)
+        reason = _why_invalid(token, now)
+        if token is None or reason:
+            await self._failed.delay(address)
+            raise unauthorised(reason)
         return Actor(token.name or token.token_id, token.role, token.token_id, token.pool)
+
+    async def sign_in(self, secret: str, address: str) -> str:
+        """Return the cookie of a browser for the server's own token. Raises Refusal."""
+        if await self.holder(secret, address) is not LOCAL:
+            raise unauthorised("Only the token that the server printed at its start signs a browser in.")
+        return self._cookie
+
+    def _has_cookie(self, header: bytes) -> bool:
+        """Return whether a browser has signed in."""
+        values = (part.partition(b"=")[2].strip() for part in header.split(b";"))
+        return bool(self._local) and any(secrets.compare_digest(value, self._cookie.encode()) for value in values)
 
     async def _look_up(self, token_digest: str, now: int) -> Token | None:
         cached = self._known.get(token_digest)
-        if cached is not None and now - cached[0] < _KNOWN_MS:
+        if cached is not None and 0 <= now - cached[0] < _KNOWN_MS:  # a clock may be set back
             return cached[1]
         token = await self._tokens.token(token_digest)
+        if token is None:  # not cached: wrong tokens must not displace others
+            return None
         self._known[token_digest] = (now, token)
         self._known.move_to_end(token_digest)
         if len(self._known) > _MOST_KNOWN:
             self._known.popitem(last=False)
         return token
 
-    def forget(self) -> None:
-        """Clear the cache of tokens, after one was revoked."""
+    @contextmanager
+    def valid(self, actor: Actor) -> Iterator[None]:
+        """Interrupt the block when the actor's token ends. Raises Refusal."""
+        try:
+            with self._revocation.valid(actor.token_id):
+                yield
+        except TokenEnded:
+            raise unauthorised("The token was revoked or has expired.") from None
+
+    async def forget(self) -> None:
+        """Clear the cache of tokens and end what they keep open, after one was revoked."""
         self._known.clear()
+        await self._revocation.look()
+
+    async def run(self) -> None:
+        """Look for tokens that other servers revoked, until cancelled."""
+        await self._revocation.run()
+
+
+def _why_invalid(token: Token | None, now: int) -> str:
+    if token is None:
+        return "The token is not known."
+    if token.revoked_at is not None:
+        return "The token was revoked."
+    return "The token has expired." if token.expires_at is not None and token.expires_at <= now else ""
+
+
+def _is_forwarded(names: Iterable[bytes]) -> bool:
+    return any(name in _OF_PROXIES or name.startswith(b"x-forwarded") for name in names)
+
+
+def refusal(actor: Actor, role: Role) -> Refusal:
+    """Return the answer to an actor that may not use a route."""
+    if actor is FORWARDED:
+        return unauthorised("A request through a proxy requires a token, even with `--auth none`.")
+    return unauthorised("This route requires a token.") if actor is NOBODY else _forbidden(actor, role)
 
 
 def unauthorised(detail: str) -> Refusal:
@@ -129,12 +188,13 @@ def unauthorised(detail: str) -> Refusal:
         "unauthorised",
         detail,
         where="header Authorization",
-        fix="Send `Authorization: Bearer TOKEN`; `noetl token create --role ROLE` creates one.",
+        fix="Send `Authorization: Bearer TOKEN`; `noetl token create --role ROLE` creates one, "
+        "`noetl token show` prints that of your own server on this machine.",
         headers={"WWW-Authenticate": 'Bearer realm="noetl"'},
     )
 
 
-def forbidden(actor: Actor, role: Role) -> Refusal:
+def _forbidden(actor: Actor, role: Role) -> Refusal:
     needs = "worker" if role == "worker" else f"{role} or more"
     return Refusal(
         403,
@@ -154,21 +214,27 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def has_own_token(mode: str, host: str) -> bool:
+    """Return whether a server makes a token for the commands of its user."""
+    return mode == "auto" and is_loopback(host)
+
+
 def needs_token(mode: str, host: str, *, has_tokens: bool, option: str) -> bool:
     """Return whether a server requires tokens. Raises InvalidInput.
 
-    `option` names the store in a printed command. `auto` requires them unless the server listens on loopback. A server that other machines can reach always requires them.
+    `option` names the store in a printed command. Only `none` requires none, and only on loopback. A server with `auto` on
+    loopback has a token of its own (`has_own_token`), so no other has to exist.
     """
     if mode not in ("auto", "none", "token"):
         raise InvalidInput(f"Unknown value of `--auth`: {mode}. Use auto, none or token.")
-    required = mode == "token" or (mode == "auto" and not is_loopback(host))
+    required = mode != "none"
     if not required and not is_loopback(host):
         raise InvalidInput(
             f"Refusing to listen on {host} without authentication. "
             "Bind to 127.0.0.1, or remove `--auth none` and create a token: "
             f"`noetl token create --role admin --name me {option}`."
         )
-    if required and not has_tokens:
+    if required and not has_tokens and not has_own_token(mode, host):
         raise InvalidInput(
             f"The server on {host} requires tokens, and none exists. Create one; its secret is shown once: "
             f"`noetl token create --role admin --name me {option}`."

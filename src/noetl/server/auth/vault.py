@@ -20,6 +20,7 @@ import msgspec
 
 from noetl.model.errors import CredentialUnavailable, InvalidInput
 from noetl.ports import Credentials
+from noetl.private_files import open_private
 
 Resolve = Callable[[str], Awaitable[Mapping[str, Any]]]
 _KEY_BYTES = 32
@@ -94,7 +95,7 @@ def new_key() -> str:
 
 def vault_beside(path: Path) -> Vault:
     """Return a vault whose key is in a private file; create a missing file."""
-    with suppress(FileExistsError), open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+    with suppress(FileExistsError), open(open_private(path, os.O_WRONLY | os.O_EXCL), "w") as file:
         file.write(new_key())
     return Vault(keys_of(path.read_text(encoding="ascii")))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, TypeVar, get_origin, get_type_hints
@@ -16,11 +17,11 @@ from typing import Any, TypeVar, get_origin, get_type_hints
 import msgspec
 from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from noetl.ports import AuditEntry
-from noetl.server.auth.gate import NOBODY, Actor, Role, forbidden, may, unauthorised
+from noetl.server.auth.gate import NOBODY, Actor, Role, may, refusal
 from noetl.server.http.limits import MOST_BYTES, decode_json, read_body
 from noetl.server.problems import Refusal, invalid_input, problem_response
 from noetl.server.services import Services
@@ -46,6 +47,11 @@ class Call(msgspec.Struct, eq=False):
     def header(self, name: bytes) -> str:
         """Return a header by its lower-case name, or an empty text."""
         return self.headers.get(name, b"").decode("latin-1")
+
+    def require(self, role: Role) -> None:
+        """Check the role of the caller. Raises Refusal."""
+        if not may(self.actor, role):
+            raise refusal(self.actor, role)
 
     def act(self, entity: str, **detail: Any) -> AuditEntry:
         """Return the audit entry of this call, to be committed together with the change."""
@@ -110,6 +116,10 @@ class Endpoint:
         async def serve(scope: Scope, receive: Receive, send: Send) -> None:
             call = Call(scope, receive, services, headers_of(scope), scope["path_params"])
             result = await self.answer(call)
+            if isinstance(result, StreamingResponse):
+                with suppress(Refusal), services.gate.valid(call.actor):  # a download breaks off with its token
+                    await result(scope, receive, send)
+                return
             if isinstance(result, Response):
                 await result(scope, receive, send)
                 return
@@ -123,18 +133,18 @@ class Endpoint:
         """Run the route; return a response, or the body of a successful one."""
         try:
             services = call.services
-            gate = services.gate
-            actor = call.actor = gate.everybody or await gate.who(call.header(b"authorization"))
+            call.actor = await services.gate.who(call.headers, address_of(call.scope))
             call.action = self.act
-            if not may(actor, self.role):
-                raise unauthorised("This route requires a token.") if actor is NOBODY else forbidden(actor, self.role)
+            call.require(self.role)
             if self.method != "GET" and services.control.sequencer.unanswered >= services.bounds.most_unanswered:
                 raise _overloaded()
             arguments: dict[str, Any] = {name: call.parameters[name] for name in self.places} if self.places else {}
             if self.query is not None:
                 arguments["query"] = _parse_query(call.scope["query_string"], self.query)
             if self.body is not None:
-                arguments["body"] = self._decode(call, await read_body(call.headers, call.receive, self.most))
+                with services.gate.valid(call.actor):
+                    body = await read_body(call.headers, call.receive, self.most)
+                arguments["body"] = self._decode(call, body)
             result = await self.run(call, **arguments)
             if self.act and not call.is_noted:
                 await services.team.audit([call.act(next((str(arguments[name]) for name in self.places), ""))])
@@ -158,6 +168,12 @@ class Endpoint:
 def headers_of(scope: Scope) -> dict[bytes, bytes]:
     """Return the headers of a request by lower-case name; of repeated ones, the first."""
     return dict(reversed(scope["headers"]))
+
+
+def address_of(scope: Scope) -> str:
+    """Return the network address of the other side; headers of proxies do not count."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""
 
 
 def _overloaded() -> Refusal:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any
 
 import msgspec
@@ -22,10 +22,10 @@ from noetl.ports import Position
 from noetl.server.feeds.completion import ENDED
 from noetl.server.http.endpoint import Call
 from noetl.server.problems import Refusal
-from noetl.server.services import Services
 from noetl.wire.requests import FeedQuery, FollowQuery
 
 _BEAT_S = 10.0  # comment line to detect dead connections
+_LAST_S = 0.5  # for the last bytes
 _PIECE = 64 * 1024
 _SHOWN = ("playbook.*", "execution.cancelled")
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -109,7 +109,7 @@ def _text(event: Event, name: str) -> str:
 def _stream(call: Call, texts: AsyncGenerator[str, None]) -> Response:
     if call.services.streams.locked():
         raise Refusal(503, "busy", "Too many streams are open.", fix="Try again later.", retry_after_s=5.0)
-    return _Stream(call.services, texts)
+    return _Stream(call, texts)
 
 
 def _bad_event_id(expected: str) -> Refusal:
@@ -118,38 +118,47 @@ def _bad_event_id(expected: str) -> Refusal:
 
 
 class _Stream(Response):
-    """A response that ends with its texts, on disconnect or at shutdown."""
+    """A response that ends with its texts, its token, on disconnect or at shutdown."""
 
-    def __init__(self, services: Services, texts: AsyncGenerator[str, None]) -> None:
+    def __init__(self, call: Call, texts: AsyncGenerator[str, None]) -> None:
         super().__init__(None, 200, _HEADERS, "text/event-stream")
         del self.headers["content-length"]
-        self._services = services
+        self._services = call.services
+        self._actor = call.actor
         self._texts = texts
+        self._coming: asyncio.Future[str | None] | None = None
 
     async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        ends = {asyncio.ensure_future(self._services.stopping.wait()), asyncio.ensure_future(_gone(receive))}
-        coming: asyncio.Future[Any] | None = None
+        ends: set[asyncio.Future[Any]] = {
+            asyncio.ensure_future(self._services.stopping.wait()),
+            asyncio.ensure_future(_gone(receive)),
+        }
         try:
             async with self._services.streams:
-                while True:
-                    coming = coming or asyncio.ensure_future(anext(self._texts, None))
-                    waited: set[asyncio.Future[Any]] = {coming, *ends}
-                    done, _ = await asyncio.wait(waited, timeout=_BEAT_S, return_when=asyncio.FIRST_COMPLETED)
-                    if done & ends:
-                        break
-                    text = coming.result() if coming in done else ": still there\n\n"
-                    if text is None:
-                        break
-                    coming = None if coming in done else coming
-                    await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
+                with suppress(Refusal), self._services.gate.valid(self._actor):
+                    await self._send_texts(send, ends)
         finally:
-            unfinished = [*ends, *([coming] if coming is not None else [])]
+            unfinished = [*ends, *([self._coming] if self._coming is not None else [])]
             for waiting in unfinished:
                 waiting.cancel()
             await asyncio.gather(*unfinished, return_exceptions=True)
             await self._texts.aclose()
-        await send({"type": "http.response.body", "body": b""})
+        with suppress(TimeoutError):  # a client that reads nothing does not keep the stream open
+            async with asyncio.timeout(_LAST_S):
+                await send({"type": "http.response.body", "body": b""})
+
+    async def _send_texts(self, send: Send, ends: set[asyncio.Future[Any]]) -> None:
+        while True:
+            coming = self._coming = self._coming or asyncio.ensure_future(anext(self._texts, None))
+            done, _ = await asyncio.wait({coming, *ends}, timeout=_BEAT_S, return_when=asyncio.FIRST_COMPLETED)
+            if done & ends:
+                return
+            text = coming.result() if coming in done else ": still there\n\n"
+            if text is None:
+                return
+            self._coming = None if coming in done else coming
+            await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
 
 
 async def _gone(receive: Receive) -> None:

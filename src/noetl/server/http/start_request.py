@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from msgspec.structs import asdict, replace
 
 from noetl.ports import AuditEntry
-from noetl.server.auth.gate import forbidden, may
 from noetl.server.cache.catalog_lookup import similar_path
 from noetl.server.feeds.completion import Ended
 from noetl.server.http.endpoint import Call
@@ -48,8 +47,7 @@ async def find_playbook(call: Call, body: StartAsked) -> tuple[str, str]:
             fix="Send its `path`, its content hash in `playbook`, or its text in `content`.",
         )
     if body.content is not None:
-        if not may(call.actor, "editor"):  # the playbook is not registered
-            raise forbidden(call.actor, "editor")
+        call.require("editor")  # the playbook is not registered
         made = await check_playbook(call.services, body.content)
         place = f"by-content/{made.playbook[:16]}"
         now = call.services.clock.now()

@@ -12,13 +12,13 @@ from contextlib import suppress
 from functools import partial
 
 import msgspec
-from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketDisconnect
 
 from noetl.model.letters import NO_LETTERS
 from noetl.ports import AuditEntry
-from noetl.server.auth.gate import NOBODY, Actor, forbidden, may, unauthorised
+from noetl.server.auth.gate import NOBODY, Actor, may, refusal
+from noetl.server.http.endpoint import address_of, headers_of
 from noetl.server.http.limits import decode_json
 from noetl.server.problems import Refusal, problem_of
 from noetl.server.services import Services
@@ -57,7 +57,7 @@ def worker_name(actor: Actor, given: str) -> str:
 def admitted(actor: Actor, hello: wire.Hello) -> str:
     """Check that an actor may be this worker, and return its name. Raises Refusal."""
     if not may(actor, "worker"):
-        raise unauthorised("a worker needs a token") if actor is NOBODY else forbidden(actor, "worker")
+        raise refusal(actor, "worker")
     if actor.pool is not None and set(hello.pools) != {actor.pool}:
         raise Refusal(
             403,
@@ -89,10 +89,12 @@ class Session:
     """One connection of a worker."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, services: Services) -> None:
-        self._headers = Headers(scope=scope)
+        self._headers = headers_of(scope)
+        self._address = address_of(scope)
         self._receive_event = receive
         self._send_event = send
         self._services = services
+        self._actor = NOBODY
         self._tasks: set[asyncio.Task[None]] = set()
         self._unanswered = 0  # frames that are being served
         self._has_room = asyncio.Event()
@@ -113,9 +115,13 @@ class Session:
         stopping = asyncio.create_task(self._services.stopping.wait())
         jobs = [asyncio.create_task(self._read(connection)), asyncio.create_task(self._write())]
         try:
-            await asyncio.wait({stopping, *jobs}, return_when=asyncio.FIRST_COMPLETED)
+            with self._services.gate.valid(self._actor):
+                await asyncio.wait({stopping, *jobs}, return_when=asyncio.FIRST_COMPLETED)
             if not any(job.done() for job in jobs):
                 await self._close(_RESTART)
+        except Refusal as refusal:  # its token was revoked
+            await self._send(wire.Refused(refusal.problem))
+            await self._close(_POLICY)
         finally:
             self._is_closed = True
             if not self._services.stopping.is_set():
@@ -127,13 +133,14 @@ class Session:
 
     async def _begin(self) -> WorkerConnection:
         services = self._services
-        actor = await services.gate.who(self._headers.get("authorization"))
+        actor = await services.gate.who(self._headers, self._address)
         frame = decode_json(await asyncio.wait_for(self._receive(), _HELLO_S), _decoder, "The frame")
         if not isinstance(frame, wire.Hello):
             raise Refusal(400, "no-hello", "the first frame is not hello", fix="Say hello first.")
-        if actor is NOBODY and frame.token:
-            actor = await services.gate.holder(frame.token)
+        if actor.role == "open" and frame.token:
+            actor = await services.gate.holder(frame.token, self._address)
         name = admitted(actor, frame)
+        self._actor = actor
         act = AuditEntry(services.clock.now(), actor.name, "worker.hello", name, {"pools": frame.pools})
         connection, stop = await services.registry.hello(name, frame, self.push, act)
         await self._send(welcome(services, connection, stop))

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from noetl.model.errors import NoetlError, log_level
 from noetl.model.messages import Report as Done
-from noetl.model.work import Lease
+from noetl.model.work import Lease, WorkItem
 from noetl.ports import Audit, Clock, Commit, Runtime, WorkerInfo, WorkQueue
 from noetl.ports.work import Answer, resolve
 from noetl.server.control_plane import LocalControlPlane
@@ -233,6 +233,11 @@ class WorkerRegistry:
             else None
         )
         return None if connection is None or epoch is None else (connection, epoch)
+
+    def work(self, connection: WorkerConnection, held: Held) -> WorkItem | None:
+        """Return the work of a lease; None if another server granted it."""
+        grant = connection.grants.get(held)
+        return None if grant is None or grant.lease is None else grant.lease.work
 
     # Work
 

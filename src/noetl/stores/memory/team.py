@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -74,6 +74,14 @@ class MemoryTeam:
 
     async def tokens(self) -> list[Token]:
         return sorted(self.tables.tokens.values(), key=lambda token: (token.created_at, token.token_id))
+
+    async def valid_tokens(self, token_ids: Collection[str], now: int) -> set[str]:
+        found = (self.tables.tokens[one] for one in token_ids if one in self.tables.tokens)
+        return {
+            token.token_id
+            for token in found
+            if token.revoked_at is None and (token.expires_at is None or token.expires_at > now)
+        }
 
     async def revoke(self, token_id: str, now: int, act: Audit = None) -> bool:
         known = self.tables.tokens.get(token_id)

@@ -15,6 +15,7 @@ from msgspec.structs import astuple
 from noetl.extras import install_command
 from noetl.model.errors import InvalidInput
 from noetl.model.events import Event
+from noetl.private_files import make_private_folder, open_private
 from noetl.stores.common.queries import queries
 from noetl.stores.postgres.rows import events_in
 
@@ -36,8 +37,10 @@ async def write_archive(connection: asyncpg.Connection, path: Path, first: int, 
     import pyarrow
 
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         part = path.with_name(path.name + ".part")
+        part.unlink(missing_ok=True)
+        os.close(open_private(part))
         with parquet.ParquetWriter(part, schema, compression="zstd") as writer:
             rows: list[tuple[Any, ...]] = []
             async for row in connection.cursor(_SQL["read_range"], first, after):

@@ -6,7 +6,7 @@ Credentials arrive encrypted. Tested in tests/conformance/test_team.py.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -65,6 +65,9 @@ class PostgresTeam:
 
     async def tokens(self) -> list[Token]:
         return [Token(*row) for row in await self._rows("list_tokens")]
+
+    async def valid_tokens(self, token_ids: Collection[str], now: int) -> set[str]:
+        return {str(row[0]) for row in await self._rows("valid_tokens", list(token_ids), now)}
 
     async def revoke(self, token_id: str, now: int, act: Audit = None) -> bool:
         return bool(await self._noted(act, "revoke_token", token_id, now))

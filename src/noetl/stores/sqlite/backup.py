@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 from noetl.model.errors import InvalidInput
+from noetl.private_files import make_private_folder, open_private
 from noetl.stores.sqlite.database import APPLICATION_ID, BACKUP_ID, Database
 
 
@@ -20,8 +21,9 @@ async def write_backup(database: Database, path: Path) -> None:
         raise InvalidInput(f"{path} exists already. Name a new file for the backup.")
     part = path.with_name(path.name + ".part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         part.unlink(missing_ok=True)
+        os.close(open_private(part))  # an empty file, which SQLite fills
         await database.run(lambda connection: connection.execute("VACUUM INTO ?", (str(part),)))
         _mark(part, BACKUP_ID)
         os.replace(part, path)
@@ -39,6 +41,7 @@ def copy_store(source: Path, target: Path) -> None:
     """Copy a backup, or a store that no process uses, as a store that can continue."""
     for name in ("", "-wal", "-shm"):
         Path(f"{target}{name}").unlink(missing_ok=True)
+    os.close(open_private(target))
     with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
         old.backup(new)
     _mark(target, APPLICATION_ID)

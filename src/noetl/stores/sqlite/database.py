@@ -22,6 +22,7 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from noetl.model.errors import InvalidInput, StoreUnavailable
+from noetl.private_files import open_private
 from noetl.stores.common.outage import Outage
 from noetl.stores.common.queries import hash_of, migrations, queries, require_same, statements
 from noetl.stores.sqlite.clock import FileClock
@@ -325,6 +326,9 @@ def connect(path: str, *, to_read: bool = False) -> sqlite3.Connection:
         if to_read:
             return _connect_read_only(path)
         raise _read_only(path)
+    if path != ":memory:" and not os.path.exists(path):
+        with suppress(OSError):  # SQLite reports it; its other files get the permissions of this one
+            os.close(open_private(path))
     connection = _connect(path)
     try:
         _enable_wal(connection)

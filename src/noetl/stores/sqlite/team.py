@@ -6,7 +6,7 @@ Credentials arrive encrypted. Tested in tests/conformance/test_team.py.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -73,6 +73,10 @@ class SqliteTeam:
 
     async def tokens(self) -> list[Token]:
         return [Token(*row) for row in await self._rows("list_tokens")]
+
+    async def valid_tokens(self, token_ids: Collection[str], now: int) -> set[str]:
+        asked = msgspec.json.encode(list(token_ids)).decode()
+        return {str(row[0]) for row in await self._rows("valid_tokens", asked, now)}
 
     async def revoke(self, token_id: str, now: int, act: Audit = None) -> bool:
         return await self._write("revoke_token", now, token_id, act=act) > 0

@@ -10,8 +10,9 @@ from starlette.responses import Response
 from noetl import __version__
 from noetl.ports import Selection
 from noetl.server.auth.gate import may
-from noetl.server.http.endpoint import Call, Noun
+from noetl.server.http.endpoint import Call, Noun, address_of
 from noetl.server.http.openapi import described, document
+from noetl.wire.requests import PageQuery
 
 _SHOWN = 50
 _STYLE = (
@@ -32,14 +33,22 @@ def _page(title: str, body: str) -> Response:
 
 
 @noun.route("GET", "/", "open", gives="text/html")
-async def status(call: Call) -> Response:
-    """Show the latest executions."""
+async def status(call: Call, query: PageQuery) -> Response:
+    """Show the latest executions; `token` signs a browser in, and leaves the address."""
+    if query.token:
+        cookie = await call.services.gate.sign_in(query.token, address_of(call.scope))
+        name = f"noetl-{(call.scope.get('server') or ('', 0))[1]}"  # cookies do not tell ports apart
+        headers = {"Location": "/", "Set-Cookie": f"{name}={cookie}; Path=/; HttpOnly; SameSite=Strict"}
+        return Response(None, 303, headers)
     links = (
         '<p><a href="/docs">The API</a> · <a href="/api/openapi.json">OpenAPI</a> · <a href="/health">health</a></p>'
     )
     head = f"<h1>NoETL {escape(__version__)}</h1>{links}"
     if not may(call.actor, "viewer"):
-        return _page("NoETL", head + "<p>This server requires a token. Use its API to list executions.</p>")
+        return _page(
+            "NoETL",
+            head + "<p>This server requires a token. Open the link that it printed at its start, or use its API.</p>",
+        )
     rows = await call.services.store.executions(Selection(limit=_SHOWN))
     lines = []
     for row in rows:

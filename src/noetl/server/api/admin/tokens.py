@@ -42,10 +42,10 @@ async def listed(call: Call) -> TokenRows:
 
 @noun.route("DELETE", "/api/tokens/{token_id}", "admin", act="token.revoke", problems=(404,))
 async def revoke(call: Call, token_id: str) -> Removed:
-    """Revoke a token; all servers refuse it within a second."""
+    """Revoke a token; within a second all servers end its sessions and streams."""
     if not await call.services.team.revoke(token_id, call.services.clock.now(), call.act(token_id)):
         raise not_found(f"No token {token_id}.", "GET /api/tokens lists the tokens.")
-    call.services.gate.forget()
+    await call.services.gate.forget()
     return Removed(removed=1)
 
 

@@ -145,6 +145,8 @@ async def _once(
 
 async def _replay(call: Call, letters: list[DeadLetter], body: LetterReplay, entity: str, name: str) -> Replayed:
     services = call.services
+    if body.patch:
+        call.require("editor")  # it changes what runs
     found = await ready(services.store, services.control, letters, body.patch, services.kinds)
     ids = [letter.message_id for letter in letters][:_NAMED]
     if body.dry_run:

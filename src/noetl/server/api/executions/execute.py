@@ -55,7 +55,8 @@ async def execute(call: Call, body: Execute) -> Started:
         return await _begun(call, body, execution_id, message_id, path, playbook)
     with services.control.completion.of(execution_id) as waiting:
         started = await _begun(call, body, execution_id, message_id, path, playbook)
-        ends = await waiting.within(body.wait_ms / 1000, may_be_over=bool(key))
+        with services.gate.valid(call.actor):
+            ends = await waiting.within(body.wait_ms / 1000, may_be_over=bool(key))
     return await with_outcome(call, started, ends)
 
 

@@ -68,7 +68,8 @@ async def execute_many(call: Call, body: ExecuteMany) -> StartedMany:
         return _counted(await _begun(call, like, body.payloads, places))
     with call.services.control.completion.of(*places.ids) as waiting:
         begun = await _begun(call, like, body.payloads, places)
-        ends = await waiting.within(body.wait_ms / 1000, may_be_over=bool(places.older))
+        with call.services.gate.valid(call.actor):
+            ends = await waiting.within(body.wait_ms / 1000, may_be_over=bool(places.older))
         return _counted([await with_outcome(call, one, ends) for one in begun])
 
 

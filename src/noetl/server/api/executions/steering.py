@@ -184,6 +184,8 @@ async def _fork(
     call: Call, source: str, start: str, ctx: dict[str, Any], workload: dict[str, Any], playbook: str
 ) -> Forked:
     services = call.services
+    if ctx or workload:
+        call.require("editor")  # as `PATCH …/ctx`
     await services.reader.row(known_id(source))
     made_id = new_execution(services.clock.now())
     made = await fork_from(

@@ -7,6 +7,7 @@ and what it was forked from). No blob is held whole in memory. Tested in tests/s
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from typing import Annotated
 
 import msgspec
@@ -72,7 +73,9 @@ async def put(call: Call, query: BlobQuery) -> Removed:
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         detail = f"`meta` is not a JSON object with a valid size: {error}."
         raise Refusal(422, "invalid-input", detail, where="query meta", fix="See /api/openapi.json.") from None
-    async with spool_body(call.headers, call.receive, MOST_BLOB_BYTES) as file:
+    async with AsyncExitStack() as stack:
+        with call.services.gate.valid(call.actor):
+            file = await stack.enter_async_context(spool_body(call.headers, call.receive, MOST_BLOB_BYTES))
         await call.services.blobs.put_file(query.ref, file, meta)
     return Removed(removed=0)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from noetl.ports.outbox import OutboxMessage
-from noetl.server.api.workers.worker import holder
+from noetl.server.api.workers.worker import check_mentioned, holder
 from noetl.server.http.endpoint import Call, Noun
 from noetl.server.problems import Refusal, not_found
 from noetl.wire.outbox import OutboxDiscard, OutboxNumber, OutboxPut, OutboxQuery, OutboxRow, OutboxRows
@@ -68,7 +68,9 @@ async def discard(call: Call, number: str, body: OutboxDiscard) -> OutboxNumber:
 )
 async def put(call: Call, body: OutboxPut) -> OutboxNumber:
     """Put a message for the leased execution; a repeated key is put once."""
-    await holder(call, body.worker, body.work)
+    connection = await holder(call, body.worker, body.work)
+    if body.auth:  # the message is delivered with it
+        await check_mentioned(call, connection, body.work, body.auth)
     execution_id = body.work[0].partition(":")[0]
     if not body.key.startswith(f"{execution_id}:"):
         detail = f"The key must begin with {execution_id}:, the execution of the lease."

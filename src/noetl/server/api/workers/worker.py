@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from noetl.server.api.catalog.credentials import vault_of
+from noetl.server.auth.mentioned_credentials import mentioned_in, mentioned_in_patch
 from noetl.server.http.endpoint import Call, Noun
 from noetl.server.http.worker_socket import admitted, welcome, worker_name
 from noetl.server.problems import Refusal, not_found
@@ -41,6 +42,22 @@ async def holder(call: Call, given: str, held: Held) -> WorkerConnection:
     return connection
 
 
+async def check_mentioned(call: Call, connection: WorkerConnection, held: Held, name: str) -> None:
+    """Check that the playbook of a lease names a credential. Raises Refusal."""
+    services, work = call.services, call.services.registry.work(connection, held)
+    if work is not None:
+        playbook, patch = work.playbook, work.patch
+    else:  # leased by another server
+        execution_id, run_id = held[0].split(":")[:2]
+        state = await services.reader.state(execution_id)
+        run = state.replays.get(run_id)
+        playbook, patch = state.playbook, {"values": (run.of or {}).get("patch")} if run is not None else None
+    if name in mentioned_in(await services.control.playbook(playbook)) or name in mentioned_in_patch(patch):
+        return
+    detail = f"The playbook of {held[0]} does not name the credential `{name}`."
+    raise Refusal(403, "not-mentioned", detail, fix="Name it in `auth` or `keychain` of the playbook.")
+
+
 @noun.route(
     "POST",
     "/api/worker/hello",
@@ -66,7 +83,8 @@ async def hello(call: Call, body: Hello) -> Welcome:
 async def claim(call: Call, body: Claim) -> Leases:
     """Lease work; idempotent by `id`."""
     connection = connection_of(call, body.worker)
-    return Leases(body.id, tuple(await call.services.registry.claim(connection, body)))
+    with call.services.gate.valid(call.actor):
+        return Leases(body.id, tuple(await call.services.registry.claim(connection, body)))
 
 
 @noun.route(
@@ -126,8 +144,8 @@ async def release(call: Call, body: Release) -> Stop:
     problems=(403, 404, 409, 503),
 )
 async def credential(call: Call, body: CredentialAsked) -> CredentialGiven:
-    """Return a decrypted credential for a task; authorised by a lease."""
-    await holder(call, body.worker, body.work)
+    """Return a decrypted credential that the playbook of a lease names."""
+    await check_mentioned(call, await holder(call, body.worker, body.work), body.work, body.name)
     row = await call.services.team.sealed_credential(body.name)
     if row is None:
         raise not_found(f"No credential `{body.name}`.", "Store it with PUT /api/credentials/{name}.")

@@ -290,6 +290,10 @@ WHERE digest = $1;
 SELECT token_id, digest, role, name, created_at, created_by, expires_at, revoked_at, used_at, pool FROM token
 ORDER BY created_at, token_id;
 
+-- name: valid_tokens
+SELECT token_id FROM token
+WHERE token_id = ANY ($1::text[]) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $2);
+
 -- name: revoke_token
 UPDATE token SET revoked_at = $2 WHERE token_id = $1 AND revoked_at IS NULL RETURNING 1;
 

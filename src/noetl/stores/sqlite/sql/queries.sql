@@ -393,6 +393,10 @@ WHERE digest = ?;
 SELECT token_id, digest, role, name, created_at, created_by, expires_at, revoked_at, used_at, pool FROM token
 ORDER BY created_at, token_id;
 
+-- name: valid_tokens
+SELECT token_id FROM token
+WHERE token_id IN (SELECT value FROM json_each(?)) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?);
+
 -- name: revoke_token
 UPDATE token SET revoked_at = ? WHERE token_id = ? AND revoked_at IS NULL;
 
