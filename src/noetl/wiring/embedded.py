@@ -344,6 +344,7 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
     """Run the services of a server, from which its HTTP application is built."""
     from noetl.server.app import running
     from noetl.server.auth.gate import Gate, is_loopback, needs_token
+    from noetl.server.auth.quota import Quota
     from noetl.server.auth.vault import stored_credentials
     from noetl.server.cache.catalog_lookup import CatalogLookup
     from noetl.server.feeds.reader import Reader
@@ -378,7 +379,9 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
             lookups=CatalogLookup(store),
             metrics=Metrics(app.control.cached_plan),
             vault=vault,
-            bounds=Bounds((*names, *server.hosts), server.origins),
+            streams=Quota(server.http.streams, server.http.token_streams, "event streams"),
+            answers=Quota(server.http.answer_bytes, server.http.answer_bytes // 2, "large answers"),
+            bounds=Bounds((*names, *server.hosts), server.origins, http=server.http),
         )
         served = replace(app, credential=stored_credentials(_credential, team, vault))
         async with served.open_relay() as relay, running(services, open_collector(settings, store), relay):

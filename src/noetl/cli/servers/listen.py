@@ -21,6 +21,7 @@ from noetl.cli.runtime.store import local_settings
 from noetl.model.errors import InvalidInput
 from noetl.ports import WorkerInfo
 from noetl.server.app import app
+from noetl.server.http.connection import ServerConfig
 from noetl.server.services import Services
 from noetl.server.workers.presence import attending
 from noetl.settings import Settings, server_settings
@@ -29,8 +30,6 @@ from noetl.wiring.embedded import serving
 if TYPE_CHECKING:
     from noetl.worker.loop import Worker
 
-_GRACE_S = 10  # for requests in flight on shutdown
-_MAX_FRAME = 16 * 1024 * 1024
 _BACKLOG = 1024
 
 
@@ -80,19 +79,7 @@ async def listen(
                 info = _worker_info(services, settings)
                 stack.enter_context(services.registry.local_worker(info.worker_id, worker))
                 await stack.enter_async_context(attending(services.team, services.clock, info, worker))
-            config = uvicorn.Config(
-                app(services),
-                log_config=None,
-                access_log=False,
-                proxy_headers=False,  # the client address is not used
-                lifespan="off",
-                http="httptools",
-                ws="websockets-sansio",
-                ws_max_size=_MAX_FRAME,
-                server_header=False,
-                timeout_graceful_shutdown=_GRACE_S,
-                timeout_keep_alive=75,
-            )
+            config = ServerConfig(app(services), server.http)
             name, number = opened.getsockname()[:2]
             shown = f"[{name}]" if ":" in name else name
             tokens = "requires tokens" if services.gate.required else "requires no tokens"
