@@ -162,7 +162,7 @@ VARIABLES: dict[str, tuple[str, str]] = {
     HTTP_STREAMS_PER_TOKEN: ("100", "Maximum number of open event streams of one API token."),
     HTTP_ANSWERS_MB: (
         "256",
-        "Maximum size of all large answers that clients are reading, in MiB; half of it for one API token. A stored result counts 1.",
+        "Maximum size of all large answers that clients are reading, in MiB; half of it for one API token. A stored result counts 4 or less.",
     ),
     ENCRYPTION_KEY: (
         "",

@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from noetl.blobs import pieces
+from noetl.blobs.ranges import PIECE
 from noetl.engine.queries.result_gc import REMOVED, moment
 from noetl.model.errors import BadReference, InvalidInput, StoreUnavailable
 from noetl.model.refs import KIND, SCOPES
@@ -24,7 +25,6 @@ from noetl.ports import Blobs
 
 JSON: Final = "application/json"
 PACKINGS: Final = ("none", "gzip")
-PIECE: Final = 1 << 20  # bytes that `stream` holds
 _TTL: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)?\s*")
 _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _GZIP: Final = 31  # window bits of zlib for gzip

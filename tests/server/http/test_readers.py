@@ -72,16 +72,16 @@ async def test_twenty_readers_of_a_large_result_that_take_nothing_are_cut(tmp_pa
                     await asyncio.sleep(0.1)
             for reader in readers:
                 assert len(await reader.end()) < SIZE
-        assert resident_mb(server.pid) - before < 100
+        assert resident_mb(server.pid) - before < 200  # four for each, not fifty
 
 
 @pytest.mark.parametrize("packing", ["none", "gzip"])
 async def test_a_stored_result_is_read_whole_and_by_range(tmp_path: Path, packing: str) -> None:
-    data = b"".join(b"%08d" % number for number in range(400_000))  # of several pieces
+    data = b"".join(b"%08d" % number for number in range(1_100_000))  # of several pieces
     async with in_process(tmp_path) as served:
         ref = await store(served.http, data, packing)
         assert (await served.http.get("/api/results/resolve", params={"ref": ref})).content == data
-        for start, length in ((0, 10), (5, None), (2**20 - 3, 7), (2**20, 2**20), (len(data) - 1, 5), (len(data), 1)):
+        for start, length in ((0, 10), (5, None), (2**22 - 3, 7), (2**22, 2**22), (len(data) - 1, 5), (len(data), 1)):
             query = {"ref": ref, "start": str(start)} | ({} if length is None else {"length": str(length)})
             answer = await served.http.get("/api/results/resolve", params=query)
             end = None if length is None else start + length
@@ -92,7 +92,7 @@ async def test_a_stored_result_is_read_whole_and_by_range(tmp_path: Path, packin
 @pytest.mark.parametrize("packing", ["none", "gzip"])
 async def test_a_damaged_result_is_not_served(tmp_path: Path, packing: str) -> None:
     async with in_process(tmp_path) as served:
-        ref = await store(served.http, bytes(3 * 2**20), packing, digest="0" * 64)
+        ref = await store(served.http, bytes(9 * 2**20), packing, digest="0" * 64)
         answer = await served.http.get("/api/results/resolve", params={"ref": ref})
         assert (answer.status_code, "damaged" in answer.text) == (404, True)
 

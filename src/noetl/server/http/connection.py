@@ -29,6 +29,7 @@ _MAX_HEADERS = 128
 _MAX_PIPELINED = 64
 _MAX_REST = 1024 * 1024 * 1024  # bytes of a body that are discarded after the application's answer
 _MAX_INVALID_REST = 1024 * 1024  # likewise after a request that broke a bound, or is not HTTP
+_PROGRESS = 16 * 1024 * 1024  # of these bytes, which renews the time to send the rest
 _FRAMING = 16  # bytes around each byte of a body; a chunk of one byte has five
 _TOO_BIG = 1009  # of a WebSocket
 _LAST = Response(headers={**HEADERS, "Connection": "close"}).raw_headers[:-1]  # of the last answer, without its length
@@ -89,9 +90,7 @@ class Connection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         line = self._line
         if self._is_refused or line.phase is Phase.REST:
-            self._rest += len(data)
-            if self._rest > self._most_rest:
-                line.abort()
+            self._discard(len(data))
             if self._is_refused:
                 return
         if line.phase is Phase.NEW or line.phase is Phase.IDLE:
@@ -156,6 +155,14 @@ class Connection(HttpToolsProtocol):
     @property
     def _is_refused(self) -> bool:
         return self._refusal is not None or self._line.is_closing()
+
+    def _discard(self, size: int) -> None:
+        """Count bytes that nothing reads; a client that sends fast has time for more."""
+        before, self._rest = self._rest, self._rest + size
+        if self._rest > self._most_rest:
+            self._line.abort()
+        elif before // _PROGRESS < self._rest // _PROGRESS:
+            self._line.enter(self._line.phase)
 
     def _count(self, size: int) -> None:
         self._parsed += size

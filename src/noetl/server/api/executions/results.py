@@ -8,6 +8,7 @@ from contextlib import aclosing
 from starlette.responses import Response
 
 from noetl.blobs import stored
+from noetl.blobs.ranges import PIECE
 from noetl.model.refs import SCHEME
 from noetl.server.http.endpoint import Call, Noun
 from noetl.server.http.pieces import Pieces
@@ -34,7 +35,7 @@ async def resolve(call: Call, query: ResultQuery) -> Response:
     if query.start or query.length is not None:
         kind = _PLAIN
         end = size if query.length is None else min(size, start + query.length)
-    release = services.answers.take(call.actor, min(size, stored.PIECE))
+    release = services.answers.take(call.actor, min(size, PIECE))
     pieces = _within(stored.stream(services.blobs, query.ref, meta), start, end)
     return Pieces(pieces, release, media_type=kind, size=end - start)
 

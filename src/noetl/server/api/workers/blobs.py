@@ -12,7 +12,7 @@ from typing import Annotated
 import msgspec
 from starlette.responses import Response
 
-from noetl.blobs.stored import PIECE
+from noetl.blobs.ranges import PIECE
 from noetl.model.errors import BadReference, InvalidInput, UnknownExecution
 from noetl.model.refs import SCHEME
 from noetl.ports import BlobStore
