@@ -38,6 +38,16 @@ PORT = "NOETL_PORT"
 AUTH = "NOETL_AUTH"
 ALLOWED_HOSTS = "NOETL_ALLOWED_HOSTS"
 ALLOWED_ORIGINS = "NOETL_ALLOWED_ORIGINS"
+HTTP_CONNECTIONS = "NOETL_HTTP_MAX_CONNECTIONS"
+HTTP_PER_ADDRESS = "NOETL_HTTP_MAX_CONNECTIONS_PER_ADDRESS"
+HTTP_HEADER_KB = "NOETL_HTTP_MAX_HEADER_KB"
+HTTP_HEADER_SECONDS = "NOETL_HTTP_HEADER_SECONDS"
+HTTP_BODY_SECONDS = "NOETL_HTTP_BODY_SECONDS"
+HTTP_READER_SECONDS = "NOETL_HTTP_READER_SECONDS"
+HTTP_IDLE_SECONDS = "NOETL_HTTP_IDLE_SECONDS"
+HTTP_STREAMS = "NOETL_HTTP_MAX_STREAMS"
+HTTP_STREAMS_PER_TOKEN = "NOETL_HTTP_MAX_STREAMS_PER_TOKEN"
+HTTP_ANSWERS_MB = "NOETL_HTTP_MAX_ANSWERS_MB"
 ENCRYPTION_KEY = "NOETL_ENCRYPTION_KEY"
 SERVER_URL = "NOETL_SERVER_URL"
 TOKEN = "NOETL_TOKEN"
@@ -138,6 +148,37 @@ VARIABLES: dict[str, tuple[str, str]] = {
         "Host names that clients may use for the server, separated by commas. Empty: its own names on loopback, any name elsewhere.",
     ),
     ALLOWED_ORIGINS: ("", "Other origins whose web pages may call the server, separated by commas."),
+    HTTP_CONNECTIONS: (
+        "4000",
+        "Maximum number of open connections, and never more than the limit of open files allows. At the limit an idle one is closed for a new one; if none is idle, the new one gets 503.",
+    ),
+    HTTP_PER_ADDRESS: (
+        "half of them",
+        "Maximum number of open connections from one address (IPv6: one /64 network). Behind a proxy that all clients share: the value of NOETL_HTTP_MAX_CONNECTIONS.",
+    ),
+    HTTP_HEADER_KB: (
+        "32",
+        "Maximum size of a request's path and headers, in KiB; half of it for the path with its query.",
+    ),
+    HTTP_HEADER_SECONDS: (
+        "10",
+        "How long a client may take to send the path and the headers of a request, in seconds.",
+    ),
+    HTTP_BODY_SECONDS: (
+        "30",
+        "How long a client may take to send the body of a request, in seconds; one more for each KiB that arrived.",
+    ),
+    HTTP_READER_SECONDS: (
+        "30",
+        "How long a client that cannot take more data may read less than 1 KiB per second before it is disconnected, in seconds.",
+    ),
+    HTTP_IDLE_SECONDS: ("75", "How long a connection may be idle between two requests, in seconds."),
+    HTTP_STREAMS: ("500", "Maximum number of open event streams."),
+    HTTP_STREAMS_PER_TOKEN: ("100", "Maximum number of open event streams of one API token."),
+    HTTP_ANSWERS_MB: (
+        "256",
+        "Maximum size of all large answers that clients are reading, in MiB; half of it for one API token. A stored result counts 4 or less.",
+    ),
     ENCRYPTION_KEY: (
         "",
         "Key that encrypts credentials: 32 bytes in URL-safe base64; several separated by commas, newest first. Empty: a key file beside the store.",
@@ -294,8 +335,23 @@ class Settings(Struct, frozen=True):
         return self.store.with_name(f"{encode(url.path.strip('/'), safe='')}-{crc32(place.encode()):08x}.{what}")
 
 
+class HttpSettings(Struct, frozen=True):
+    """Bounds of connections, requests and answers of a server."""
+
+    connections: int = 4_000
+    per_address: int = 2_000  # connections
+    head_bytes: int = 32 * 1024  # path and headers
+    head_s: int = 10
+    body_s: int = 30  # and one second more for each KiB
+    reader_s: int = 30  # in which a reader that is behind takes too little
+    idle_s: int = 75
+    streams: int = 500
+    token_streams: int = 100
+    answer_bytes: int = 256 * 1024 * 1024
+
+
 class ServerSettings(Struct, frozen=True):
-    """Address, authentication and encryption key of a server."""
+    """Address, authentication, encryption key and bounds of a server."""
 
     host: str = _HOST
     port: int = _PORT
@@ -303,6 +359,7 @@ class ServerSettings(Struct, frozen=True):
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     key: str = ""
+    http: HttpSettings = HttpSettings()
 
 
 def server_settings(
@@ -316,6 +373,26 @@ def server_settings(
         _split(environment.get(ALLOWED_HOSTS, "")),
         _split(environment.get(ALLOWED_ORIGINS, "")),
         environment.get(ENCRYPTION_KEY, "").strip(),
+        _http(environment),
+    )
+
+
+def _http(environment: Mapping[str, str]) -> HttpSettings:
+    def number(name: str) -> int:
+        return _number(environment, name, int(VARIABLES[name][0]))
+
+    connections = number(HTTP_CONNECTIONS)
+    return HttpSettings(
+        connections,
+        _number(environment, HTTP_PER_ADDRESS, max(1, connections // 2)),
+        number(HTTP_HEADER_KB) << 10,
+        number(HTTP_HEADER_SECONDS),
+        number(HTTP_BODY_SECONDS),
+        number(HTTP_READER_SECONDS),
+        number(HTTP_IDLE_SECONDS),
+        number(HTTP_STREAMS),
+        number(HTTP_STREAMS_PER_TOKEN),
+        number(HTTP_ANSWERS_MB) << 20,
     )
 
 

@@ -20,6 +20,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from noetl.server.app import app
 from noetl.server.auth.gate import create_token
+from noetl.server.http.connection import ServerConfig
 from noetl.server.http.endpoint import Endpoint
 from noetl.server.services import Services
 from noetl.settings import ServerSettings, Settings
@@ -128,16 +129,7 @@ async def in_process(folder: Path, server: ServerSettings | None = None, **more:
 async def listening(folder: Path, server: ServerSettings | None = None, **more: Any) -> AsyncIterator[Served]:
     """The application over real HTTP on a free port, served by this event loop."""
     async with serving(places(folder, **more), without_own_token(server)) as (services, embedded):
-        config = uvicorn.Config(
-            app(services),
-            port=0,
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,
-            lifespan="off",
-            http="httptools",
-            ws="websockets-sansio",
-        )
+        config = ServerConfig(app(services), services.bounds.http, port=0)
         running = _Quiet(config)
         task = asyncio.create_task(running.serve())
         while not running.started:

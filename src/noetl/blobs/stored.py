@@ -9,13 +9,15 @@ import asyncio
 import gzip
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from hashlib import sha256
 from typing import Any, Final
 
 import msgspec
 
 from noetl.blobs import pieces
+from noetl.blobs.ranges import PIECE
 from noetl.engine.queries.result_gc import REMOVED, moment
 from noetl.model.errors import BadReference, InvalidInput, StoreUnavailable
 from noetl.model.refs import KIND, SCOPES
@@ -78,8 +80,58 @@ async def get(blobs: Blobs, ref: str, expected: Mapping[str, Any] | None = None)
     )
     if digest != meta.get("sha256"):
         _refuse_removed(ref, await blobs.about(ref))
-        raise BadReference(f"the stored result {ref} is damaged: its bytes are not those that were stored")
+        raise _damaged(ref)
     return data, meta
+
+
+async def verify(blobs: Blobs, ref: str) -> tuple[Mapping[str, Any], int]:
+    """Verify bytes in bounded memory; return `meta` and size. Raises BadReference."""
+    try:
+        meta = await blobs.about(ref)
+        _refuse_removed(ref, meta)
+        size, hashed = 0, sha256()
+        async with aclosing(stream(blobs, ref, meta)) as found:
+            async for piece in found:
+                size += len(piece)
+                await aside(len(piece), hashed.update, piece)
+    except InvalidInput as error:
+        raise BadReference(str(error)) from None
+    except (StoreUnavailable, OSError) as error:
+        raise BadReference(f"the stored result {ref} cannot be read now: {error}") from error
+    if hashed.hexdigest() != meta.get("sha256"):
+        raise _damaged(ref)
+    return meta, size
+
+
+async def stream(blobs: Blobs, ref: str, meta: Mapping[str, Any]) -> AsyncGenerator[bytes, None]:
+    """Yield unpacked bytes in pieces of at most `PIECE`. Raises BadReference."""
+    unpacker = zlib.decompressobj(_GZIP) if meta.get("compression") == "gzip" else None
+    left, start = int(meta.get("bytes") or 0), 0
+    while packed := await blobs.get(ref, start, PIECE):
+        start += len(packed)
+        if unpacker is None:
+            yield packed
+            continue
+        piece = packed
+        while packed or len(piece) == PIECE:  # a full piece may leave more behind
+            try:
+                piece = await aside(len(packed), unpacker.decompress, packed, PIECE)
+            except zlib.error:
+                raise _damaged(ref) from None
+            left -= len(piece)
+            if left < 0:
+                raise _damaged(ref)  # it unpacks to more than was stored
+            if piece:
+                yield piece
+            if unpacker.eof:
+                return
+            packed = unpacker.unconsumed_tail
+    if unpacker is not None:
+        raise _damaged(ref)  # its end is missing
+
+
+def _damaged(ref: str) -> BadReference:
+    return BadReference(f"the stored result {ref} is damaged: its bytes are not those that were stored")
 
 
 def _refuse_removed(ref: str, meta: Mapping[str, Any]) -> None:

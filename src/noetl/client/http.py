@@ -46,6 +46,7 @@ _STATUSES: dict[int, type[NoetlError]] = {
     401: Denied,
     403: Denied,
     404: InvalidInput,
+    408: Unreachable,  # the request did not arrive whole in time, or a frozen server had not read it
     409: Conflict,
     429: StoreUnavailable,
     500: NoetlError,

@@ -24,12 +24,14 @@ from noetl.ports import (
 from noetl.ports.letters import DeadLetters
 from noetl.ports.outbox import Outbox
 from noetl.server.auth.gate import Gate
+from noetl.server.auth.quota import Quota
 from noetl.server.auth.vault import Vault
 from noetl.server.cache.catalog_lookup import CatalogLookup
 from noetl.server.control_plane import LocalControlPlane
 from noetl.server.feeds.reader import Reader
 from noetl.server.store_probe import StoreProbe
 from noetl.server.workers.registry import WorkerRegistry
+from noetl.settings import HttpSettings
 
 if TYPE_CHECKING:
     from noetl.server.metrics.server_metrics import Metrics
@@ -51,6 +53,7 @@ class Bounds:
     origins: tuple[str, ...] = ()  # other origins whose pages may call
     most_requests: int = 2_000  # concurrent requests; above it 503
     most_unanswered: int = 4_000  # messages waiting for a commit; above it 429
+    http: HttpSettings = field(default_factory=HttpSettings)
 
 
 @dataclass(frozen=True)
@@ -73,9 +76,10 @@ class Services:
     lookups: CatalogLookup
     metrics: Metrics
     probe: StoreProbe
+    streams: Quota  # open event streams
+    answers: Quota  # bytes of large answers that are being sent
     vault: Vault | None = None  # None: no key is configured, so credentials cannot be stored
     bounds: Bounds = field(default_factory=Bounds)
     checking: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))  # concurrent checks of playbooks
     resolving: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))  # results in memory
-    streams: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(500))  # open streams
     stopping: asyncio.Event = field(default_factory=asyncio.Event)

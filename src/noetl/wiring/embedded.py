@@ -405,6 +405,7 @@ async def serving(
     """Run the services of a server, from which its HTTP application is built."""
     from noetl.server.app import running
     from noetl.server.auth.gate import Gate, is_loopback, needs_token
+    from noetl.server.auth.quota import Quota
     from noetl.server.auth.vault import stored_credentials
     from noetl.server.cache.catalog_lookup import CatalogLookup
     from noetl.server.feeds.reader import Reader
@@ -440,7 +441,9 @@ async def serving(
             metrics=Metrics(app.control.cached_plan),
             probe=StoreProbe(store),
             vault=vault,
-            bounds=Bounds((*names, *server.hosts), server.origins),
+            streams=Quota(server.http.streams, server.http.token_streams, "event streams"),
+            answers=Quota(server.http.answer_bytes, server.http.answer_bytes // 2, "large answers"),
+            bounds=Bounds((*names, *server.hosts), server.origins, http=server.http),
         )
         own = confined(settings, several_users=required and (has_tokens or not own_token))
         served = replace(app, settings=own, credential=stored_credentials(_credential, team, vault))

@@ -26,6 +26,7 @@ from noetl.ports import Clock, WorkerInfo
 from noetl.server.app import app
 from noetl.server.auth.gate import has_own_token
 from noetl.server.control_plane import LocalControlPlane
+from noetl.server.http.connection import ServerConfig
 from noetl.server.services import Services
 from noetl.server.workers.presence import attending
 from noetl.settings import Settings, server_settings
@@ -35,8 +36,6 @@ from noetl.wiring.watchdog import watched
 if TYPE_CHECKING:
     from noetl.worker.loop import Worker
 
-_GRACE_S = 10  # for requests in flight on shutdown
-_MAX_FRAME = 16 * 1024 * 1024
 _BACKLOG = 1024
 _WATCH_S = 0.5
 _log = logging.getLogger(__name__)
@@ -88,19 +87,7 @@ async def listen(
             worker = None
             if grace_s is not None:
                 worker = await stack.enter_async_context(_local_worker(settings, services, embedded))
-            config = uvicorn.Config(
-                app(services),
-                log_config=None,
-                access_log=False,
-                proxy_headers=False,  # the client address is not used
-                lifespan="off",
-                http="httptools",
-                ws="websockets-sansio",
-                ws_max_size=_MAX_FRAME,
-                server_header=False,
-                timeout_graceful_shutdown=_GRACE_S,
-                timeout_keep_alive=75,
-            )
+            config = ServerConfig(app(services), server.http)
             shown = f"http://[{name}]:{number}" if ":" in name else f"http://{name}:{number}"
             tokens = "requires tokens" if services.gate.required else "requires no tokens"
             typer.echo(f"noetl: {shown} {tokens}; store {_store_name(settings)}", err=True)

@@ -23,12 +23,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from noetl.ports import AuditEntry
 from noetl.server.auth.gate import NOBODY, Actor, Role, may, refusal
 from noetl.server.http.limits import MOST_BYTES, decode_json, read_body
+from noetl.server.http.pieces import SLICE, Pieces, of_bytes
 from noetl.server.problems import Refusal, invalid_input, problem_response
 from noetl.server.services import Services
 
 Handler = Callable[..., Awaitable[Any]]
 Made = TypeVar("Made", bound=Handler)
 JSON = "application/json"
+_MOST_KEY = 200
 _encode = msgspec.json.Encoder().encode
 
 
@@ -52,6 +54,19 @@ class Call(msgspec.Struct, eq=False):
         """Check the role of the caller. Raises Refusal."""
         if not may(self.actor, role):
             raise refusal(self.actor, role)
+
+    def idempotency_key(self) -> str:
+        """Return the idempotency key, or an empty text. Raises Refusal."""
+        key = self.header(b"idempotency-key")
+        if len(key) > _MOST_KEY:
+            raise Refusal(
+                400,
+                "invalid-input",
+                f"The idempotency key is longer than {_MOST_KEY} characters.",
+                where="header Idempotency-Key",
+                fix="Send a shorter key.",
+            )
+        return key
 
     def act(self, entity: str, **detail: Any) -> AuditEntry:
         """Return the audit entry of this call, to be committed together with the change."""
@@ -143,12 +158,19 @@ class Endpoint:
                 arguments["query"] = _parse_query(call.scope["query_string"], self.query)
             if self.body is not None:
                 with services.gate.valid(call.actor):
-                    body = await read_body(call.headers, call.receive, self.most)
+                    body = await read_body(call.headers, call.receive, services.bounds.http.body_s, self.most)
                 arguments["body"] = self._decode(call, body)
             result = await self.run(call, **arguments)
             if self.act and not call.is_noted:
                 await services.team.audit([call.act(next((str(arguments[name]) for name in self.places), ""))])
-            return result if isinstance(result, Response) else _encode(result)
+            if isinstance(result, Response):
+                return result
+            data = _encode(result)
+            if len(data) <= SLICE:
+                return data
+            take = services.answers.take if self.method == "GET" else services.answers.count  # a change is made
+            release = take(call.actor, len(data))
+            return Pieces(of_bytes(data), release, self.status, None, self.gives, len(data))
         except ClientDisconnect:
             return Response(status_code=499)
         except Exception as error:  # noqa: BLE001  every error has an answer; unexpected ones are logged there

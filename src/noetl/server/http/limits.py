@@ -1,4 +1,4 @@
-"""Limits of a request body: bytes, number of values, nesting depth.
+"""Limits of a request body: bytes, time, number of values, nesting depth.
 
 A body that is too large is never held whole. A body within the byte limit can still hold millions of empty lists, so its
 commas are counted before it is decoded. Tested in tests/server/http/test_limits.py.
@@ -6,6 +6,7 @@ commas are counted before it is decoded. Tested in tests/server/http/test_limits
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from tempfile import SpooledTemporaryFile
@@ -16,6 +17,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 from noetl.model.refs import MOST_BYTES as MOST_RESULT_BYTES
+from noetl.server.http.lines import MIN_RATE
 from noetl.server.problems import Refusal, invalid_input
 
 Result = TypeVar("Result")
@@ -28,29 +30,38 @@ _NESTED = (dict, list)
 _SURELY_FLAT = MOST_DEPTH  # a body with fewer brackets cannot be too deep
 
 
-async def read_body(headers: Mapping[bytes, bytes], receive: Receive, most: int = MOST_BYTES) -> bytes:
+async def read_body(headers: Mapping[bytes, bytes], receive: Receive, body_s: float, most: int = MOST_BYTES) -> bytes:
     """Read a body into memory. Raises Refusal as soon as it is known to be too large."""
     parts: list[bytes] = []
-    await _read(headers, receive, most, parts.append)
+    await _read(headers, receive, body_s, most, parts.append)
     return b"".join(parts)
 
 
 @asynccontextmanager
-async def spool_body(headers: Mapping[bytes, bytes], receive: Receive, most: int) -> AsyncIterator[BinaryIO]:
+async def spool_body(
+    headers: Mapping[bytes, bytes], receive: Receive, body_s: float, most: int
+) -> AsyncIterator[BinaryIO]:
     """Read a body into a temporary file; a small one stays in memory."""
     with SpooledTemporaryFile(_IN_MEMORY) as file:
-        await _read(headers, receive, most, file.write)
+        await _read(headers, receive, body_s, most, file.write)
         yield cast("BinaryIO", file)
 
 
-async def _read(headers: Mapping[bytes, bytes], receive: Receive, most: int, write: Callable[[bytes], object]) -> None:
+async def _read(
+    headers: Mapping[bytes, bytes], receive: Receive, body_s: float, most: int, write: Callable[[bytes], object]
+) -> None:
     """Read a body part by part. Raises Refusal, ClientDisconnect."""
     declared = headers.get(b"content-length")
     if declared and (not declared.isdigit() or int(declared) > most):
         raise _too_large(most)
+    began = asyncio.get_running_loop().time()
     size, is_more = 0, True
     while is_more:
-        message = await receive()
+        try:
+            async with asyncio.timeout_at(began + body_s + size / MIN_RATE):
+                message = await receive()
+        except TimeoutError:
+            raise _too_slow(body_s) from None
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
         part = message.get("body", b"")
@@ -111,6 +122,16 @@ def _too_large(most: int) -> Refusal:
         "too-large",
         f"The body is larger than {most:,} bytes.",
         fix="Send less, or put large data where a task can read it.",
+        headers={"Connection": "close"},
+    )
+
+
+def _too_slow(body_s: float) -> Refusal:
+    return Refusal(
+        408,
+        "too-slow",
+        f"The body did not arrive within {body_s:g} seconds, and one more for each KiB.",
+        fix="Send the request again, faster.",
         headers={"Connection": "close"},
     )
 

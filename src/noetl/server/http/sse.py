@@ -8,7 +8,7 @@ the log is read at the pace of the client. Tested in tests/server/http/test_sse.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing, suppress
 from typing import Any
 
@@ -21,6 +21,7 @@ from noetl.model.events import Event
 from noetl.ports import Position
 from noetl.server.feeds.completion import ENDED
 from noetl.server.http.endpoint import Call
+from noetl.server.http.pieces import gone
 from noetl.server.problems import Refusal
 from noetl.wire.requests import FeedQuery, FollowQuery
 
@@ -107,9 +108,7 @@ def _text(event: Event, name: str) -> str:
 
 
 def _stream(call: Call, texts: AsyncGenerator[str, None]) -> Response:
-    if call.services.streams.locked():
-        raise Refusal(503, "busy", "Too many streams are open.", fix="Try again later.", retry_after_s=5.0)
-    return _Stream(call, texts)
+    return _Stream(call, texts, call.services.streams.take(call.actor))
 
 
 def _bad_event_id(expected: str) -> Refusal:
@@ -120,30 +119,31 @@ def _bad_event_id(expected: str) -> Refusal:
 class _Stream(Response):
     """A response that ends with its texts, its token, on disconnect or at shutdown."""
 
-    def __init__(self, call: Call, texts: AsyncGenerator[str, None]) -> None:
+    def __init__(self, call: Call, texts: AsyncGenerator[str, None], release: Callable[[], None]) -> None:
         super().__init__(None, 200, _HEADERS, "text/event-stream")
         del self.headers["content-length"]
         self._services = call.services
         self._actor = call.actor
         self._texts = texts
+        self._release = release
         self._coming: asyncio.Future[str | None] | None = None
 
     async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         ends: set[asyncio.Future[Any]] = {
             asyncio.ensure_future(self._services.stopping.wait()),
-            asyncio.ensure_future(_gone(receive)),
+            asyncio.ensure_future(gone(receive)),
         }
         try:
-            async with self._services.streams:
-                with suppress(Refusal), self._services.gate.valid(self._actor):
-                    await self._send_texts(send, ends)
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            with suppress(Refusal), self._services.gate.valid(self._actor):
+                await self._send_texts(send, ends)
         finally:
             unfinished = [*ends, *([self._coming] if self._coming is not None else [])]
             for waiting in unfinished:
                 waiting.cancel()
             await asyncio.gather(*unfinished, return_exceptions=True)
             await self._texts.aclose()
+            self._release()
         with suppress(TimeoutError):  # a client that reads nothing does not keep the stream open
             async with asyncio.timeout(_LAST_S):
                 await send({"type": "http.response.body", "body": b""})
@@ -159,8 +159,3 @@ class _Stream(Response):
                 return
             self._coming = None if coming in done else coming
             await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
-
-
-async def _gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

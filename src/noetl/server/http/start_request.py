@@ -1,4 +1,4 @@
-"""Parse a request that starts executions: its playbook and its idempotency key.
+"""Parse a request that starts executions: find its playbook, or its first start.
 
 Starts nothing. Tested in tests/server/api/test_executions.py and test_execute_many.py.
 """
@@ -19,21 +19,6 @@ from noetl.wire.answers import Started
 from noetl.wire.requests import StartAsked
 
 NAMED = "start:"  # prefix of the message id of a start with an idempotency key
-_MOST_KEY = 200
-
-
-def idempotency_key(call: Call) -> str:
-    """Return the idempotency key of a request, or an empty text."""
-    key = call.header(b"idempotency-key")
-    if len(key) > _MOST_KEY:
-        raise Refusal(
-            422,
-            "invalid-input",
-            f"The idempotency key is longer than {_MOST_KEY} characters.",
-            where="header Idempotency-Key",
-            fix="Send a shorter key.",
-        )
-    return key
 
 
 async def find_playbook(call: Call, body: StartAsked) -> tuple[str, str]:

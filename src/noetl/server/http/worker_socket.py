@@ -26,6 +26,7 @@ from noetl.server.workers.registry import WorkerConnection
 from noetl.wire import session as wire
 
 PATH = "/api/worker/session"
+ADMIT = "noetl.admit"  # in the state of a connection: lifts the bound on what it may send before its token is known
 _OWN = ("pool_capacity", NO_LETTERS)  # of this server: workers decide nothing
 _HELLO_S = 10.0
 _MOST_AT_ONCE = 256  # frames of one session that are being served
@@ -91,6 +92,7 @@ class Session:
     def __init__(self, scope: Scope, receive: Receive, send: Send, services: Services) -> None:
         self._headers = headers_of(scope)
         self._address = address_of(scope)
+        self._admit = scope["state"][ADMIT]
         self._receive_event = receive
         self._send_event = send
         self._services = services
@@ -134,6 +136,8 @@ class Session:
     async def _begin(self) -> WorkerConnection:
         services = self._services
         actor = await services.gate.who(self._headers, self._address)
+        if actor.role != "open":
+            self._admit()
         frame = decode_json(await asyncio.wait_for(self._receive(), _HELLO_S), _decoder, "The frame")
         if not isinstance(frame, wire.Hello):
             raise Refusal(400, "no-hello", "the first frame is not hello", fix="Say hello first.")
@@ -141,6 +145,7 @@ class Session:
             actor = await services.gate.holder(frame.token, self._address)
         name = admitted(actor, frame)
         self._actor = actor
+        self._admit()
         act = AuditEntry(services.clock.now(), actor.name, "worker.hello", name, {"pools": frame.pools})
         connection, stop = await services.registry.hello(name, frame, self.push, act)
         await self._send(welcome(services, connection, stop))

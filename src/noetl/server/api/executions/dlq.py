@@ -136,7 +136,7 @@ async def _once(
     call: Call, verb: str, body: LettersReplay | LettersDiscard, letters: list[DeadLetter]
 ) -> tuple[str, list[DeadLetter], int]:
     name = _name(call)
-    if not call.header(b"idempotency-key"):
+    if not call.idempotency_key():
         return name, letters, len(letters)
     asked = msgspec.json.encode(body, order="deterministic").decode()
     name = f"{verb}:{key_name(name, asked)}"
@@ -177,8 +177,8 @@ def _note(call: Call, entity: str, **detail: Any) -> Note:
 
 
 def _name(call: Call) -> str:
-    key = call.header(b"idempotency-key")
-    return f"{call.actor.name}:{key[:200]}" if key else uuid4().hex
+    key = call.idempotency_key()
+    return f"{call.actor.name}:{key}" if key else uuid4().hex
 
 
 async def _letter(call: Call, message_id: str) -> DeadLetter:

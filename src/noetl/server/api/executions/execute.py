@@ -17,7 +17,7 @@ from noetl.model.messages import Start
 from noetl.server.cache.ids import KEY_MS, is_started_by, key_name, new_execution
 from noetl.server.feeds.reader import known_id
 from noetl.server.http.endpoint import Call, Noun
-from noetl.server.http.start_request import NAMED, find_playbook, find_started, idempotency_key, with_outcome
+from noetl.server.http.start_request import NAMED, find_playbook, find_started, with_outcome
 from noetl.server.operations.forks import submit_with_retry
 from noetl.server.problems import Refusal
 from noetl.wire.answers import Started
@@ -44,7 +44,7 @@ async def execute(call: Call, body: Execute) -> Started:
     path, playbook = await find_playbook(call, body)
     now = services.clock.now()
     execution_id, message_id = str(new_execution(now)), urandom(16).hex()
-    key = idempotency_key(call)
+    key = call.idempotency_key()
     if key:
         name = key_name(call.actor.name, key)
         execution_id, message_id = (

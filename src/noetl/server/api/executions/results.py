@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
 from starlette.responses import Response
 
 from noetl.blobs import stored
+from noetl.blobs.ranges import PIECE
 from noetl.model.refs import SCHEME
 from noetl.server.http.endpoint import Call, Noun
+from noetl.server.http.pieces import Pieces
 from noetl.server.problems import Refusal
 from noetl.wire.requests import ResultQuery
 
@@ -20,11 +25,28 @@ async def resolve(call: Call, query: ResultQuery) -> Response:
     if not query.ref.startswith(SCHEME):
         detail = f"A reference must begin with {SCHEME}."
         raise Refusal(422, "invalid-input", detail, where="query ref", fix="Send the reference of a stored result.")
-    async with call.services.resolving:
-        data, meta = await stored.get(call.services.blobs, query.ref)
+    services = call.services
+    async with services.resolving:
+        meta, size = await stored.verify(services.blobs, query.ref)
     kind = str(meta.get("content_type", _PLAIN)).partition(";")[0]
-    if query.start or query.length is not None:
-        end = None if query.length is None else query.start + query.length
-        return Response(data[query.start : end], 200, media_type=_PLAIN)
     # The output of a task must never be served as a page of this server.
-    return Response(data, 200, media_type=kind if kind in ("application/json", "text/plain") else _PLAIN)
+    kind = kind if kind in ("application/json", "text/plain") else _PLAIN
+    start, end = min(query.start, size), size
+    if query.start or query.length is not None:
+        kind = _PLAIN
+        end = size if query.length is None else min(size, start + query.length)
+    release = services.answers.take(call.actor, min(size, PIECE))
+    pieces = _within(stored.stream(services.blobs, query.ref, meta), start, end)
+    return Pieces(pieces, release, media_type=kind, size=end - start)
+
+
+async def _within(pieces: AsyncGenerator[bytes, None], start: int, end: int) -> AsyncGenerator[bytes, None]:
+    """Yield the bytes from `start` to `end`."""
+    at = 0
+    async with aclosing(pieces):
+        async for piece in pieces:
+            if at + len(piece) > start:
+                yield piece[max(0, start - at) : end - at]
+            at += len(piece)
+            if at >= end:
+                return

@@ -6,12 +6,12 @@ and what it was forked from). No blob is held whole in memory. Tested in tests/s
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
 from typing import Annotated
 
 import msgspec
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from noetl.blobs.ranges import PIECE
 from noetl.model.errors import BadReference, InvalidInput, UnknownExecution
@@ -20,6 +20,7 @@ from noetl.ports import BlobStore
 from noetl.server.api.workers.worker import holder
 from noetl.server.http.endpoint import Call, Noun
 from noetl.server.http.limits import MOST_BLOB_BYTES, spool_body
+from noetl.server.http.pieces import SLICE, Pieces
 from noetl.server.problems import Refusal
 from noetl.wire.answers import Removed
 from noetl.wire.requests import BlobQuery
@@ -73,9 +74,10 @@ async def put(call: Call, query: BlobQuery) -> Removed:
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         detail = f"`meta` is not a JSON object with a valid size: {error}."
         raise Refusal(422, "invalid-input", detail, where="query meta", fix="See /api/openapi.json.") from None
+    body_s = call.services.bounds.http.body_s
     async with AsyncExitStack() as stack:
         with call.services.gate.valid(call.actor):
-            file = await stack.enter_async_context(spool_body(call.headers, call.receive, MOST_BLOB_BYTES))
+            file = await stack.enter_async_context(spool_body(call.headers, call.receive, body_s, MOST_BLOB_BYTES))
         await call.services.blobs.put_file(query.ref, file, meta)
     return Removed(removed=0)
 
@@ -92,12 +94,13 @@ async def get(call: Call, query: BlobQuery) -> Response:
     except InvalidInput as error:
         raise BadReference(str(error)) from None
     headers = {"X-NoETL-Meta": msgspec.json.encode(about).decode("latin-1")}
-    if len(first) < PIECE:
+    if len(first) <= SLICE:
         return Response(first, 200, headers, _PLAIN)
-    return StreamingResponse(_rest(call.services.blobs, query, first), 200, headers, _PLAIN)
+    release = call.services.answers.take(call.actor, PIECE)
+    return Pieces(_rest(call.services.blobs, query, first), release, 200, headers, _PLAIN)
 
 
-async def _rest(blobs: BlobStore, query: BlobQuery, piece: bytes) -> AsyncIterator[bytes]:
+async def _rest(blobs: BlobStore, query: BlobQuery, piece: bytes) -> AsyncGenerator[bytes, None]:
     """Yield a blob in pieces, so that it is never held whole."""
     start, end = query.start, _ALL if query.length is None else query.start + query.length
     while piece:
