@@ -279,6 +279,9 @@ class TaskContext:
             self._run.sources[self] = self.lines.records
         self.lines.add(text, level)
 
+    def masked(self, text: str) -> str:
+        return self._run.shared.secrets.text(text)
+
     async def credential(self, name: str) -> Mapping[str, Any]:
         return await self._run.keys.get(name)
 
