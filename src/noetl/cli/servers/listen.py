@@ -11,13 +11,13 @@ from contextlib import AsyncExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import typer
 import uvicorn
 
 from noetl import __version__
 from noetl.cli.runtime.environment import environment
 from noetl.cli.runtime.runner import tune_gc
 from noetl.cli.runtime.store import local_settings
+from noetl.cli.runtime.terminal import echo
 from noetl.model.errors import InvalidInput
 from noetl.ports import WorkerInfo
 from noetl.server.app import app
@@ -96,11 +96,11 @@ async def listen(
             name, number = opened.getsockname()[:2]
             shown = f"[{name}]" if ":" in name else name
             tokens = "requires tokens" if services.gate.required else "requires no tokens"
-            typer.echo(f"noetl: http://{shown}:{number} {tokens}; store {_store_name(settings)}", err=True)
+            echo(f"noetl: http://{shown}:{number} {tokens}; store {_store_name(settings)}", err=True)
             tune_gc()
             await _Server(config, services, worker).serve(sockets=[opened])
             if worker is not None and worker.busy:
-                typer.echo(f"noetl: stopping, {worker.busy} tasks running", err=True)
+                echo(f"noetl: stopping, {worker.busy} tasks running", err=True)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(grace_s):
                         await worker.drained.wait()
