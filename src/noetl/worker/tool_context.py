@@ -17,6 +17,7 @@ from noetl.engine.tasks.actions import RunTask
 from noetl.engine.tasks.run_info import RunInfo
 from noetl.model.messages import Record
 from noetl.model.outcome import Outcome
+from noetl.model.plain_data import repaired
 from noetl.ports import Blobs, Children, Clock, Confirm, ControlPlane, Tools
 from noetl.ports.outbox import OutboxIn
 from noetl.worker.secrets.keychain import KeyRing
@@ -127,7 +128,7 @@ class Log:
         if self._count > MOST_LINES:
             self._dropped += 1
             return
-        text = self._secrets.text(text)
+        text = self._secrets.text(repaired(text))
         cut = text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + "…"
         self._lines.append([self._clock.now(), level, cut])
 

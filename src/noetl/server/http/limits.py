@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from tempfile import SpooledTemporaryFile
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import BinaryIO, TypeVar, cast
 
 import msgspec
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
+from noetl.model.plain_data import is_deeper
 from noetl.model.refs import MOST_BYTES as MOST_RESULT_BYTES
 from noetl.server.problems import Refusal, invalid_input
 
@@ -24,7 +25,6 @@ MOST_BLOB_BYTES = MOST_RESULT_BYTES + 1024 * 1024  # compression may make a resu
 _IN_MEMORY = 1024 * 1024  # a longer body is spooled to a file
 MOST_VALUES = 400_000
 MOST_DEPTH = 64
-_NESTED = (dict, list)
 _SURELY_FLAT = MOST_DEPTH  # a body with fewer brackets cannot be too deep
 
 
@@ -88,21 +88,6 @@ def _refuse_depth(raw: bytes, what: str) -> None:
         return  # the typed decoder reports it in more detail
     if is_deeper(data, MOST_DEPTH):
         raise _too_deep(what)
-
-
-def is_deeper(data: Any, most: int) -> bool:
-    """Return whether plain data is nested deeper than `most` levels."""
-    level = [data] if isinstance(data, _NESTED) else []
-    for _ in range(most):
-        level = [
-            value
-            for one in level
-            for value in (one.values() if isinstance(one, dict) else one)
-            if isinstance(value, _NESTED)
-        ]
-        if not level:
-            return False
-    return True
 
 
 def _too_large(most: int) -> Refusal:
