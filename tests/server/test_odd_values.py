@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,8 @@ from noetl.server.api import endpoints
 from noetl.server.auth.vault import new_key
 from noetl.server.http.endpoint import Endpoint
 from noetl.settings import ServerSettings
-from tests.server.serving import WAITS, Served, in_process, playbook
+from tests.client.working import working
+from tests.server.serving import WAITS, Served, in_process, listening, playbook
 from tests.services import postgres
 
 pytestmark = pytest.mark.asyncio
@@ -52,6 +53,7 @@ CODE = {
     "nul key": r"{'a\x00': 1}",
     "tuple key": "{(1, 2): 1}",
     "deep": "__import__('functools').reduce(lambda a, _: [a], range(900), 1)",
+    "nearly deep": "__import__('functools').reduce(lambda a, _: [a], range(190), 1)",
     "circle": "(lambda a: a.append(a) or a)([])",
     "raises": "type('D', (dict,), {'items': lambda self: 1 // 0})(a=1)",
 }
@@ -94,6 +96,14 @@ def template_places(text: str) -> Iterator[tuple[str, str]]:
     yield "sql text", step({"kind": "duckdb", "query": f"SELECT '{text}' AS a"})
 
 
+def cells(address: str) -> Iterator[tuple[str, str]]:
+    deep = "(repeat('[', 3000) || repeat(']', 3000))::json"
+    digits = "'{\"a\": 1e4999}'::jsonb"
+    for cell in (digits, "10::numeric ^ 5000", "'NaN'::float8", "'infinity'::date", "'0044-01-01 BC'::date", deep):
+        tool = {"kind": "postgres", "auth": {"dsn": address}, "query": f"SELECT {cell} AS a"}
+        yield f"cell {cell}", step(tool, "    set: {ctx.x: '{{ one }}'}\n")
+
+
 def code_places(code: str) -> Iterator[tuple[str, str]]:
     loop = "  - step: two\n    loop: {in: '{{ one }}', iterator: x}\n    tool: {kind: noop, result: '{{ x }}'}\n"
     yield "python result", step({"kind": "python", "code": f"result = {code}"})
@@ -113,6 +123,18 @@ def more(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
         yield {} if request.param == "sqlite" else {"database": stack.enter_context(postgres())}
 
 
+@asynccontextmanager
+async def one_process(folder: Path, **more: Any) -> AsyncIterator[Served]:
+    async with in_process(folder, **more) as served, served.embedded.run_worker(""):
+        yield served
+
+
+@asynccontextmanager
+async def over_http(folder: Path, **more: Any) -> AsyncIterator[Served]:
+    async with listening(folder, **more) as served, working(folder / "worker", served.url, capacity=16):
+        yield served
+
+
 async def trouble(served: Served, name: str, workflow: str) -> str | None:
     """Run a playbook; return what is wrong with its end, or None."""
     content = playbook(workflow, f"n{abs(hash(name))}", workload={"nul": "a\0b"})
@@ -129,11 +151,15 @@ async def trouble(served: Served, name: str, workflow: str) -> str | None:
     return next((f"{name}: {word}: {found.get('error')}" for word in WRONG if word in text), None)
 
 
-async def test_an_odd_value_is_an_error_of_its_task_at_most(tmp_path: Path, more: dict[str, Any]) -> None:
+@pytest.mark.parametrize("running", [one_process, over_http])
+async def test_an_odd_value_is_an_error_of_its_task_at_most(
+    tmp_path: Path, more: dict[str, Any], running: Callable[..., AbstractAsyncContextManager[Served]]
+) -> None:
     cases = {f"{value} in {place}": flow for value, text in TEMPLATES.items() for place, flow in template_places(text)}
     cases |= {f"{value} in {place}": flow for value, code in CODE.items() for place, flow in code_places(code)}
+    cases |= dict(cells(more["database"])) if "database" in more else {}
     at_once = asyncio.Semaphore(16)
-    async with in_process(tmp_path, **more) as served, served.embedded.run_worker(""):
+    async with running(tmp_path, **more) as served:
 
         async def run(name: str, workflow: str) -> str | None:
             async with at_once:

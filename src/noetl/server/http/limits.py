@@ -25,7 +25,6 @@ MOST_BLOB_BYTES = MOST_RESULT_BYTES + 1024 * 1024  # compression may make a resu
 _IN_MEMORY = 1024 * 1024  # a longer body is spooled to a file
 MOST_VALUES = 400_000
 MOST_DEPTH = 64
-_SURELY_FLAT = MOST_DEPTH  # a body with fewer brackets cannot be too deep
 
 
 async def read_body(headers: Mapping[bytes, bytes], receive: Receive, most: int = MOST_BYTES) -> bytes:
@@ -61,33 +60,35 @@ async def _read(headers: Mapping[bytes, bytes], receive: Receive, most: int, wri
         is_more = message.get("more_body", False)
 
 
-def decode_json(body: bytes | str, decoder: msgspec.json.Decoder[Result], what: str = "The body") -> Result:
+def decode_json(
+    body: bytes | str, decoder: msgspec.json.Decoder[Result], what: str = "The body", most_depth: int = MOST_DEPTH
+) -> Result:
     """Decode JSON of bounded size and depth. Raises Refusal."""
     raw = body.encode() if isinstance(body, str) else body
     if raw.count(b",") > MOST_VALUES:
         detail = f"{what} holds more than {MOST_VALUES:,} values."
         raise Refusal(413, "too-many-values", detail, fix="Send it in several requests.")
-    if raw.count(b"[") + raw.count(b"{") > _SURELY_FLAT:
-        _refuse_depth(raw, what)
+    if raw.count(b"[") + raw.count(b"{") > most_depth:  # fewer brackets cannot be too deep
+        _refuse_depth(raw, what, most_depth)
     try:
         return decoder.decode(raw)
     except RecursionError:
-        raise _too_deep(what) from None
+        raise _too_deep(what, most_depth) from None
     except (msgspec.ValidationError, msgspec.DecodeError) as error:
         raise invalid_input(error, what) from None
     except UnicodeDecodeError:
         raise Refusal(400, "malformed", f"{what} is not UTF-8.", fix="Encode it as UTF-8.") from None
 
 
-def _refuse_depth(raw: bytes, what: str) -> None:
+def _refuse_depth(raw: bytes, what: str, most: int) -> None:
     try:
         data = msgspec.json.decode(raw)
     except RecursionError:
-        raise _too_deep(what) from None
+        raise _too_deep(what, most) from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         return  # the typed decoder reports it in more detail
-    if is_deeper(data, MOST_DEPTH):
-        raise _too_deep(what)
+    if is_deeper(data, most):
+        raise _too_deep(what, most)
 
 
 def _too_large(most: int) -> Refusal:
@@ -100,5 +101,5 @@ def _too_large(most: int) -> Refusal:
     )
 
 
-def _too_deep(what: str) -> Refusal:
-    return Refusal(400, "too-deep", f"{what} is nested deeper than {MOST_DEPTH} levels.", fix="Send flatter data.")
+def _too_deep(what: str, most: int) -> Refusal:
+    return Refusal(400, "too-deep", f"{what} is nested deeper than {most} levels.", fix="Send flatter data.")

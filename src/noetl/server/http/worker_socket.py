@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketDisconnect
 
 from noetl.model.letters import NO_LETTERS
+from noetl.model.plain_data import MOST_DEPTH
 from noetl.ports import AuditEntry
 from noetl.server.auth.gate import NOBODY, Actor, forbidden, may, unauthorised
 from noetl.server.http.limits import decode_json
@@ -28,6 +29,7 @@ from noetl.wire import session as wire
 PATH = "/api/worker/session"
 _OWN = ("pool_capacity", NO_LETTERS)  # of this server: workers decide nothing
 _HELLO_S = 10.0
+_MOST_DEPTH = MOST_DEPTH + 56  # a report around results of tasks, which are limited where they are made
 _MOST_AT_ONCE = 256  # frames of one session that are being served
 _POLICY, _RESTART = 1008, 1012
 _CLOSED = (OSError, RuntimeError)  # what a server raises when a frame is sent to a connection that is over
@@ -121,7 +123,7 @@ class Session:
     async def _begin(self) -> WorkerConnection:
         services = self._services
         actor = await services.gate.who(self._headers.get("authorization"))
-        frame = decode_json(await asyncio.wait_for(self._receive(), _HELLO_S), _decoder, "The frame")
+        frame = decode_json(await asyncio.wait_for(self._receive(), _HELLO_S), _decoder, "The frame", _MOST_DEPTH)
         if not isinstance(frame, wire.Hello):
             raise Refusal(400, "no-hello", "the first frame is not hello", fix="Say hello first.")
         if actor is NOBODY and frame.token:
@@ -164,7 +166,7 @@ class Session:
 
     def _dispatch(self, connection: WorkerConnection, data: bytes | str) -> None:
         try:
-            frame = decode_json(data, _decoder, "The frame")
+            frame = decode_json(data, _decoder, "The frame", _MOST_DEPTH)
         except Refusal as refusal:
             self.push(wire.Refused(refusal.problem))
             return

@@ -21,6 +21,8 @@ from noetl.ports import Runner
 from noetl.ports.work import run_tool
 from noetl.worker.tool_context import TaskContext
 
+_DIGITS = "for integer string conversion"  # in Python's error for a number of too many digits
+
 _log = logging.getLogger(__name__)
 
 
@@ -70,6 +72,9 @@ async def _limited(runner: Runner, task: RunTask, context: TaskContext) -> Outco
 def _trouble(task: RunTask, error: Exception) -> Outcome:
     if isinstance(error, CredentialUnavailable):
         return failed("auth", str(error), code="CREDENTIAL", retryable=error.retryable)
+    if isinstance(error, RecursionError | OverflowError | UnicodeError) or _DIGITS in str(error):
+        why = "nested too deeply" if isinstance(error, RecursionError) else f"out of range: {error}"
+        return failed("schema", f"the task `{task.label}` got or made data that is {why}", code="DATA", sent=True)
     return _bug(task, error)
 
 
