@@ -91,6 +91,8 @@ async def test_numbers_that_json_does_not_have_are_texts(database: Database) -> 
     sql = "SELECT 'NaN'::float8 AS a, '-Infinity'::float4 AS b, 'NaN'::numeric AS c, 123456789012345678901234567890::numeric AS d"
     row = (await database.result(query=sql))["rows"][0]
     assert row == {"a": "NaN", "b": "-Infinity", "c": "NaN", "d": "123456789012345678901234567890"}
+    huge = await database.result(query="SELECT 10::numeric ^ 5000 AS n")
+    assert (len(huge["rows"][0]["n"]), huge["rows"][0]["n"][:3]) == (5_001, "100")
 
 
 async def test_many_statements_of_one_text_give_each_its_answer(database: Database) -> None:

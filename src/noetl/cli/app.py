@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from noetl import __version__
+from noetl.cli.runtime.terminal import echo
 
 # command → (module, summary); the module's `command` is a function, or a group of sub-commands
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -100,7 +101,7 @@ def run(arguments: list[str]) -> None:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"noetl {__version__}")
+        echo(f"noetl {__version__}")
         raise typer.Exit
 
 

@@ -263,6 +263,9 @@ class ToolContext(Protocol):
     def log(self, text: str, level: str = "info") -> None:
         """Add a line to the task's log."""
 
+    def masked(self, text: str) -> str:
+        """Mask the secrets in a text for people, which must be done before it is cut."""
+
     async def credential(self, name: str) -> Mapping[str, Any]:
         """Resolve a stored credential. Raises KeyError if there is none."""
 

@@ -13,7 +13,7 @@ from noetl.model.outcome import Outcome, failed, ok
 from noetl.model.refs import SCHEME, address, is_manifest, is_ref
 from noetl.ports import ToolContext
 from noetl.tools.contract import ToolInput, about, describe
-from noetl.tools.fields import SqlInput, WriteMode
+from noetl.tools.fields import SqlInput, WriteMode, cut
 from noetl.tools.sql.files import in_own_thread, read_file
 from noetl.tools.sql.rows import Place, write_rows
 from noetl.tools.sql.statements import KEY_COLUMN, RowsError, rows_to_write
@@ -223,7 +223,7 @@ def _address(ref: Any) -> str:
     text = str(ref["ref"]) if is_ref(ref) else ref
     if isinstance(text, str) and text.startswith((SCHEME, _FILE)):
         return text
-    raise InvalidInput(f"`{str(text)[:200]}` is not supported: a URI begins with {SCHEME} or {_FILE}")
+    raise InvalidInput(f"`{cut(str(text), 200)}` is not supported: a URI begins with {SCHEME} or {_FILE}")
 
 
 def _path(ref: str, context: ToolContext) -> Path:

@@ -1,7 +1,7 @@
 """Inputs and helpers that kinds share. Tested in tests/tools/test_registry.py."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -153,20 +153,31 @@ def retry_after(headers: Mapping[str, str], now: int) -> float | None:
         return None
 
 
-def excerpt(content: bytes | str, *, last: bool = False) -> str:
-    """Return the first lines of a text for people, or the last; empty if it is binary."""
+def excerpt(content: bytes | str, mask: Callable[[str], str], *, last: bool = False) -> str:
+    """Return the first lines of a text for people, or the last; empty if it is binary.
+
+    They are masked before they are cut.
+    """
     if isinstance(content, bytes):
         content = "" if b"\0" in content[:_MOST_EXCERPT] else content.decode("utf-8", "replace")
-    lines = [line.rstrip() for line in (content[-_READ:] if last else content[:_READ]).splitlines() if line.strip()]
+    content = mask(cut(content, _READ, last=last))
+    lines = [line.rstrip() for line in content.splitlines() if line.strip()]
     text = "\n".join(lines[-_MOST_LINES:] if last else lines[:_MOST_LINES])
-    text = "".join(char if char.isprintable() or char in "\n\t" else "�" for char in text)
-    if len(text) <= _MOST_EXCERPT:
+    return cut(
+        "".join(char if char.isprintable() or char in "\n\t" else "�" for char in text), _MOST_EXCERPT, last=last
+    )
+
+
+def cut(text: str, most: int, *, last: bool = False) -> str:
+    """Return the first or last characters of a text, with an ellipsis at the cut."""
+    if len(text) <= most:
         return text
-    return f"…{text[-_MOST_EXCERPT:]}" if last else f"{text[:_MOST_EXCERPT]}…"
+    return f"…{text[-most:]}" if last else f"{text[:most]}…"
 
 
 _MOST_LINES = 5
 _MOST_EXCERPT = 500
+_MOST_LAST = 200
 _READ = 16_384
 
 
@@ -199,7 +210,7 @@ async def run_process(
         return ok(result)
     why = f"exit code {ended.returncode}" if ended.returncode > 0 else f"signal {-ended.returncode}"
     said = stderr.strip() or stdout.strip()
-    last = said.rpartition("\n")[2][:200]
+    last = cut(context.masked(cut(said.rpartition("\n")[2], _READ)), _MOST_LAST)
     if ended.exceeded:
         return failed("unknown", f"the command was ended for {ended.exceeded}", code="LIMIT", result=result)
     hint = context.children.hint(f"{why} {last}")
@@ -207,6 +218,6 @@ async def run_process(
         "unknown",
         f"the command failed with {why}" + (f": {last}" if last else "") + hint,
         code=f"EXIT_{ended.returncode}",
-        details={"returncode": ended.returncode, "output": excerpt(said, last=True)},
+        details={"returncode": ended.returncode, "output": excerpt(said, context.masked, last=True)},
         result=result,
     )

@@ -55,7 +55,8 @@ KIND = describe(
     Any status outside 200–299 is an error outcome, with the body in the result. `auth` names the credential: a token, a user
     with a password, or an API key, sent where the credential defines. `Idempotency-Key` is sent too, so a
     server can deduplicate retries. `spec.timeout: {connect, read}` limits connecting and reading, in seconds. A `Retry-After`
-    header is available as `outcome.error.retry_after`. A response of more than 64 MiB is an error. `outcome.error.details` has
+    header is available as `outcome.error.retry_after`. A redirect to another host, port or scheme carries none of the task's
+    own headers and no credential. A response of more than 64 MiB is an error. `outcome.error.details` has
     the `method`, the `url` and, of a response, its `status` and the first lines of its `body`.
     """,
     at_most_one=(("body", "json", "data", "form"),),
@@ -134,7 +135,7 @@ async def _send(input: Input, context: ToolContext, credential: Mapping[str, Any
     except OSError as error:
         return failed("client_error", f"cannot read the certificates in {input.verify}: {error}", code="HTTP_VERIFY")
     try:
-        headers, signed, key_header = await _headers(input, context, credential)
+        headers, signed = await _headers(input, context, credential)
         request = client.build_request(
             input.method,
             input.url,
@@ -143,7 +144,6 @@ async def _send(input: Input, context: ToolContext, credential: Mapping[str, Any
             timeout=_timeout(context.spec.get("timeout")),
             **_body(input, headers),
         )
-        request.extensions["noetl_key_header"] = (key_header, request.url.netloc)  # not sent to other hosts
     except KeyError as error:
         return failed("auth", f"unknown credential {error}", code="NO_CREDENTIAL")
     except (httpx.InvalidURL, TypeError, ValueError) as error:
@@ -151,7 +151,7 @@ async def _send(input: Input, context: ToolContext, credential: Mapping[str, Any
     try:
         response = await client.send(request, stream=True, auth=signed, follow_redirects=input.follow_redirects)
         async with aclosing(response):
-            return await _outcome(response, context.now())
+            return await _outcome(response, context)
     except PermissionError as error:
         return failed("client_error", str(error), code="EGRESS_DENIED")
     except httpx.HTTPError as error:
@@ -177,14 +177,14 @@ def _text(value: Any) -> str:
 
 async def _headers(
     input: Input, context: ToolContext, credential: Mapping[str, Any] | None
-) -> tuple[dict[str, str], Any, str]:
-    """Return the headers with the credential, its basic auth, and its key header."""
+) -> tuple[dict[str, str], Any]:
+    """Return the headers with the credential, and its basic auth."""
     headers = {name: _text(value) for name, value in (input.headers or {}).items()}
     known = {name.lower() for name in headers}
     if "idempotency-key" not in known:
         headers["Idempotency-Key"] = context.idempotency_key
     if context.auth is None:
-        return headers, None, ""
+        return headers, None
     given = credential if credential is not None else context.auth
     given = given if isinstance(given, Mapping) else await context.credential(str(given))
     user, password = given.get("username") or given.get("user"), given.get("password")
@@ -193,12 +193,10 @@ async def _headers(
     if token is not None:
         headers["Authorization"] = f"{given.get('scheme', 'Bearer')} {token}"
     elif user is not None:
-        return headers, (str(user), str(password or "")), ""
+        return headers, (str(user), str(password or ""))
     elif key is not None:
-        name = str(given.get("header", "X-API-Key"))
-        headers[name] = str(key)
-        return headers, None, name
-    return headers, None, ""
+        headers[str(given.get("header", "X-API-Key"))] = str(key)
+    return headers, None
 
 
 def _body(input: Input, headers: Mapping[str, str]) -> dict[str, Any]:
@@ -245,7 +243,7 @@ async def _content(response: "httpx.Response") -> bytes | None:
     return bytes(content)
 
 
-async def _outcome(response: "httpx.Response", now: int) -> Outcome:
+async def _outcome(response: "httpx.Response", context: ToolContext) -> Outcome:
     content = await _content(response)
     if content is None:
         message = (
@@ -276,9 +274,9 @@ async def _outcome(response: "httpx.Response", now: int) -> Outcome:
         kind,
         message,
         code=f"HTTP_{code}",
-        details={**_details(response.request), "status": code, "body": excerpt(content)},
+        details={**_details(response.request), "status": code, "body": excerpt(content, context.masked)},
         retryable=retryable,
-        retry_after=retry_after(headers, now),
+        retry_after=retry_after(headers, context.now()),
         sent=code not in _NOT_DONE,
         result=result,
         http=helper,

@@ -12,6 +12,7 @@ from noetl.model.outcome import Outcome, failed, ok
 from noetl.model.refs import SCHEME, is_manifest, is_ref
 from noetl.ports import ToolContext
 from noetl.tools.contract import Count, ToolInput, about, describe
+from noetl.tools.fields import cut
 
 
 class Part(ToolInput, frozen=True, kw_only=True):
@@ -95,7 +96,7 @@ async def _value(given: Any, context: ToolContext) -> Any:
     """Resolve a reference, or each of a list; return other values unchanged."""
     if isinstance(given, str):
         if not given.startswith(SCHEME):
-            raise BadReference(f"`{given[:200]}` is not a reference: its URI begins with {SCHEME}")
+            raise BadReference(f"`{cut(given, 200)}` is not a reference: its URI begins with {SCHEME}")
         return await manifests.at(context.blobs, given, context.now())
     if isinstance(given, list):
         return [await _value(one, context) if isinstance(one, str) or is_ref(one) else one for one in given]

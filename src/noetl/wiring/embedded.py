@@ -326,6 +326,7 @@ async def worker_resources(
 ) -> AsyncIterator[WorkerResources]:
     """Open what a worker's tasks share; `layer` is read again for each task."""
     from noetl.worker.http.clients import HttpClient
+    from noetl.worker.secrets.redact import in_log_lines
     from noetl.worker.steps.results import StoredResults
     from noetl.worker.tool_context import WorkerResources
 
@@ -349,7 +350,8 @@ async def worker_resources(
         egress=rules,
     )
     try:
-        yield shared
+        with in_log_lines(shared.secrets):
+            yield shared
     finally:
         await shared.shared.close()
         await client.close()

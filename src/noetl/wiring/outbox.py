@@ -28,6 +28,7 @@ from noetl.server.background.dead_letter_topic import DeadLetterTopic
 from noetl.server.background.outbox_relay import OutboxRelay
 from noetl.settings import OutboxSettings, Settings
 from noetl.worker.http.clients import HttpClient
+from noetl.worker.secrets.redact import in_log_lines
 from noetl.worker.tool_context import DetachedRun, TaskContext, WorkerResources
 
 GROUP = "noetl.outbox"
@@ -63,7 +64,7 @@ async def open_relay(
     shared = WorkerResources(unused, *known, clock, unused, unused, client.get, credential, folder=os.getcwd())
 
     async def deliver(message: OutboxMessage) -> Outcome:
-        return await _deliver(message, shared, delivery)
+        return shared.secrets.outcome(await _deliver(message, shared, delivery))
 
     schedule = Schedule(delivery.max_attempts, delivery.base_ms, "exponential", delivery.max_ms, jitter=0.5)
     try:
@@ -71,9 +72,10 @@ async def open_relay(
         topic = None
         if settings.publishes_letters:
             topic = DeadLetterTopic(cast(DeadLetters, store), outbox, clock, settings.dlq_topic, kept_ms)
-        yield OutboxRelay(
-            outbox, deliver, clock, schedule, timeout_ms=delivery.timeout_ms, kept_ms=kept_ms, topic=topic
-        )
+        with in_log_lines(shared.secrets):
+            yield OutboxRelay(
+                outbox, deliver, clock, schedule, timeout_ms=delivery.timeout_ms, kept_ms=kept_ms, topic=topic
+            )
     finally:
         await shared.shared.close()
         await client.close()

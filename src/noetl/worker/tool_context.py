@@ -18,6 +18,7 @@ from noetl.engine.tasks.actions import RunTask
 from noetl.engine.tasks.run_info import RunInfo
 from noetl.model.messages import Record
 from noetl.model.outcome import Outcome
+from noetl.model.plain_data import repaired
 from noetl.ports import Blobs, Children, Clock, Confirm, ControlPlane, Tools
 from noetl.ports.outbox import OutboxIn
 from noetl.worker.processes.walls import OwnThread, Walls
@@ -134,7 +135,7 @@ class Log:
         if self._count > MOST_LINES:
             self._dropped += 1
             return
-        text = self._secrets.text(text)
+        text = self._secrets.text(repaired(text))
         cut = text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + "…"
         self._lines.append([self._clock.now(), level, cut])
 
@@ -292,6 +293,9 @@ class TaskContext:
             self.lines = Log(shared.clock, self._task, self._index, shared.secrets)
             self._run.sources[self] = self.lines.records
         self.lines.add(text, level)
+
+    def masked(self, text: str) -> str:
+        return self._run.shared.secrets.text(text)
 
     async def credential(self, name: str) -> Mapping[str, Any]:
         return await self._run.keys.get(name)

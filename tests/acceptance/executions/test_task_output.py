@@ -24,7 +24,12 @@ PRINTING = """
       kind: shell
       command: "echo packed; echo careful >&2; printf 'no \\\\033[31mbreak'"
 """
-SHOWN = ("│ load read: reading\n", "│ load pack: packed\n", "│ load pack: WARNING careful\n", "│ load pack: no break\n")
+SHOWN = (
+    "│ load read: reading\n",
+    "│ load pack: packed\n",
+    "│ load pack: WARNING careful\n",
+    "│ load pack: no \\x1b[31mbreak\n",
+)
 # Each task prints, and ends when the file is there.
 WAITING = """
 - step: slow

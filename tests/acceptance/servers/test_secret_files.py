@@ -12,6 +12,14 @@ from noetl.settings import ServerSettings
 from tests.acceptance.run import Ran, noetl
 from tests.server.serving import listening, places
 
+PLAYBOOK = """
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: x, path: x }
+workflow:
+  - step: start
+    tool: { kind: noop }
+"""
 URL = "postgresql://noetl:s3cret@127.0.0.1:9/noetl"
 
 
@@ -66,3 +74,50 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         assert (ran.code, said in " ".join(ran.err.split())) == (2, True), ran.err
     ran = noetl("runs", cwd=tmp_path, NOETL_TOKEN="x", NOETL_TOKEN_FILE="y")
     assert (ran.code, "both set" in ran.err) == (2, True), ran.err
+
+
+@pytest.mark.parametrize(
+    ("given", "what", "instead"),
+    [
+        (
+            ("worker", "list", "--server", "http://127.0.0.1:9", "--token", "t0ken"),
+            "the token of --token",
+            "NOETL_TOKEN",
+        ),
+        (("runs", "--store", URL), "the password in --server", "NOETL_DB_URL"),
+        (("db", "check", "--db", URL), "the password in --db", "NOETL_DB_URL"),
+        (("runs", "--server", "http://ada:pw@127.0.0.1:9"), "the password in --server", "NOETL_SERVER_URL"),
+        (
+            ("credential", "put", "x", "--data", "{}", "--server", "http://127.0.0.1:9"),
+            "the value in --data",
+            "--data - to read stdin",
+        ),
+        (("run", "x.yaml", "--set", "db.password=x"), "`password` in --set", "--payload @FILE"),
+        (("run", "x.yaml", "--payload", '{"db": {"api_key": "x"}}'), "`api_key` in --payload", "--payload @FILE"),
+    ],
+)
+def test_a_secret_on_the_command_line_gets_a_warning(
+    tmp_path: Path, given: tuple[str, ...], what: str, instead: str
+) -> None:
+    (tmp_path / "x.yaml").write_text(PLAYBOOK)
+    ran = noetl(*given, cwd=tmp_path)
+    (warning,) = [line for line in ran.err.splitlines() if line.startswith("noetl: warning: other users")]
+    assert f"can see {what} while the command runs. " in warning
+    assert instead in warning
+
+
+@pytest.mark.parametrize(
+    ("given", "environment"),
+    [
+        (("worker", "list", "--server", "http://127.0.0.1:9", "--token", "@token"), {}),
+        (("worker", "list", "--server", "http://127.0.0.1:9"), {"NOETL_TOKEN": "t0ken"}),
+        (("runs",), {"NOETL_DB_URL": URL}),
+        (("runs", "--store", "postgresql://noetl@127.0.0.1:9/noetl"), {}),
+        (("credential", "put", "x", "--data", "@token", "--server", "http://127.0.0.1:9"), {}),
+        (("run", "x.yaml", "--set", "n=1", "--payload", "@token"), {}),
+    ],
+)
+def test_a_secret_elsewhere_gets_none(tmp_path: Path, given: tuple[str, ...], environment: dict[str, str]) -> None:
+    (tmp_path / "x.yaml").write_text(PLAYBOOK)
+    (tmp_path / "token").write_text('{"password": "x"}')
+    assert "other users" not in noetl(*given, cwd=tmp_path, stdin=None, **environment).err

@@ -13,9 +13,10 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosedError
 
+from noetl.model.plain_data import is_deeper
 from noetl.model.refs import MOST_BYTES
 from noetl.server.api import endpoints
-from noetl.server.http.limits import MOST_DEPTH, is_deeper
+from noetl.server.http.limits import MOST_DEPTH
 from tests.server.serving import ONE, in_process, process
 
 INGEST = [one for one in endpoints() if one.body is not None]

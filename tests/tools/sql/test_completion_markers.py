@@ -142,6 +142,19 @@ async def test_two_workers_with_the_same_work_take_effect_once(address: str, sin
     await asyncio.gather(*(worker.shared.shared.close() for worker in workers))
 
 
+async def test_the_first_use_by_many_workers_at_once_never_fails(address: str, sink: Sink) -> None:
+    workers = [Sink(address, sink.kind, **sink.always) for _ in range(12)]
+    for round in range(3):
+        table = f"marker_{round}"
+        found = await asyncio.gather(
+            *(one.run(f"7:s:{round}.{at}", query="SELECT 1 AS n", marker_table=table) for at, one in enumerate(workers))
+        )
+        assert [(one.status, one.error) for one in found] == [("ok", None)] * len(workers)
+        counted = await sink.run(query=f"SELECT count(*) AS n FROM {table}", transactional=False)
+        assert counted.result["rows"] == [{"n": len(workers)}]
+    await asyncio.gather(*(worker.shared.shared.close() for worker in workers))
+
+
 async def test_a_changed_search_path_does_not_lose_the_marker(sink: Sink) -> None:
     if sink.kind != "postgres":
         pytest.skip("PostgreSQL's own")

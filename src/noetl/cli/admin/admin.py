@@ -17,6 +17,7 @@ from noetl.cli.arguments.command_group import command_group
 from noetl.cli.arguments.options import AsJson, StorePath, parse_duration
 from noetl.cli.runtime.runner import call
 from noetl.cli.runtime.store import existing, local_settings, with_store
+from noetl.cli.runtime.terminal import echo
 from noetl.model.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -55,17 +56,17 @@ def rebuild(
         projections = open_rebuild(opened)
         if check:
             return await projections.check()
-        typer.echo(f"rebuilt {await projections.rebuild()} executions from the event log")
+        echo(f"rebuilt {await projections.rebuild()} executions from the event log")
         return []
 
     differences = call(lambda: with_store(store, job, to_read=check))
     for line in differences:
-        typer.echo(line)
+        echo(line)
     if differences:
-        typer.echo(f"noetl: {len(differences)} differences. Fix them with `noetl admin rebuild`.", err=True)
+        echo(f"noetl: {len(differences)} differences. Fix them with `noetl admin rebuild`.", err=True)
         raise typer.Exit(1)
     if check:
-        typer.echo("all projections match the event log")
+        echo("all projections match the event log")
 
 
 @command.command("backup")
@@ -81,7 +82,7 @@ def backup(
         if settings.database:
             raise InvalidInput("This store is a PostgreSQL database. Back it up with `pg_dump`.")
         await write_backup(settings, file)
-        typer.echo(f"wrote {file}; restore it with `noetl admin restore {file}`")
+        echo(f"wrote {file}; restore it with `noetl admin restore {file}`")
 
     call(job)
 
@@ -113,8 +114,8 @@ def restore(
             raise InvalidInput(f"{settings.store} exists. Move it away first, or name another store with --store PATH.")
         held, messages = await restore_store(settings, file)
         for execution_id in held:
-            typer.echo(f"{execution_id}  waits for a review: `noetl explain {execution_id}`")
-        typer.echo(f"held {len(held)} executions and {messages} outbox messages for review")
+            echo(f"{execution_id}  waits for a review: `noetl explain {execution_id}`")
+        echo(f"held {len(held)} executions and {messages} outbox messages for review")
 
     call(job)
 
@@ -137,12 +138,12 @@ def gc(
         from noetl.cli.output.format import to_json
 
         rows = [{"ref": one.ref, "bytes": one.bytes, "cause": one.cause, "why": one.why} for one in removed]
-        typer.echo(to_json({"dry_run": dry_run, "bytes": sum(one.bytes for one in removed), "results": rows}))
+        echo(to_json({"dry_run": dry_run, "bytes": sum(one.bytes for one in removed), "results": rows}))
         return
     for cause, count in Counter(one.cause for one in removed).items():
         size = sum(one.bytes for one in removed if one.cause == cause)
-        typer.echo(f"{_CAUSES[cause]}: {count} results, {size:,} bytes")
-    typer.echo(f"{'would remove' if dry_run else 'removed'} {len(removed)} stored results")
+        echo(f"{_CAUSES[cause]}: {count} results, {size:,} bytes")
+    echo(f"{'would remove' if dry_run else 'removed'} {len(removed)} stored results")
 
 
 @command.command("prune")
@@ -219,7 +220,7 @@ async def _prune_months(settings: Settings, limit: int, archive: Path | None) ->
     from noetl.wiring.embedded import database_admin
 
     for line in await database_admin(settings.database).prune(limit, archive) or ["no complete month before that day"]:
-        typer.echo(line)
+        echo(line)
 
 
 async def _prune_rows(
@@ -235,7 +236,7 @@ async def _prune_rows(
         if not dry_run:
             count = await opened.prune_letters(now - settings.dlq_days * _DAY_MS if limit is None else limit)
             if count or limit is None:
-                typer.echo(f"closed dead letters removed: {count}")
+                echo(f"closed dead letters removed: {count}")
     finally:
         await opened.close()
 
@@ -251,12 +252,12 @@ async def _prune_executions(
     rows = await ended_before(opened, limit, statuses)
     if dry_run:
         for row in rows:
-            typer.echo(f"{row['execution_id']}  {row['status']:<10} {format_time(row['ended_at'])}  {row['path']}")
-        typer.echo(f"would remove {len(rows)} executions")
+            echo(f"{row['execution_id']}  {row['status']:<10} {format_time(row['ended_at'])}  {row['path']}")
+        echo(f"would remove {len(rows)} executions")
         return
     removed = await delete_executions(opened, [str(row["execution_id"]) for row in rows], now, actor())
     results = await open_collector(settings, opened).collect()
-    typer.echo(f"removed {len(removed)} executions and {len(results)} stored results")
+    echo(f"removed {len(removed)} executions and {len(results)} stored results")
 
 
 def _parse_day(text: str) -> int:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from noetl.cli.arguments.command_group import command_group
-from noetl.cli.arguments.options import AsJson, Place
+from noetl.cli.arguments.options import AsJson, Place, warn_of_secret
 from noetl.cli.output.format import to_json
 from noetl.cli.runtime.runner import call
+from noetl.cli.runtime.terminal import echo
 from noetl.model.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def put(
 
     async def job(client: Client) -> None:
         row = await client.put_credential(name, _read_data(data), kind)
-        typer.echo(to_json(row) if json else f"{row.name} version {row.version}")
+        echo(to_json(row) if json else f"{row.name} version {row.version}")
 
     _on_server(server, job)
 
@@ -52,7 +53,7 @@ def list_credentials(json: AsJson = False, server: Place = None) -> None:
 
     async def job(client: Client) -> None:
         for row in await client.credentials():
-            typer.echo(to_json(row) if json else f"{row.name:<24} {row.kind:<12} version {row.version}")
+            echo(to_json(row) if json else f"{row.name:<24} {row.kind:<12} version {row.version}")
 
     _on_server(server, job)
 
@@ -64,8 +65,8 @@ def delete(name: Name, json: AsJson = False, server: Place = None) -> None:
     async def job(client: Client) -> None:
         await client.delete_credential(name)
         if json:
-            typer.echo(to_json({"name": name, "deleted": True}))
-        typer.echo(f"deleted credential {name}", err=True)
+            echo(to_json({"name": name, "deleted": True}))
+        echo(f"deleted credential {name}", err=True)
 
     _on_server(server, job)
 
@@ -75,7 +76,7 @@ def key(json: AsJson = False) -> None:
     """Print a new random key for NOETL_ENCRYPTION_KEY."""
     from noetl.server.auth.vault import new_key
 
-    typer.echo(to_json({"key": new_key()}) if json else new_key())
+    echo(to_json({"key": new_key()}) if json else new_key())
 
 
 def _on_server(place: str | None, job: Callable[[Client], Awaitable[None]]) -> None:
@@ -96,6 +97,8 @@ def _read_data(given: str | None) -> dict[str, Any]:
 
     if given is None:
         raise InvalidInput("No value given. Use --data @FILE, or --data - to read stdin.")
+    if given != "-" and not given.startswith("@"):
+        warn_of_secret("the value in --data", "Use --data @FILE, or --data - to read stdin.")
     try:
         text = sys.stdin.read() if given == "-" else Path(given[1:]).read_text() if given.startswith("@") else given
         data = json.loads(text)

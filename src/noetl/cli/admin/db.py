@@ -14,6 +14,7 @@ from noetl.cli.arguments.options import AsJson, Db
 from noetl.cli.output.format import to_json
 from noetl.cli.runtime.environment import environment
 from noetl.cli.runtime.runner import call
+from noetl.cli.runtime.terminal import echo
 from noetl.model.errors import InvalidInput
 from noetl.settings import DB_URL, FILE
 
@@ -29,7 +30,7 @@ def init(db: Db = None, json: AsJson = False) -> None:
 
         created = await database_admin(require_database(db)).init()
         message = "database created" if created else "database already exists"
-        typer.echo(to_json({"made": bool(created)}) if json else message)
+        echo(to_json({"made": bool(created)}) if json else message)
 
     call(job)
 
@@ -42,7 +43,7 @@ def migrate(db: Db = None, json: AsJson = False) -> None:
         from noetl.wiring.embedded import database_admin
 
         count = await database_admin(require_database(db)).migrate()
-        typer.echo(to_json({"migrations": count}) if json else f"{count} migrations applied")
+        echo(to_json({"migrations": count}) if json else f"{count} migrations applied")
 
     call(job)
 
@@ -65,11 +66,11 @@ def check(
         if deep and not differences:
             differences = await admin.violations()
         if json:
-            typer.echo(to_json({"differences": differences}))
+            echo(to_json({"differences": differences}))
         else:
             for line in differences:
-                typer.echo(line)
-            typer.echo(f"{len(differences)} differences" if differences else "no differences", err=True)
+                echo(line)
+            echo(f"{len(differences)} differences" if differences else "no differences", err=True)
         return 1 if differences else 0
 
     raise typer.Exit(call(job))

@@ -14,6 +14,7 @@ from noetl.cli.arguments.command_group import command_group
 from noetl.cli.arguments.options import AsJson, Place, parse_wait
 from noetl.cli.output.format import format_time, shorten, to_json, to_pretty_json
 from noetl.cli.runtime.runner import call
+from noetl.cli.runtime.terminal import echo
 from noetl.model.errors import InvalidInput
 
 _MAX_ERROR = 60  # characters of an error in a list
@@ -79,7 +80,7 @@ def list_letters(
             letters = await queue.letters(wanted)
         _print_rows(letters, _letter_row, json)
         if letters and not json:
-            typer.echo("`noetl dlq show ID` prints a letter, `noetl dlq groups` counts letters by cause.", err=True)
+            echo("`noetl dlq show ID` prints a letter, `noetl dlq groups` counts letters by cause.", err=True)
 
     call(job)
 
@@ -160,10 +161,10 @@ def replay(
             count, failed_again = await queue.replay(wanted, changes, wait_s)
         if json:
             result = {"replayed": count} | ({} if failed_again is None else {"failed_again": failed_again})
-            typer.echo(to_json(result))
+            echo(to_json(result))
         else:
             more = "" if failed_again is None else f"; {count - failed_again} repaired, {failed_again} failed again"
-            typer.echo(_count(count, "replayed") + more)
+            echo(_count(count, "replayed") + more)
         return 1 if failed_again else 0
 
     raise typer.Exit(call(job))
@@ -195,7 +196,7 @@ def discard(
             raise InvalidInput("No reason given. Add --reason TEXT; it is kept with the letters.")
         async with select_letters(store, wanted) as (queue, wanted):
             count = await queue.discard(wanted, str(reason))
-        typer.echo(to_json({"discarded": count}) if json else _count(count, "discarded"))
+        echo(to_json({"discarded": count}) if json else _count(count, "discarded"))
 
     call(job)
 
@@ -215,9 +216,9 @@ def parse_patch(given: Iterable[str]) -> dict[str, Any]:
 
 def _print_rows(rows: Any, row: Any, json: bool) -> None:
     for one in rows:
-        typer.echo(to_json(one) if json else row(one))
+        echo(to_json(one) if json else row(one))
     if not rows and not json:
-        typer.echo("no dead letters", err=True)
+        echo("no dead letters", err=True)
 
 
 def _letter_row(one: Any) -> str:
@@ -240,29 +241,29 @@ def _error_text(one: Any) -> str:
 
 def _print_letter(letter: Any, json: bool) -> None:
     if json:
-        typer.echo(to_json(letter))
+        echo(to_json(letter))
         return
     blocks = ("last_stack", "context_excerpt", "payload", "error")
     for name in letter.__struct_fields__:
         value = getattr(letter, name)
         if name in blocks or value in (None, ""):
             continue
-        typer.echo(f"{name:<16} {format_time(value) if name in ('first_seen', 'last_seen', 'closed_at') else value}")
+        echo(f"{name:<16} {format_time(value) if name in ('first_seen', 'last_seen', 'closed_at') else value}")
     for name in ("error", "payload"):
-        typer.echo(f"\n{name}\n{to_pretty_json(getattr(letter, name))}")
+        echo(f"\n{name}\n{to_pretty_json(getattr(letter, name))}")
     for name in ("last_stack", "context_excerpt"):
         if getattr(letter, name):
-            typer.echo(f"\n{name}\n{getattr(letter, name)}")
+            echo(f"\n{name}\n{getattr(letter, name)}")
 
 
 def _print_preview(found: list[tuple[str, Any]], json: bool) -> None:
     if json:
         for name, payload in found:
-            typer.echo(to_json({"message_id": name, "payload": payload}))
+            echo(to_json({"message_id": name, "payload": payload}))
         return
     for name, payload in found[:_MAX_PREVIEW]:
-        typer.echo(f"{name} {to_json(payload)}")
-    typer.echo(_count(len(found), "would be replayed"))
+        echo(f"{name} {to_json(payload)}")
+    echo(_count(len(found), "would be replayed"))
 
 
 def _count(count: int, what: str) -> str:

@@ -15,6 +15,7 @@ from noetl.cli.arguments.command_group import command_group
 from noetl.cli.arguments.options import AsJson, Place
 from noetl.cli.output.format import format_time, to_json
 from noetl.cli.runtime.runner import call
+from noetl.cli.runtime.terminal import echo
 from noetl.model.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -76,13 +77,13 @@ def show(number: Number, json: AsJson = False, store: Place = None) -> None:  # 
         server = server_of(store)
         if server is not None:
             async with connect(server) as client:
-                typer.echo(to_json(await client.outbox_message(number)))
+                echo(to_json(await client.outbox_message(number)))
             return
         async with _open_local(store) as outbox:
             found = await outbox.message(number)
         if found is None:
             raise InvalidInput(f"No message {number} in the outbox. List messages with `noetl outbox list`.")
-        typer.echo(to_json({name: getattr(found, name) for name in found.__struct_fields__}))
+        echo(to_json({name: getattr(found, name) for name in found.__struct_fields__}))
 
     call(job)
 
@@ -212,16 +213,16 @@ def _print_messages(messages: Any, pending: int, dead: int, json: bool) -> None:
     for message in messages:
         if json:
             names = [name for name in message.__struct_fields__ if name not in ("payload", "headers")]
-            typer.echo(to_json({name: getattr(message, name) for name in names}))
+            echo(to_json({name: getattr(message, name) for name in names}))
         else:
             where = message.address or message.topic
             head = f"{message.number:>6}  {message.state:<9} {message.attempts:>3}  {format_time(message.created_at)}"
-            typer.echo(f"{head}  {message.target} {where}  {message.error}".rstrip())
+            echo(f"{head}  {message.target} {where}  {message.error}".rstrip())
     if not json:
-        typer.echo(f"{pending} pending, {dead} dead", err=True)
+        echo(f"{pending} pending, {dead} dead", err=True)
 
 
 def _print_change(number: int, action: str, what: str, json: bool) -> None:
     if json:
-        typer.echo(to_json({"number": number, "action": action}))
-    typer.echo(f"message {number} {what}", err=True)
+        echo(to_json({"number": number, "action": action}))
+    echo(f"message {number} {what}", err=True)

@@ -16,6 +16,7 @@ from noetl.cli.arguments.command_group import command_group
 from noetl.cli.arguments.options import AsJson, Place, parse_duration
 from noetl.cli.output.format import format_time, to_json
 from noetl.cli.runtime.runner import call
+from noetl.cli.runtime.terminal import echo
 from noetl.model.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -100,8 +101,8 @@ def revoke(
             async with connect(server) as client:
                 await client.revoke_token(id)
         if json:
-            typer.echo(to_json({"token_id": id, "revoked": True}))
-        typer.echo(f"revoked token {id}", err=True)
+            echo(to_json({"token_id": id, "revoked": True}))
+        echo(f"revoked token {id}", err=True)
 
     call(job)
 
@@ -126,7 +127,7 @@ def show(store: Place = None) -> None:
             raise InvalidInput(
                 f"No server of yours with a token at {url}. Start one with `noetl up`, or add --server URL."
             )
-        typer.echo(found.token)
+        echo(found.token)
 
     call(job)
 
@@ -168,20 +169,20 @@ async def _revoke(store: str | None, token_id: str) -> None:
 
 def _print_secret(token_id: str, role: str, name: str, secret: str, json: bool) -> None:
     if json:
-        typer.echo(to_json({"token_id": token_id, "role": role, "name": name, "secret": secret}))
+        echo(to_json({"token_id": token_id, "role": role, "name": name, "secret": secret}))
         return
-    typer.echo(f"noetl: created token {token_id} with the role {role}. The secret is shown only once:", err=True)
-    typer.echo(secret)
+    echo(f"noetl: created token {token_id} with the role {role}. The secret is shown only once:", err=True)
+    echo(secret)
 
 
 def _print_tokens(tokens: Sequence[Token | TokenRow], json: bool) -> None:
     if json:
         for token in tokens:
             shown: dict[str, Any] = {one: getattr(token, one) for one in token.__struct_fields__ if one != "digest"}
-            typer.echo(to_json(shown))
+            echo(to_json(shown))
         return
     if not tokens:
-        typer.echo("no tokens")
+        echo("no tokens")
     for token in tokens:
         state = "revoked" if token.revoked_at else f"until {format_time(token.expires_at)}" if token.expires_at else ""
-        typer.echo(f"{token.token_id}  {token.role:<9} {token.name or '-':<20} {state}".rstrip())
+        echo(f"{token.token_id}  {token.role:<9} {token.name or '-':<20} {state}".rstrip())

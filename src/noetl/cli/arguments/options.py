@@ -8,20 +8,38 @@ from typing import Annotated
 import typer
 
 from noetl.cli.arguments.completers import complete_execution
+from noetl.cli.runtime.terminal import echo
 from noetl.model.errors import InvalidInput
 
 FOREVER = float("inf")
+_PASSWORD = re.compile(r"\w://[^/\s:@]*:[^/\s@]+@|\bpassword=", re.IGNORECASE)  # in an address
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
+def warn_of_secret(what: str, instead: str) -> None:
+    """Warn of a secret among the arguments of a command, which `ps` shows."""
+    echo(f"noetl: warning: other users of this machine can see {what} while the command runs. {instead}", err=True)
+
+
 def from_file(context: typer.Context, param: typer.CallbackParam, value: str | None) -> str | None:
-    """Return the value of an option, or the text of the file that `@FILE` names."""
-    if value is None or not value.startswith("@") or context.resilient_parsing:
+    """Return the value of an option, or the text of the file that `@FILE` names.
+
+    Warns of a secret that the command line itself holds.
+    """
+    if value is None or context.resilient_parsing:
+        return value
+    option = str(param.opts[0])
+    if not value.startswith("@"):
+        if option == "--token":
+            warn_of_secret("the token of --token", "Set NOETL_TOKEN, or name a file: --token @FILE.")
+        elif _PASSWORD.search(value):
+            way = "NOETL_SERVER_URL" if value.startswith("http") else "NOETL_DB_URL"
+            warn_of_secret(f"the password in {option}", f"Set {way}, or name a file: {option} @FILE.")
         return value
     from noetl.settings import read_secret
 
     try:
-        return read_secret(value[1:], str(param.opts[0]))
+        return read_secret(value[1:], option)
     except InvalidInput as error:
         raise typer.BadParameter(str(error)) from None
 

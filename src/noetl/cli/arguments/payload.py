@@ -11,11 +11,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NoReturn
 
-import typer
 from msgspec import Struct
 
 from noetl.cli.arguments.files import load_file
+from noetl.cli.arguments.options import warn_of_secret
+from noetl.cli.runtime.terminal import echo
 from noetl.dsl.diagnostic import did_you_mean
+from noetl.dsl.secret_names import is_secret_name
 from noetl.model.errors import InvalidInput
 
 # Types of a default, and what a value must be then.
@@ -43,6 +45,8 @@ def read_payload(
     With the `declared` workload, a value takes the type of its default, and a key that it lacks gets a warning.
     """
     data = _parse_payload(payload) if payload is not None else {}
+    if payload is not None and not payload.startswith("@"):
+        _warn_of_secrets(data, "--payload")
     for text in assignments:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
@@ -50,9 +54,19 @@ def read_payload(
                 f"`--set {text}` is not of the form key=value. Write `--set {key.strip() or 'KEY'}=VALUE`."
             )
         keys = key.strip().split(".")
+        _warn_of_secrets({keys[-1]: value}, "--set")
         default = _default(declared, keys) if declared else None
         _put(data, keys, _typed(text, value, default))
     return data
+
+
+def _warn_of_secrets(data: Mapping[str, Any], option: str) -> None:
+    for name, value in data.items():
+        if isinstance(value, Mapping):
+            _warn_of_secrets(value, option)
+        elif is_secret_name(name):
+            instead = "Store it as a credential that the playbook reads by `keychain`, or use --payload @FILE."
+            warn_of_secret(f"`{name}` in {option}", instead)
 
 
 def _default(declared: Any, keys: list[str]) -> Any:
@@ -62,7 +76,7 @@ def _default(declared: Any, keys: list[str]) -> Any:
             return None
         if key not in declared:
             name = ".".join(("workload", *keys[:place]))
-            typer.echo(f"noetl: warning: `{name}` has no key `{key}`.{did_you_mean(key, declared)}", err=True)
+            echo(f"noetl: warning: `{name}` has no key `{key}`.{did_you_mean(key, declared)}", err=True)
             return None
         declared = declared[key]
     return declared

@@ -15,10 +15,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
-import typer
-
 from noetl.cli.output.progress import Progress
 from noetl.cli.runtime.runner import tune_gc
+from noetl.cli.runtime.terminal import echo
 from noetl.engine.decision.builder import is_blocked
 from noetl.engine.state.evolve import evolve, fold
 from noetl.engine.state.execution import Execution
@@ -128,7 +127,7 @@ async def _cancel_on_interrupt(app: Embedded, state: Execution) -> AsyncIterator
         notice = "cancelling"
         if any(run.role == "compensation" for run in state.runs.values()):
             notice = f"a rollback is running and continues; resume it later with `noetl resume {execution_id}`"
-        typer.echo(f"noetl: {notice}; press Ctrl-C again to kill", err=True)
+        echo(f"noetl: {notice}; press Ctrl-C again to kill", err=True)
         message = Cancel(new_id(), "interrupted from the keyboard", by="keyboard")
         cancellations.append(asyncio.create_task(submit_with_retry(app.control, execution_id, message)))
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from time import time
 from typing import Any, Final
 
-import typer
 from msgspec import to_builtins
 
 from noetl.cli.output.format import shorten, to_json
 from noetl.cli.playbooks.prepare import Prepared
+from noetl.cli.runtime.terminal import echo
 from noetl.engine.plan.plan import plan
 from noetl.engine.queries.dry_run import Foreseen, Input, foresee
 from noetl.engine.routing.start import check
@@ -34,11 +34,11 @@ def print_route(prepared: Prepared, payload: Mapping[str, Any], *, as_json: bool
     workload = check(made, "0", Start("dry-run", prepared.path, prepared.playbook, payload), int(time() * 1000))
     route = foresee(made, workload)
     if as_json:
-        typer.echo(to_json({"workload": workload, "route": [to_builtins(one) for one in route]}))
+        echo(to_json({"workload": workload, "route": [to_builtins(one) for one in route]}))
         return
-    typer.echo(f"Route of {prepared.path}; nothing was run. Open inputs are shown as written.")
+    echo(f"Route of {prepared.path}; nothing was run. Open inputs are shown as written.")
     for line in _route_lines(route):
-        typer.echo(line)
+        echo(line)
 
 
 def _route_lines(route: tuple[Foreseen, ...]) -> Iterator[str]:

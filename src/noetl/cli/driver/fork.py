@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from noetl.cli.driver.start import drive_and_report
 from noetl.cli.playbooks.prepare import Preparer
 from noetl.cli.runtime.driver_lock import driver_lock
 from noetl.cli.runtime.store import existing, local_settings, resolve_id
+from noetl.cli.runtime.terminal import echo
 from noetl.server.cache.ids import new_execution
 from noetl.server.operations.forks import fork_from
 from noetl.wiring.embedded import embedded
@@ -55,7 +54,7 @@ async def fork_and_drive(
                 pool=f"local:{execution_id}",
             )
             if not as_json:
-                typer.echo(f"execution {execution_id} forked from {start} of {source}", err=True)
+                echo(f"execution {execution_id} forked from {start} of {source}", err=True)
             async with app.run_worker(f"local:{execution_id}"):
                 return await drive_and_report(app, made.state, 0.0, as_json=as_json)
 

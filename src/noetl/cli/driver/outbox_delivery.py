@@ -10,8 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
-import typer
-
+from noetl.cli.runtime.terminal import echo
 from noetl.model.errors import NoetlError
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ async def _drain(relay: OutboxRelay) -> int:
     try:
         return await relay.drain()
     except NoetlError as error:
-        typer.echo(f"noetl: the outbox waits for the store: {error}", err=True)
+        echo(f"noetl: the outbox waits for the store: {error}", err=True)
         return 0
 
 
@@ -70,4 +69,4 @@ async def print_outbox(app: Embedded, delivered: int) -> None:
         text += f", {left['pending']} pending: send them with `noetl outbox drain` or a server on this store"
     if left["dead"]:
         text += f", {left['dead']} dead: see `noetl outbox list --state dead`, try again with `noetl outbox retry`"
-    typer.echo(text, err=True)
+    echo(text, err=True)

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import typer
-
 from noetl.cli.driver.start import take_over
 from noetl.cli.output.format import to_json
 from noetl.cli.runtime.driver_lock import lock_holder, root_of
 from noetl.cli.runtime.store import existing, load_plan, load_state, local_settings, resolve_id, with_store
 from noetl.cli.runtime.target import Server, connect, server_of
+from noetl.cli.runtime.terminal import echo
 from noetl.engine.plan.signals import unknown_signal
 from noetl.engine.routing.saga import refused
 from noetl.model.errors import Conflict, InvalidInput
@@ -49,7 +48,7 @@ async def send(
         return await take_over(settings, execution_id, root, message, wait_s, as_json=as_json)
     async with embedded(settings) as app:
         await submit_with_retry(app.control, execution_id, message)
-    typer.echo(f"{notice} execution {execution_id}", err=True)
+    echo(f"{notice} execution {execution_id}", err=True)
     return 0
 
 
@@ -60,15 +59,15 @@ async def _send_remote(server: Server, given: str, message: AnyMessage, notice: 
         execution_id = await resolve_id(RemoteHistory(client), given)
         answer = await _submit(client, execution_id, message)
     if as_json:
-        typer.echo(to_json(answer))
+        echo(to_json(answer))
     for warning in answer.warnings:
         _warn(warning)
-    typer.echo(f"{notice} execution {execution_id}", err=True)
+    echo(f"{notice} execution {execution_id}", err=True)
     return 0
 
 
 def _warn(text: str) -> None:
-    typer.echo(f"noetl: warning: {text}", err=True)
+    echo(f"noetl: warning: {text}", err=True)
 
 
 async def _submit(client: Client, execution_id: str, message: AnyMessage) -> Told:

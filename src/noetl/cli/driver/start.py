@@ -9,8 +9,6 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from noetl.cli.driver.drive import drive, new_id
 from noetl.cli.driver.outbox_delivery import deliver_outbox
 from noetl.cli.output.progress import make_progress
@@ -18,6 +16,7 @@ from noetl.cli.output.summary import exit_code, print_end, print_waiting
 from noetl.cli.playbooks.prepare import Prepared, Preparer
 from noetl.cli.runtime.driver_lock import driver_lock
 from noetl.cli.runtime.store import load_plan
+from noetl.cli.runtime.terminal import echo
 from noetl.engine.queries.explain import standings
 from noetl.engine.state.evolve import fold
 from noetl.engine.state.execution import Execution
@@ -52,7 +51,7 @@ async def start_and_drive(
                 message = Start(new_id(), prepared.path, prepared.playbook, payload, pool=pool)
                 await app.control.submit(execution_id, message)
                 if not as_json:
-                    typer.echo(f"execution {execution_id} in {_store_name(settings)}", err=True)
+                    echo(f"execution {execution_id} in {_store_name(settings)}", err=True)
                 state, files = Execution(execution_id), preparer.files
                 return await drive_and_report(app, state, wait_s, as_json=as_json, quiet=quiet, files=files)
 

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import typer
-
 from noetl.cli.arguments.options import AsJson, ExecutionId, Place
 from noetl.cli.runtime.runner import call
 from noetl.cli.runtime.store import existing, local_settings, resolve_id, with_store
 from noetl.cli.runtime.target import connect, server_of
+from noetl.cli.runtime.terminal import echo
 
 if TYPE_CHECKING:
     from noetl.wiring.embedded import Store
@@ -33,8 +32,8 @@ def command(id: ExecutionId, json: AsJson = False, store: Place = None) -> None:
                 execution_id = await resolve_id(RemoteHistory(client), id)
                 await client.delete(execution_id)
         if json:
-            typer.echo(to_json({"execution_id": execution_id, "status": "deleted"}))
-        typer.echo(f"deleted execution {execution_id}", err=True)
+            echo(to_json({"execution_id": execution_id, "status": "deleted"}))
+        echo(f"deleted execution {execution_id}", err=True)
 
     call(job)
 

@@ -12,6 +12,7 @@ import typer
 from noetl.cli.arguments.options import AsJson, ExecutionId, Place
 from noetl.cli.output.format import format_time, shorten, to_json
 from noetl.cli.runtime.store import read_events, read_history, resolve_id
+from noetl.cli.runtime.terminal import echo
 
 if TYPE_CHECKING:
     from noetl.model.events import Event
@@ -38,7 +39,7 @@ def command(
         wanted = types(type) if type else None
         async for event in read_events(history, await resolve_id(history, id), follow):
             if wanted is None or event.event_type in wanted:
-                typer.echo(to_json(envelope(event)) if json else _event_line(event))
+                echo(to_json(envelope(event)) if json else _event_line(event))
 
     read_history(store, job)
 

@@ -19,6 +19,7 @@ from noetl.cli.arguments.options import FOREVER, AsJson, Payload, Place, Quiet, 
 from noetl.cli.arguments.payload import BatchItem, read_batch, read_payload
 from noetl.cli.output.format import to_json
 from noetl.cli.runtime.runner import call
+from noetl.cli.runtime.terminal import echo
 from noetl.model.errors import InvalidInput, NoetlError
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _new_traceparent() -> str:
     from secrets import token_hex
 
     trace_id = token_hex(16)
-    typer.echo(f"trace {trace_id}", err=True)
+    echo(f"trace {trace_id}", err=True)
     return f"00-{trace_id}-{token_hex(8)}-01"
 
 
@@ -170,12 +171,12 @@ async def _report(
     async for part in started:
         ids += [one.execution_id for one in part]
         if wait_s is None:
-            typer.echo("\n".join(to_json(one) if as_json else one.execution_id for one in part))
+            echo("\n".join(to_json(one) if as_json else one.execution_id for one in part))
     if wait_s is None:
         return 0
     deadline, codes = monotonic() + wait_s, list[int]()
     for execution_id in ids:
-        typer.echo(f"execution {execution_id} on {url}", err=True)
+        echo(f"execution {execution_id} on {url}", err=True)
         remaining = max(0.0, deadline - monotonic())
         codes.append(await _follow(client, execution_id, remaining, show=show, as_json=as_json))
     return next((code for code in codes if code), 0)
@@ -201,12 +202,12 @@ async def _follow(client: Client, execution_id: str, limit_s: float, *, show: st
                     progress.update(event, state)
     except CancelledError:  # Ctrl-C
         told = f"Stopped watching. Execution {execution_id} goes on: `noetl events {execution_id} --follow` watches it again, "
-        typer.echo(f"{told}`noetl cancel {execution_id}` ends it.", err=True)
+        echo(f"{told}`noetl cancel {execution_id}` ends it.", err=True)
         raise
     finally:
         progress.close()
     if as_json or state.phase == "ended":
         await print_end(RemoteHistory(client), state, as_json=as_json)
     else:
-        typer.echo(f"{status_of(state)}; keep watching with `noetl events {execution_id} --follow`", err=True)
+        echo(f"{status_of(state)}; keep watching with `noetl events {execution_id} --follow`", err=True)
     return exit_code(state)

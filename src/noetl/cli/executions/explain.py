@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from noetl.cli.arguments.options import Place
+from noetl.cli.runtime.terminal import echo, escaped
 
 if TYPE_CHECKING:
     from noetl.dsl.explain import Topic
@@ -50,7 +51,7 @@ def command(
     if found is None:
         near = suggestions(topic, known)
         hint = f"Did you mean {' or '.join(near)}?" if near else "List all topics with `noetl explain`."
-        typer.echo(f"noetl: Unknown topic '{topic}'. {hint}", err=True)
+        echo(f"noetl: Unknown topic '{topic}'. {hint}", err=True)
         raise typer.Exit(2)
     _print(found.markdown)
 
@@ -73,11 +74,11 @@ def _topic_list(known: Mapping[str, Topic]) -> Iterator[str]:
 
 def _print(markdown: str) -> None:
     if not sys.stdout.isatty():
-        typer.echo(markdown.rstrip("\n"))
+        echo(markdown.rstrip("\n"))
         return
     from rich.console import Console
     from rich.markdown import Markdown
     from rich.theme import Theme
 
     plain_code = Theme({"markdown.code": "cyan", "markdown.h1": "bold", "markdown.h2": "bold underline"})
-    Console(theme=plain_code).print(Markdown(markdown, code_theme="ansi_dark"))
+    Console(theme=plain_code).print(Markdown(escaped(markdown), code_theme="ansi_dark"))

@@ -15,6 +15,7 @@ from noetl.cli.arguments.options import AsJson, ExecutionId, Place
 from noetl.cli.runtime.runner import call
 from noetl.cli.runtime.store import resolve_id
 from noetl.cli.runtime.target import Server, connect, server_of
+from noetl.cli.runtime.terminal import echo
 from noetl.model.errors import InvalidInput
 
 
@@ -66,8 +67,8 @@ async def _fork_remote(
         source = await resolve_id(RemoteHistory(client), given)
         pinned = (await upload(client, [playbook], Path.cwd()))[-1].playbook if playbook is not None else None
         made = await client.fork(source, start, ctx=changes["ctx"], workload=changes["workload"], playbook=pinned)
-    typer.echo(to_json(made) if as_json else made.execution_id)
-    typer.echo(f"execution {made.execution_id} forked from {start} of {source}", err=True)
+    echo(to_json(made) if as_json else made.execution_id)
+    echo(f"execution {made.execution_id} forked from {start} of {source}", err=True)
     return 0
 
 

@@ -15,6 +15,7 @@ from noetl.cli.arguments.options import AsJson, ExecutionId, Place
 from noetl.cli.output.format import format_time, to_json
 from noetl.cli.output.task_output import output_lines, output_text, task_place
 from noetl.cli.runtime.store import read_events, read_history, resolve_id
+from noetl.cli.runtime.terminal import echo
 
 if TYPE_CHECKING:
     from noetl.model.events import Event
@@ -51,7 +52,7 @@ def command(
                 if "error" in line:
                     line["error"] = await places.place(own, line["error"])
                 for text in [to_json(line)] if json else _texts(line):
-                    typer.echo(text)
+                    echo(text)
 
     read_history(store, job)
 

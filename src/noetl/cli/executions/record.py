@@ -14,6 +14,7 @@ import typer
 
 from noetl.cli.arguments.options import ExecutionId, Place
 from noetl.cli.runtime.store import local_settings, read_history, resolve_id
+from noetl.cli.runtime.terminal import echo, echo_document
 from noetl.model.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def command(
 ) -> None:
     """Record the task results of an execution for tests."""
     if test is not None and output is None:
-        typer.echo("noetl: --test needs a cassette file. Name it with -o FILE.", err=True)
+        echo("noetl: --test needs a cassette file. Name it with -o FILE.", err=True)
         raise typer.Exit(2)
 
     async def job(history: History) -> None:
@@ -44,9 +45,9 @@ def command(
         main, *children = await _read_logs(history, await resolve_id(history, id))
         made = await cassette(main, children, _result_loader(history, store))
         for note in made.get("notes") or ():
-            typer.echo(f"noetl: {note}", err=True)
+            echo(f"noetl: {note}", err=True)
         if output is None:
-            typer.echo(written(made), nl=False)
+            echo_document(written(made))
             return
         _write(output, written(made))
         if test is not None:
@@ -60,7 +61,7 @@ def _write(file: Path, text: str) -> None:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InvalidInput(f"Cannot write {file}: {error.strerror or error}.") from None
-    typer.echo(f"noetl: wrote {file}", err=True)
+    echo(f"noetl: wrote {file}", err=True)
 
 
 async def _read_logs(history: History, execution_id: str) -> list[Log]:

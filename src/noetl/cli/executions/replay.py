@@ -15,6 +15,7 @@ from noetl.cli.arguments.options import AsJson, ExecutionId, Place
 from noetl.cli.output.format import to_json, to_pretty_json
 from noetl.cli.runtime.runner import call, tune_gc
 from noetl.cli.runtime.store import read_history, resolve_id
+from noetl.cli.runtime.terminal import echo
 
 if TYPE_CHECKING:
     from noetl.ports import History
@@ -41,15 +42,15 @@ def command(
 
         if before is None:
             non_empty = {key: value for key, value in after.items() if value not in (None, {}, [], "")}
-            typer.echo(to_json(after) if json else to_pretty_json(non_empty))
+            echo(to_json(after) if json else to_pretty_json(non_empty))
             return
         changes = [] if before == after else list(changed(before, after))
         if json:
-            typer.echo(to_json({"from": diff, "to": after["seq"], "changes": changes}))
+            echo(to_json({"from": diff, "to": after["seq"], "changes": changes}))
             return
         for change in changes:
             old, new = (to_json(change[key]) if key in change else "nothing" for key in ("before", "after"))
-            typer.echo(f"{change['path']}: {old} → {new}")
+            echo(f"{change['path']}: {old} → {new}")
 
     async def from_store(history: History) -> None:
         from noetl.ports.replay import views

@@ -14,6 +14,7 @@ from noetl.cli.arguments.options import AsJson, ExecutionId, Place
 from noetl.cli.runtime.runner import call
 from noetl.cli.runtime.store import load_state, resolve_id, with_store
 from noetl.cli.runtime.target import Server, connect, server_of
+from noetl.cli.runtime.terminal import echo
 from noetl.model.errors import Conflict
 
 if TYPE_CHECKING:
@@ -68,6 +69,6 @@ async def _retry_remote(server: Server, given: str, step: str | None, latest: bo
     async with connect(server) as client:
         source = await resolve_id(RemoteHistory(client), given)
         made = await client.retry(source, step, latest=latest)
-    typer.echo(to_json(made) if as_json else made.execution_id)
-    typer.echo(f"execution {made.execution_id} retries {source}", err=True)
+    echo(to_json(made) if as_json else made.execution_id)
+    echo(f"execution {made.execution_id} retries {source}", err=True)
     return 0

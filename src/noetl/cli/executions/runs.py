@@ -13,6 +13,7 @@ import typer
 from noetl.cli.arguments.options import AsJson, Place
 from noetl.cli.output.format import format_duration, format_time, to_json
 from noetl.cli.runtime.store import read_history
+from noetl.cli.runtime.terminal import echo
 from noetl.ports import Selection
 
 if TYPE_CHECKING:
@@ -43,15 +44,15 @@ def command(
     rows = read_history(store, job)
     if json:
         for row in rows:
-            typer.echo(to_json(row))
+            echo(to_json(row))
         return
     if not rows:
-        typer.echo("no executions")
+        echo("no executions")
     for row in rows:
         took = format_duration(row["ended_at"] - row["started_at"]) if row.get("ended_at") else ""
         started = format_time(row.get("started_at", 0))
         line = f"{row['execution_id']}  {row['status']:<10} {started:<9} {took:>8}  {row.get('path', '')}"
-        typer.echo(f"{line}{_answer(row)}")
+        echo(f"{line}{_answer(row)}")
 
 
 def _answer(row: Mapping[str, Any]) -> str:

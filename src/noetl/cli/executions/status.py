@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import typer
-
 from noetl.cli.arguments.options import AsJson, ExecutionId, Place
 from noetl.cli.runtime.store import load_plan, load_state, read_history
+from noetl.cli.runtime.terminal import echo
 
 if TYPE_CHECKING:
     from noetl.ports import History
@@ -35,30 +34,30 @@ def command(id: ExecutionId, json: AsJson = False, store: Place = None) -> None:
         step, error = await ErrorPlaces.of(history, state).ending(state)
         if json:
             more = {"error": error, "path": state.path, "driven_by": driver}
-            typer.echo(to_json({**summary(state, int(time() * 1000)), **more}))
+            echo(to_json({**summary(state, int(time() * 1000)), **more}))
             return
-        typer.echo(f"execution {state.execution_id} of {state.path}: {status_of(state)}")
+        echo(f"execution {state.execution_id} of {state.path}: {status_of(state)}")
         ended = ""
         if state.ended_at:
             took = format_duration(state.ended_at - state.started_at)
             ended = f", ended {format_time(state.ended_at)} after {took}"
-        typer.echo(f"started {format_time(state.started_at)}{ended}; {state.seq} events")
+        echo(f"started {format_time(state.started_at)}{ended}; {state.seq} events")
         for name, counts in state.counts.items():
             listed = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-            typer.echo(f"  {name}: {listed}")
+            echo(f"  {name}: {listed}")
         if error is not None:
-            typer.echo("\n".join(failure_lines(step, error, frames=False)))
+            echo("\n".join(failure_lines(step, error, frames=False)))
         for warning in state.warnings:
-            typer.echo(f"⚠ {warning['step']}: {warning['message']}")
+            echo(f"⚠ {warning['step']}: {warning['message']}")
         if state.compensated is not None:
-            typer.echo(f"compensated: {str(state.compensated).lower()}")
+            echo(f"compensated: {str(state.compensated).lower()}")
         if state.phase == "ended":
             return
         for standing in standings(await load_plan(history, state), state, events):
-            typer.echo(f"  {standing_line(standing)}")
+            echo(f"  {standing_line(standing)}")
         if driver is not None:
-            typer.echo(f"driven by process {driver}")
+            echo(f"driven by process {driver}")
         elif state.pool and not is_blocked(state):
-            typer.echo(f"No process is driving it. Continue with `noetl resume {state.execution_id}`.")
+            echo(f"No process is driving it. Continue with `noetl resume {state.execution_id}`.")
 
     read_history(store, job)

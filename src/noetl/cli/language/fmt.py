@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from noetl.cli.arguments.files import FileProblem, playbook_files, read_file
+from noetl.cli.runtime.terminal import echo, echo_document
 
 
 def command(
@@ -37,15 +38,15 @@ def command(
             _print_diff(name, data, formatted)
         elif check:
             if is_new:
-                typer.echo(f"{_display_name(name)}: would be formatted")
+                echo(f"{_display_name(name)}: would be formatted")
         elif name == "-":
-            typer.echo(formatted, nl=False)
+            echo_document(formatted)
         elif is_new:
             _write(Path(name), formatted, problems)
     for problem in problems:
-        typer.echo(f"noetl: {problem.message}", err=True)
+        echo(f"noetl: {problem.message}", err=True)
     if not diff and "-" not in files:
-        typer.echo(_summary(seen, changed, check=check), err=True)
+        echo(_summary(seen, changed, check=check), err=True)
     if problems:
         raise typer.Exit(2)
     if check and changed:
@@ -79,7 +80,7 @@ def _format(name: str, data: bytes, problems: list[FileProblem]) -> bytes | None
 def _print_diff(name: str, data: bytes, formatted: bytes) -> None:
     old, new = (text.decode("utf-8").splitlines(keepends=True) for text in (data, formatted))
     for line in unified_diff(old, new, _display_name(name), f"{_display_name(name)} (formatted)"):
-        typer.echo(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n", nl=False)
+        echo_document(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n")
 
 
 def _write(path: Path, content: bytes, problems: list[FileProblem]) -> None:

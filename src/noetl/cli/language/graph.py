@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from noetl.cli.arguments.files import load_file
+from noetl.cli.runtime.terminal import echo, echo_document
 from noetl.model.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def _terminal_width() -> int:
 def _write(text: str, output: Path | None) -> None:
     data = text.encode("utf-8", "replace")
     if output is None:
-        typer.echo(data, nl=False)
+        echo_document(data)
         return
     try:
         output.write_bytes(data)
@@ -104,7 +105,7 @@ def _note_problems(document: Document, file: str) -> None:
     errors = sum(found.severity == "error" for found in examine(CheckContext(document, language_kinds())))
     if errors:
         count = f"{errors} error{'' if errors == 1 else 's'}"
-        typer.echo(
+        echo(
             f"noetl: {document.source.file} has {count}; the drawing shows what could be parsed. "
             f"See `noetl validate {file}`.",
             err=True,
@@ -112,5 +113,5 @@ def _note_problems(document: Document, file: str) -> None:
 
 
 def _fail(message: str) -> NoReturn:
-    typer.echo(f"noetl: {message}", err=True)
+    echo(f"noetl: {message}", err=True)
     raise typer.Exit(2)

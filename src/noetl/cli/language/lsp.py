@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from noetl.cli.runtime.terminal import echo
+
 if TYPE_CHECKING:
     from noetl.testing.cases.files.read import TestFile
 
@@ -94,5 +96,5 @@ def _tests(uri: str, text: str) -> TestFile:
 
 
 def _fail(message: str) -> NoReturn:
-    typer.echo(f"noetl lsp: {message}", err=True)
+    echo(f"noetl lsp: {message}", err=True)
     raise typer.Exit(2)

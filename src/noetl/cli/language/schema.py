@@ -11,6 +11,8 @@ from typing import Annotated
 
 import typer
 
+from noetl.cli.runtime.terminal import echo, echo_document
+
 
 class What(StrEnum):
     """Files that have a schema."""
@@ -37,12 +39,12 @@ def command(
         found = schema(language_kinds())
     text = json.dumps(found, indent=2, ensure_ascii=False) + "\n"
     for problem in kind_problems():
-        typer.echo(f"noetl: {problem}", err=True)
+        echo(f"noetl: {problem}", err=True)
     if output is None:
-        typer.echo(text, nl=False)
+        echo_document(text)
         return
     try:
         output.write_text(text, encoding="utf-8")
     except OSError as error:
-        typer.echo(f"noetl: Cannot write {output}: {error.strerror or error}.", err=True)
+        echo(f"noetl: Cannot write {output}: {error.strerror or error}.", err=True)
         raise typer.Exit(2) from None

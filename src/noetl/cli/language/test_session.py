@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import typer
-
 from noetl.cli.arguments.files import FileProblem, load_file, read_file
 from noetl.cli.language.test_files import TestedPlaybook, load_tests
 from noetl.cli.output.test_report import FileResult, Outcome, print_json, print_text, write_junit
 from noetl.cli.runtime.runner import print_error
+from noetl.cli.runtime.terminal import echo
 from noetl.model.errors import InvalidInput, NoetlError
 from noetl.testing.cases.cassettes.cassette import read_cassette
 from noetl.testing.cases.checks.coverage import Coverage
@@ -171,11 +170,11 @@ def run_and_watch(options: TestOptions) -> int:
                 code = error.exit_code
             sys.stdout.flush()
             seen = _modified_times(_watched_files(session))
-            typer.echo(f"noetl: watching {len(seen)} files; press Ctrl-C to stop.", err=True)
+            echo(f"noetl: watching {len(seen)} files; press Ctrl-C to stop.", err=True)
             while _modified_times(_watched_files(session)) == seen:
                 time.sleep(_WATCH_POLL_S)
     except KeyboardInterrupt:
-        typer.echo("", err=True)
+        echo("", err=True)
     return code
 
 

@@ -14,6 +14,7 @@ import typer
 from noetl.cli.arguments.files import FileProblem, playbook_files, read_file
 from noetl.cli.output.diagnostics import FORMATS, Format, Report
 from noetl.cli.runtime.runner import SHORT_LIVED, tune_gc
+from noetl.cli.runtime.terminal import echo
 
 
 def command(
@@ -43,7 +44,7 @@ def command(
     problems.extend(FileProblem(text) for text in kind_problems())
     FORMATS[Format.json if json else format](report)
     for problem in problems:
-        typer.echo(f"noetl: {problem.message}", err=True)
+        echo(f"noetl: {problem.message}", err=True)
     if any(problem.fatal for problem in problems):
         raise typer.Exit(2)
     if report.count("error") or (strict and report.count("warning")):

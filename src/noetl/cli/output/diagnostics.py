@@ -7,10 +7,9 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any
 
-import typer
-
 from noetl import __version__
 from noetl.cli.output.snippet import snippet
+from noetl.cli.runtime.terminal import echo, style
 from noetl.dsl.diagnostic import SEVERITIES, Diagnostic, Severity
 from noetl.dsl.reading.nodes import Source
 from noetl.dsl.rules import BY_CODE
@@ -47,13 +46,13 @@ class Report:
 def print_text(report: Report, err: bool = False) -> None:
     """Print each diagnostic with source line, reason and fix; then a summary."""
     for found in report.diagnostics:
-        label = typer.style(f"{found.severity}[{found.code}]", fg=_COLOURS[found.severity], bold=True)
-        typer.echo(f"{found.file}:{found.line}:{found.column}: {label} {found.message}", err=err)
+        label = style(f"{found.severity}[{found.code}]", fg=_COLOURS[found.severity], bold=True)
+        echo(f"{found.file}:{found.line}:{found.column}: ", label, f" {found.message}", err=err)
         for line in snippet(report.sources[found.file], found.start, found.end):
-            typer.echo(f"  {line}", err=err)
-        typer.echo(f"  why: {BY_CODE[found.code].why}", err=err)
-        typer.echo(f"  fix: {found.fix}\n", err=err)
-    typer.echo(_summary(report), err=err)
+            echo(f"  {line}", err=err)
+        echo(f"  why: {BY_CODE[found.code].why}", err=err)
+        echo(f"  fix: {found.fix}\n", err=err)
+    echo(_summary(report), err=err)
 
 
 def _summary(report: Report) -> str:
@@ -69,7 +68,7 @@ def _summary(report: Report) -> str:
 
 def print_json(report: Report) -> None:
     """Print one JSON object; its keys are a stable interface."""
-    typer.echo(json.dumps({"diagnostics": [_as_json(found) for found in report.diagnostics]}, indent=2))
+    echo(json.dumps({"diagnostics": [_as_json(found) for found in report.diagnostics]}, indent=2))
 
 
 def _as_json(found: Diagnostic) -> dict[str, Any]:
@@ -109,7 +108,7 @@ def print_sarif(report: Report) -> None:
         "version": "2.1.0",
         "runs": [{"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}],
     }
-    typer.echo(json.dumps(log, indent=2))
+    echo(json.dumps(log, indent=2))
 
 
 def _as_sarif(found: Diagnostic, rule_index: int) -> dict[str, Any]:
@@ -136,7 +135,7 @@ def print_github(report: Report) -> None:
             f"file={_escape(found.file, ':,')},line={found.line},col={found.column},"
             f"endLine={found.end.line},endColumn={found.end.column},title={found.code}"
         )
-        typer.echo(f"::{_GITHUB_LEVELS[found.severity]} {place}::{_escape(f'{found.message} {found.fix}')}")
+        echo(f"::{_GITHUB_LEVELS[found.severity]} {place}::{_escape(f'{found.message} {found.fix}')}")
 
 
 def _escape(text: str, more: str = "") -> str:

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
-import typer
 from msgspec import to_builtins
 
 from noetl.cli.output.failure import Error, ErrorPlaces, failure_lines
 from noetl.cli.output.format import format_duration, format_time, to_json
 from noetl.cli.runtime.driver_lock import driver_of
 from noetl.cli.runtime.store import load_plan, load_state, read_history
+from noetl.cli.runtime.terminal import echo
 from noetl.clock import SteadyClock
 from noetl.engine.decision.builder import is_blocked, status_of
 from noetl.engine.queries.explain import Choice, Standing, choices, standings, values
@@ -54,14 +54,14 @@ def explain_execution(given: str, store: str | None, *, as_json: bool) -> None:
                 "standing": [to_builtins(one) for one in open_work],
                 "choices": [to_builtins(one) for one in decisions],
             }
-            typer.echo(to_json(data))
+            echo(to_json(data))
             return
         failures = [(one["step"], await places.place(one["step"], one.get("error") or {})) for one in state.failures]
         if error is not None and not failures:
             failures.append((step, error))
         status = _status_lines(state, driver, failures)
         for text in (*status, *_open_work_lines(open_work), *_decision_lines(decisions)):
-            typer.echo(text)
+            echo(text)
 
     read_history(store, job)
 

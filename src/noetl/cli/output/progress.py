@@ -5,16 +5,14 @@ Tested in tests/acceptance/executions/test_run_progress.py.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from time import time
 from typing import TYPE_CHECKING, Any, Protocol
 
-import typer
-
 from noetl.cli.output.format import format_duration, format_time, shorten
 from noetl.cli.output.task_output import output_lines, output_text
+from noetl.cli.runtime.terminal import echo, escaped
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
 _LOOP_INTERVAL_MS = 1_000
 _MAX_OUTPUT_LINES = 1_000  # of a step-run
 _MAX_OUTPUT_TEXT = 500  # characters of a line
-_ESCAPES = re.compile("\x1b\\[[0-9;?]*[ -/]*[@-~]|\x1b[@-Z\\\\-_]")  # colours and cursor movements
 
 
 class Progress(Protocol):
@@ -61,13 +58,7 @@ class TaskOutput:
                 step = run.partition("#")[0]
                 yield f"│ … more output of {step}: `noetl logs {event.execution_id} --step {step}`"
                 return
-            yield f"│ {output_text(line, printable(line['text']))}"
-
-
-def printable(text: str) -> str:
-    """Return a line without what would move the cursor or change colours."""
-    plain = _ESCAPES.sub("", shorten(text, _MAX_OUTPUT_TEXT))
-    return "".join(char for char in plain if char.isprintable() or char == "\t")
+            yield f"│ {output_text(line, shorten(line['text'], _MAX_OUTPUT_TEXT))}"
 
 
 class SilentProgress:
@@ -84,7 +75,7 @@ class LineProgress:
     """Prints one line per event; a loop at most once a second."""
 
     def __init__(self, write: Callable[[str], None] | None = None, output: TaskOutput | None = None) -> None:
-        self._write = write or (lambda line: typer.echo(line, err=True))
+        self._write = write or (lambda line: echo(line, err=True))
         self._output = output
         self._loop_printed: dict[str, int] = {}
 
@@ -136,7 +127,7 @@ class LiveProgress:
                 style = {"✓": "green", "✗": "red", "↻": "yellow", "⚠": "yellow", "⏸": "cyan", "│": "dim"}.get(
                     text[0], ""
                 )
-                self._console.print(Text(text, style=style))
+                self._console.print(Text(escaped(text), style=style))
 
     def close(self) -> None:
         self._live.stop()

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from time import time
 from typing import TYPE_CHECKING, Final
 
-import typer
-
 from noetl.cli.output.failure import Error, ErrorPlaces, failure_lines
 from noetl.cli.output.format import format_duration, format_time, to_json
 from noetl.cli.runtime.runner import EXIT_CODES, WAITING
+from noetl.cli.runtime.terminal import echo, style
 from noetl.engine.decision.builder import status_of
 from noetl.engine.queries.view import summary
 
@@ -33,7 +32,7 @@ async def print_end(
     """Print how an execution ended; `files` are the names of playbooks' files by path."""
     step, error = await ErrorPlaces.of(history, state).ending(state)
     if as_json:
-        typer.echo(to_json({**summary(state, int(time() * 1000)), "error": error}))
+        echo(to_json({**summary(state, int(time() * 1000)), "error": error}))
     else:
         _print_result(state, step, error, files or {})
 
@@ -42,29 +41,29 @@ def _print_result(state: Execution, step: str | None, error: Error | None, files
     """Print the status and the error to stderr, the result to stdout."""
     took = format_duration(state.ended_at - state.started_at)
     colour = "green" if state.outcome == "completed" else "red"
-    typer.echo(typer.style(f"{state.status} in {took}", fg=colour, bold=True), err=True)
+    echo(style(f"{state.status} in {took}", fg=colour, bold=True), err=True)
     if error is not None and state.outcome != "completed":
         for line in failure_lines(step, error, files=files):
-            typer.echo(line, err=True)
-        typer.echo(f"`noetl explain {state.execution_id}` shows how it came to that.", err=True)
+            echo(line, err=True)
+        echo(f"`noetl explain {state.execution_id}` shows how it came to that.", err=True)
     if state.partial:
         count = sum(state.partial.values())
         items = "1 failed item is" if count == 1 else f"{count} failed items are"
-        typer.echo(f"{items} in the dead letters: `noetl dlq list --execution {state.execution_id}`", err=True)
+        echo(f"{items} in the dead letters: `noetl dlq list --execution {state.execution_id}`", err=True)
     if state.compensated is not None:
-        typer.echo("compensated" if state.compensated else "not everything could be compensated", err=True)
+        echo("compensated" if state.compensated else "not everything could be compensated", err=True)
     if state.result is not None and state.outcome in ("completed", "partial"):  # a failed run has no result
         text = json.dumps(state.result, indent=2, ensure_ascii=False)
         if len(text) > _MAX_RESULT:
             text = f"{text[:_MAX_RESULT]}\n… ({len(text):,} characters; --json prints all)"
-        typer.echo(text)
+        echo(text)
 
 
 def print_waiting(state: Execution, standings: tuple[Standing, ...]) -> None:
     """Print what an execution is waiting for, and what can move it."""
-    typer.echo(typer.style(status_of(state), fg="yellow", bold=True), err=True)
+    echo(style(status_of(state), fg="yellow", bold=True), err=True)
     for standing in standings:
-        typer.echo(f"  {standing_line(standing)}", err=True)
+        echo(f"  {standing_line(standing)}", err=True)
 
 
 def standing_line(standing: Standing) -> str:

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from noetl.cli.output.snippet import snippet
+from noetl.cli.runtime.terminal import echo, style
 from noetl.dsl.reading.nodes import Source
 from noetl.model.errors import InvalidInput
 from noetl.testing.cases.checks.coverage import Coverage
@@ -62,13 +61,13 @@ class Outcome:
 def print_text(outcome: Outcome) -> None:
     """Print each file with its cases and failures, then a summary."""
     for file in outcome.files:
-        typer.echo(typer.style(file.source.file, bold=True))
+        echo(style(file.source.file, bold=True))
         for trouble in file.troubles:
             _print_trouble(file.source, trouble)
         for case in file.cases:
             mark, colour = _MARKS[case.status]
             why = f" ({case.why})" if case.why else ""
-            typer.echo(f"  {typer.style(mark, fg=colour)} {case.name}{why}")
+            echo("  ", style(mark, fg=colour), f" {case.name}{why}")
             for found in case.failures:
                 _print_failure(file.source, found)
         for saga in file.sagas:
@@ -76,52 +75,52 @@ def print_text(outcome: Outcome) -> None:
     if outcome.coverage is not None and outcome.coverage.playbooks:
         _print_coverage(outcome.coverage)
     for message in outcome.troubles:
-        typer.echo(f"noetl: {message}", err=True)
+        echo(f"noetl: {message}", err=True)
     if not outcome.is_covered and outcome.coverage is not None:
-        typer.echo(f"noetl: {outcome.coverage.percent:.1f} % covered, less than {outcome.least:g} %.", err=True)
-    typer.echo(_summary(outcome))
+        echo(f"noetl: {outcome.coverage.percent:.1f} % covered, less than {outcome.least:g} %.", err=True)
+    echo(_summary(outcome))
 
 
 def _print_trouble(source: Source, trouble: FileProblem) -> None:
-    label = typer.style("error", fg="red", bold=True)
-    typer.echo(f"{trouble.file}:{trouble.start.line}:{trouble.start.column}: {label} {trouble.message}")
+    label = style("error", fg="red", bold=True)
+    echo(f"{trouble.file}:{trouble.start.line}:{trouble.start.column}: ", label, f" {trouble.message}")
     for line in snippet(source, trouble.start, trouble.end):
-        typer.echo(f"  {line}")
+        echo(f"  {line}")
     if trouble.fix:
-        typer.echo(f"  fix: {trouble.fix}")
+        echo(f"  fix: {trouble.fix}")
 
 
 def _print_failure(source: Source, found: Failure) -> None:
     place = f"{found.file}:{found.start.line}:{found.start.column}"
-    typer.echo(f"    {place}: {typer.style(found.path, bold=True)}")
+    echo(f"    {place}: ", style(found.path, bold=True))
     for line in snippet(source, found.start, found.end):
-        typer.echo(f"      {line}")
-    typer.echo(f"      expected: {typer.style(found.expected, fg='green')}")
-    typer.echo(f"      found:    {typer.style(found.found, fg='red')}")
+        echo(f"      {line}")
+    echo("      expected: ", style(found.expected, fg="green"))
+    echo("      found:    ", style(found.found, fg="red"))
     if found.note:
-        typer.echo(f"      {found.note}")
+        echo(f"      {found.note}")
 
 
 def _print_saga(source: Source, saga: SagaResult, details: bool) -> None:
     mark, colour = _MARKS["passed" if saga.is_good else "failed"]
     broken = sum(row.broken for row in saga.rows)
-    typer.echo(f"  {typer.style(mark, fg=colour)} saga: {saga.plays} plays, {broken} with something broken")
+    echo("  ", style(mark, fg=colour), f" saga: {saga.plays} plays, {broken} with something broken")
     width = max((len(row.what) for row in saga.rows), default=0)
     for row in saga.rows if details else ():
         verdict = f"{row.broken} broken" if row.broken else "ok"
-        typer.echo(f"      {row.what:<{width}}  {row.plays:>3} plays  {verdict:<9}  {row.ended}")
+        echo(f"      {row.what:<{width}}  {row.plays:>3} plays  {verdict:<9}  {row.ended}")
     for found in saga.failures[:_MAX_FAILURES]:
         _print_failure(source, found)
     if len(saga.failures) > _MAX_FAILURES:
-        typer.echo(f"    … and {len(saga.failures) - _MAX_FAILURES} more; --json prints all")
+        echo(f"    … and {len(saga.failures) - _MAX_FAILURES} more; --json prints all")
 
 
 def _print_coverage(coverage: Coverage) -> None:
-    typer.echo(typer.style("coverage of arcs and rules", bold=True))
+    echo(style("coverage of arcs and rules", bold=True))
     for covered in coverage.playbooks.values():
-        typer.echo(f"  {covered.file}: {covered.hit} of {covered.total}")
+        echo(f"  {covered.file}: {covered.hit} of {covered.total}")
         for line, what in covered.missed():
-            typer.echo(f"    {covered.file}:{line}: no case takes {what}")
+            echo(f"    {covered.file}:{line}: no case takes {what}")
 
 
 def _summary(outcome: Outcome) -> str:
@@ -138,7 +137,7 @@ def print_json(outcome: Outcome) -> None:
     """Print one JSON object; its keys are a stable interface."""
     from noetl.cli.output.format import to_json
 
-    typer.echo(to_json(_data(outcome)))
+    echo(to_json(_data(outcome)))
 
 
 def _data(outcome: Outcome) -> dict[str, Any]:

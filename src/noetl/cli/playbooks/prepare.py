@@ -11,12 +11,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
 from noetl.cli.arguments.files import load_file
 from noetl.cli.playbooks.disk_catalog import DiskCatalog, catalog_path
+from noetl.cli.runtime.terminal import echo
 from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.tree.pin import pinned
 from noetl.dsl.tree.playbook import Playbook, Task, Value
@@ -124,7 +124,7 @@ def _check(content: bytes, name: str, catalog: DiskCatalog, quiet: bool) -> Play
     warnings = sum(one.severity == "warning" for one in found)
     if warnings and not quiet:
         count = "1 warning" if warnings == 1 else f"{warnings} warnings"
-        typer.echo(f"noetl: {count} in {name}; see `noetl validate {name}`.", err=True)
+        echo(f"noetl: {count} in {name}; see `noetl validate {name}`.", err=True)
     return normalize(document)
 
 

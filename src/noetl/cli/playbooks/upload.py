@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
 from msgspec import Struct
 
 from noetl.cli.arguments.files import FileProblem, playbook_files, read_file
 from noetl.cli.playbooks.disk_catalog import DiskCatalog
+from noetl.cli.runtime.terminal import echo
 from noetl.dsl.reading.nodes import Scalar
 from noetl.dsl.reading.parse import parse
 from noetl.dsl.tree.normalize import normalize
@@ -99,7 +99,7 @@ async def upload(client: Client, names: list[str], folder: Path) -> list[Registe
         await _check_all(client, uploads)
     registered = [await _register(client, one) for one in uploads]
     for path, caller in collector.missing.items():
-        typer.echo(f"noetl: {caller} calls `{path}`, which is not on disk and not in the catalog", err=True)
+        echo(f"noetl: {caller} calls `{path}`, which is not on disk and not in the catalog", err=True)
     return registered
 
 

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import typer
 
+from noetl.cli.runtime.terminal import echo
 from noetl.model.errors import InvalidPayload, NoetlError
 
 if TYPE_CHECKING:
+    import logging
     from collections.abc import Mapping
 
 EXIT_CODES: Final[Mapping[str, int]] = {"completed": 0, "failed": 1, "cancelled": 3, "partial": 5}
@@ -52,11 +54,9 @@ def fail(error: NoetlError) -> NoReturn:
 
 
 def print_error(error: NoetlError) -> None:
-    typer.echo(f"noetl: {error}", err=True)
+    echo(f"noetl: {error}", err=True)
     if isinstance(error, InvalidPayload):
-        typer.echo(
-            "Pass values with --set KEY=VALUE or --payload JSON, or correct their defaults in `workload`.", err=True
-        )
+        echo("Pass values with --set KEY=VALUE or --payload JSON, or correct their defaults in `workload`.", err=True)
 
 
 def _configure_logging(service: bool) -> None:
@@ -68,16 +68,32 @@ def _configure_logging(service: bool) -> None:
 
     given = environment().get(LOG_LEVEL, "").upper()
     if given and given not in logging.getLevelNamesMapping():
-        typer.echo(f"noetl: {LOG_LEVEL} is `{given}`, which is no level. Use DEBUG, INFO, WARNING or ERROR.", err=True)
+        echo(f"noetl: {LOG_LEVEL} is `{given}`, which is no level. Use DEBUG, INFO, WARNING or ERROR.", err=True)
         given = ""
-    # Library warnings are noise for a user who runs a playbook: a task's outcome has the error.
-    logging.basicConfig(format="noetl: %(message)s", level=given or "ERROR")
-    if service:
-        logging.getLogger("noetl").setLevel(given or "INFO")
-        formatter = logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S")
-        formatter.converter = time.gmtime
-        for handler in logging.getLogger().handlers:
-            handler.setFormatter(formatter)
+    # Libraries log addresses with their query, headers and statements at INFO and DEBUG, so only their warnings are
+    # shown; and these are noise for a user who runs a playbook: a task's outcome has the error.
+    libraries = "WARNING" if given in ("DEBUG", "INFO", "NOTSET") else given or "ERROR"
+    time_and_level = "%(asctime)s.%(msecs)03dZ %(levelname)s " if service else "noetl: "
+    logging.basicConfig(level=libraries)
+    logging.getLogger("noetl").setLevel(given or ("INFO" if service else "ERROR"))
+    formatter = _safe_lines()(f"{time_and_level}%(message)s", "%Y-%m-%dT%H:%M:%S")
+    formatter.converter = time.gmtime
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(formatter)
+
+
+def _safe_lines() -> type[logging.Formatter]:
+    """Return the class of log lines without secrets and terminal escapes."""
+    import logging
+
+    class SafeLines(logging.Formatter):
+        def format(self, record: logging.LogRecord) -> str:
+            from noetl.cli.runtime.terminal import escaped
+            from noetl.worker.secrets.redact import log_line
+
+            return escaped(log_line(super().format(record)))
+
+    return SafeLines
 
 
 def warn_of_unknown_variables() -> None:
@@ -85,7 +101,7 @@ def warn_of_unknown_variables() -> None:
     from noetl.cli.runtime.environment import unknown_variables
 
     for name, hint in unknown_variables():
-        typer.echo(f"noetl: warning: the environment variable {name} is no setting.{hint}", err=True)
+        echo(f"noetl: warning: the environment variable {name} is no setting.{hint}", err=True)
 
 
 def fast_loop() -> Callable[[], Any] | None:

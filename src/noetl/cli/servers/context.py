@@ -19,6 +19,7 @@ from noetl.cli.output.format import to_json
 from noetl.cli.runtime.contexts import contexts_file, load_contexts, save_contexts
 from noetl.cli.runtime.environment import environment
 from noetl.cli.runtime.runner import fail
+from noetl.cli.runtime.terminal import echo
 from noetl.model.errors import InvalidInput
 from noetl.settings import TOKEN
 
@@ -51,7 +52,7 @@ def add(
         save_contexts(contexts, current or name)
     except InvalidInput as error:
         fail(error)
-    typer.echo(f"context {name} is {server}, saved in {contexts_file()}", err=True)
+    echo(f"context {name} is {server}, saved in {contexts_file()}", err=True)
 
 
 @command.command("use")
@@ -75,7 +76,7 @@ def list_contexts(json: AsJson = False) -> None:
     for row in rows:
         mark = "*" if row["current"] else " "
         shown = row["server"] or "local store"
-        typer.echo(to_json(row) if json else f"{mark} {row['name']:<16} {shown}")
+        echo(to_json(row) if json else f"{mark} {row['name']:<16} {shown}")
 
 
 @command.command("remove")
@@ -97,4 +98,4 @@ def _change(name: str, *, remove: bool) -> None:
         save_contexts(contexts, current)
     except InvalidInput as error:
         fail(error)
-    typer.echo(f"commands use {current or 'this machine'}", err=True)
+    echo(f"commands use {current or 'this machine'}", err=True)

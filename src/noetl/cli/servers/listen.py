@@ -12,7 +12,6 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, supp
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import typer
 import uvicorn
 
 from noetl import __version__
@@ -20,6 +19,7 @@ from noetl.cli.runtime.driver_lock import forget_worker, killed_workers, worker_
 from noetl.cli.runtime.environment import environment
 from noetl.cli.runtime.runner import tune_gc
 from noetl.cli.runtime.store import local_settings
+from noetl.cli.runtime.terminal import echo
 from noetl.client.local_server import offered_token
 from noetl.model.errors import InvalidInput, NoetlError, log_level
 from noetl.ports import Clock, WorkerInfo
@@ -90,16 +90,14 @@ async def listen(
             config = ServerConfig(app(services), server.http)
             shown = f"http://[{name}]:{number}" if ":" in name else f"http://{name}:{number}"
             tokens = "requires tokens" if services.gate.required else "requires no tokens"
-            typer.echo(f"noetl: {shown} {tokens}; store {_store_name(settings)}", err=True)
+            echo(f"noetl: {shown} {tokens}; store {_store_name(settings)}", err=True)
             if token:
-                typer.echo(
-                    f"noetl: {shown}/?token={token} opens it in your browser; your commands know the token", err=True
-                )
+                echo(f"noetl: {shown}/?token={token} opens it in your browser; your commands know the token", err=True)
             tune_gc()
             await stack.enter_async_context(watched())
             await _Server(config, services, worker).serve(sockets=[opened])
             if worker is not None and worker.busy:
-                typer.echo(f"noetl: stopping, {worker.busy} tasks running", err=True)
+                echo(f"noetl: stopping, {worker.busy} tasks running", err=True)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(grace_s):
                         await worker.drained.wait()

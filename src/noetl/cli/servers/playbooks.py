@@ -18,6 +18,7 @@ from noetl.cli.output.format import format_time, to_json
 from noetl.cli.runtime.runner import call
 from noetl.cli.runtime.store import with_store
 from noetl.cli.runtime.target import connect, server_of
+from noetl.cli.runtime.terminal import echo, echo_document
 from noetl.model.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -53,9 +54,9 @@ def list_playbooks(
     rows = call(job)
     for row in rows:
         line = f"{row['path']}  version {row['version']} of {row['versions']}  {format_time(row['registered_at'])}"
-        typer.echo(to_json(row) if json else line)
+        echo(to_json(row) if json else line)
     if not rows and not json:
-        typer.echo("no playbooks")
+        echo("no playbooks")
 
 
 @command.command("show")
@@ -78,7 +79,7 @@ def show(
             return found
 
     row = call(job)
-    typer.echo(to_json(row) if json else row["content"], nl=json or not row["content"].endswith("\n"))
+    echo_document(to_json(row) if json else row["content"], nl=json or not row["content"].endswith("\n"))
 
 
 @command.command("delete")
@@ -99,8 +100,8 @@ def delete(
 
     removed = call(job)
     if json:
-        typer.echo(to_json({"path": path, "version": version, "removed": removed}))
-    typer.echo(f"deleted {removed} version{'' if removed == 1 else 's'} of {path}", err=True)
+        echo(to_json({"path": path, "version": version, "removed": removed}))
+    echo(f"deleted {removed} version{'' if removed == 1 else 's'} of {path}", err=True)
 
 
 async def _find(opened: Store, path: str, version: int | None) -> Mapping[str, Any]:

@@ -12,6 +12,7 @@ import typer
 
 from noetl.cli.arguments.options import AsJson, Place
 from noetl.cli.runtime.runner import call
+from noetl.cli.runtime.terminal import echo
 
 
 def command(
@@ -28,6 +29,6 @@ def command(
 
         async with connect(require_server(server, "`noetl run FILE` runs a playbook on this machine.")) as client:
             for one in await upload(client, files, Path.cwd()):
-                typer.echo(to_json(one) if json else f"{one.path} version {one.version} {one.playbook[:16]}")
+                echo(to_json(one) if json else f"{one.path} version {one.version} {one.playbook[:16]}")
 
     call(job)

@@ -19,6 +19,7 @@ from noetl.cli.runtime.environment import environment
 from noetl.cli.runtime.runner import call, tune_gc
 from noetl.cli.runtime.store import local_settings
 from noetl.cli.runtime.target import connect, require_server, server_of
+from noetl.cli.runtime.terminal import echo
 from noetl.model.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def list_workers(server: ServerUrl = None, token: Token = None, json: AsJson = F
             for row in await client.workers():
                 tags = ",".join(row.tags)
                 line = f"{row.worker_id:<24} {row.status:<9} {row.active}/{row.capacity} {row.pool or '-':<12} {tags}"
-                typer.echo(to_json(row) if json else f"{line} seen {format_time(row.seen_at)}")
+                echo(to_json(row) if json else f"{line} seen {format_time(row.seen_at)}")
 
     call(job)
 
@@ -131,7 +132,7 @@ def drain(
             names = [row.worker_id for row in await client.workers() if row.pool in pools] if id is None else [id]
             for name in names:
                 drained = await client.drain(name)
-                typer.echo(to_json(drained) if json else f"draining {drained.worker_id}")
+                echo(to_json(drained) if json else f"draining {drained.worker_id}")
         if not names:
             raise InvalidInput(f"No worker in the pool {', '.join(pool or ())}. List them with `noetl worker list`.")
 
@@ -161,7 +162,7 @@ async def _work_watched(worker: Worker, session: Session, settings: WorkerSettin
     try:
         await asyncio.wait({talking, working, draining}, return_when=asyncio.FIRST_COMPLETED)
         if draining.done() and not talking.done():
-            typer.echo(f"noetl: stopping, {worker.busy} tasks running", err=True)
+            echo(f"noetl: stopping, {worker.busy} tasks running", err=True)
             await asyncio.wait({talking, working}, timeout=settings.grace_s, return_when=asyncio.FIRST_COMPLETED)
         if talking.done():
             talking.result()
@@ -181,7 +182,7 @@ def _on_opened(worker: Worker, settings: WorkerSettings) -> Callable[[Welcome, s
         if url not in printed:
             printed.add(url)
             pools = ", ".join(pool or "(default)" for pool in settings.pools)
-            typer.echo(f"noetl: worker {welcome.worker} at {url}; pool {pools}, capacity {settings.capacity}", err=True)
+            echo(f"noetl: worker {welcome.worker} at {url}; pool {pools}, capacity {settings.capacity}", err=True)
 
     return opened
 

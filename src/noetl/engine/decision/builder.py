@@ -31,6 +31,7 @@ from noetl.model.work import WorkItem
 
 # Event type → its entity, and whether it puts work in the queue.
 _KINDS = {name: (kind.entity, name in WORK_EVENTS) for name, kind in EVENT_TYPES.items()}
+_LAST = 253_402_300_799_000  # the end of the year 9999: no timer is later, as no store has room for more
 _NO_TIMERS: frozenset[str] = frozenset()
 _Standing = tuple[str, bool, tuple[str, ...]]  # status, whether it needs a signal, names of such signals
 _NO_ROW: _Standing = ("", False, ())
@@ -212,6 +213,7 @@ class DecisionBuilder(msgspec.Struct, eq=False):
     def set_timer(
         self, timer_id: str, cause: str, at: int, run: StepRun | None = None, index: int | None = None
     ) -> None:
+        at = min(at, _LAST)
         self.emit("timer.set", timer_id, {"cause": cause, "at": at}, run=run, iteration=index)
         self.arm_timer(timer_id, at)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from hashlib import blake2b
 from itertools import count
+from math import isfinite
 from typing import Any
 from uuid import UUID
 
@@ -182,12 +183,13 @@ def render(data: Any, scope: Scope, calls: Mapping[str, Callable[..., Any]]) -> 
 
 def number(value: Any, scope: Scope, calls: Mapping[str, Callable[..., Any]]) -> float | None:
     """Return a number that may be written as a template; None if it is not a number."""
-    if isinstance(value, str):
-        try:
-            return float(render(value, scope, calls))
-        except (TemplateError, TypeError, ValueError):
-            return None
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if isinstance(value, bool):
+        return None
+    try:
+        found = float(render(value, scope, calls) if isinstance(value, str) else value)
+    except (TemplateError, TypeError, ValueError, OverflowError):
+        return None
+    return found if isfinite(found) else None
 
 
 def _shown(value: Any, path: str) -> Any:

@@ -228,6 +228,7 @@ def _evaluate_set(
             missing = first_undefined(value)
             if missing is not None and (failed or d.plan.setting("strict_templates", step, True) is not False):
                 missing.fail()
+            values[assign.scope][assign.key] = plain(value)
         except TemplateError as error:
             if not failed:
                 message = f"`set: {assign.target}` of step `{step.name}` cannot be evaluated: {error.message}"
@@ -237,8 +238,6 @@ def _evaluate_set(
                     failure(kind_of(error), message + (f"; {error.fix}" if error.fix else "")),
                 )
             skipped.append({"key": assign.target, "reason": error.message})
-            continue
-        values[assign.scope][assign.key] = plain(value)
     return values, skipped, None
 
 
@@ -363,12 +362,13 @@ def _bind(
         for key, value in arc.args.items():
             try:
                 bound_value = render(value.data, scope, d.calls)
+                is_bound = first_undefined(bound_value) is None
+                if is_bound:
+                    taken.args[key] = plain(bound_value)
             except TemplateError as error:
                 message = f"`args.{key}` of the arc from `{step.name}` to `{arc.step}` cannot be evaluated"
                 return [], failure(kind_of(error), f"{message}: {error.message}")
-            if first_undefined(bound_value) is None:
-                taken.args[key] = plain(bound_value)
-            else:
+            if not is_bound:
                 taken.unbound.append(key)  # undefined in the next step, which may have a default
         if arc.sets:
             values, taken.skipped, broken = _evaluate_set(d, step, arc.sets, scope, failed)

@@ -44,11 +44,11 @@ def check(plan: Plan, execution_id: str, message: Start, at: int) -> dict[str, A
             missing = first_undefined(rendered)
             if missing is not None:
                 missing.fail()
+            workload[key] = plain(rendered)
         except TemplateError as error:
             if key in message.payload:
                 continue  # the payload replaces it
             raise InvalidPayload(f"`workload.{key}` cannot be evaluated: {error.message}") from None
-        workload[key] = plain(rendered)
     workload = merge(workload, message.payload)
     check_schema(plan, workload)
     return workload

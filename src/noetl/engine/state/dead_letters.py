@@ -172,12 +172,21 @@ def change_of(path: str, event: Event) -> LetterChange | None:
         sink_id=content.get("sink"),
         replays=content.get("replays", 0),
         last_stack=_text(content.get("stack", "")),
-        payload=content.get("payload") or without_secrets(payload.get("message") or {}),
+        payload=_without_nul(content.get("payload") or without_secrets(payload.get("message") or {})),
         context_excerpt=_text(content.get("context", "")),
-        error=error,
+        error=_without_nul(error),
     )
     return LetterChange(name, PENDING, event.timestamp, letter)
 
 
 def _text(value: Any) -> str:
     return str(value).replace("\0", "␀")  # PostgreSQL text cannot hold NUL
+
+
+def _without_nul(value: Any) -> Any:
+    """Return data with NUL replaced in its texts: PostgreSQL takes the row apart."""
+    if isinstance(value, str):
+        return _text(value) if "\0" in value else value
+    if isinstance(value, Mapping):
+        return {_without_nul(key): _without_nul(item) for key, item in value.items()}
+    return [_without_nul(item) for item in value] if isinstance(value, list | tuple) else value

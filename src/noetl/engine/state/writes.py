@@ -10,6 +10,8 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from noetl.expr import Undefined
+from noetl.expr.errors import EvaluationError
+from noetl.model.plain_data import MOST_DEPTH, scalar_problem
 from noetl.model.refs import SCALARS
 
 
@@ -24,21 +26,33 @@ def put(ctx: dict[str, Any], key: str, value: Any) -> None:
     target[last] = value
 
 
-def plain(value: Any) -> Any:
-    """Convert a value to JSON data: times become text, undefined becomes null."""
+def plain(value: Any, depth: int = 0) -> Any:
+    """Convert a value to JSON data: times become text, undefined becomes null.
+
+    Raises EvaluationError for what the log cannot hold.
+    """
     if type(value) in SCALARS:
-        return value
+        return _storable(value)
     if isinstance(value, str):
-        return str(value)
+        return _storable(str(value))
+    if depth > MOST_DEPTH:
+        raise EvaluationError(f"the value is nested deeper than {MOST_DEPTH} levels")
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {_storable(str(_storable(key))): plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [plain(item, depth + 1) for item in value]
     if isinstance(value, datetime | date):
         return value.isoformat()
     if isinstance(value, timedelta):
         return value.total_seconds()
     return None if isinstance(value, Undefined) else value
+
+
+def _storable(value: Any) -> Any:
+    found = scalar_problem(value)
+    if found is not None:
+        raise EvaluationError(f"the value cannot be recorded: {found}")
+    return value
 
 
 def ctx_keys(writes: Mapping[str, Any]) -> dict[str, Any]:

@@ -171,7 +171,10 @@ class Renderer:
         if missing is not None:
             fix = did_you_mean(missing.candidates) or "give it a value, or write `| default(…)` after it"
             raise RenderError(where, missing.describe(), fix)
-        return plain(value)
+        try:
+            return plain(value)
+        except TemplateError as error:
+            raise RenderError(where, error.message, error.fix) from None
 
     def _field(self, data: Any, field: Field | None, where: str, sql: _Sql) -> Any:
         if field is not None and not field.rendered:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
+from math import isfinite, nan
 from typing import Any, Final
 
 from noetl.dsl.analysis.scopes import SCOPES
@@ -25,6 +26,7 @@ from noetl.model.outcome import TaskError
 _SECRET: Final = (
     "`{target}`: a secret of {owner} must not be written to the state; name the credential with `auth` where it is used"
 )
+_MOST_MS: Final = 366 * 86_400_000.0 * 10  # of a time-out: ten years
 _READ_ONLY: Final = "a workbook task must not write `{target}`: set it where the task is called"
 
 Skipped = list[dict[str, str]]  # of writes that were left out: key, reason
@@ -103,9 +105,12 @@ class Frame:
         if limit is None:
             return None
         try:
-            return float(limit) * plan.timeout_scale
-        except (TypeError, ValueError):
-            raise RenderError("timeout_ms", f"{limit!r} is no number") from None
+            found = float(limit) * plan.timeout_scale
+        except (TypeError, ValueError, OverflowError):
+            found = nan
+        if not isfinite(found):
+            raise RenderError("timeout_ms", f"{str(limit)[:80]!r} is no number of milliseconds")
+        return min(found, _MOST_MS)
 
     def renderer(self, at: int) -> Renderer:
         """Return the renderer of the task's values."""

@@ -6,6 +6,7 @@ evaluation's `Context`; `lift` adapts a light closure. Tested in tests/unit/expr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
@@ -15,7 +16,7 @@ from noetl.expr.lowering import tree
 Run = Callable[[Any], Any]
 MISSING: Final = object()
 # Raised by Python when data does not fit an operation: an error of the template, never of the engine.
-FAILURES: Final = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, UnicodeError)
+FAILURES: Final = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, UnicodeError, re.error)
 
 
 class Code(NamedTuple):

@@ -10,12 +10,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from tempfile import SpooledTemporaryFile
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import BinaryIO, TypeVar, cast
 
 import msgspec
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
+from noetl.model.plain_data import is_deeper
 from noetl.model.refs import MOST_BYTES as MOST_RESULT_BYTES
 from noetl.server.http.lines import MIN_RATE
 from noetl.server.problems import Refusal, invalid_input
@@ -26,8 +27,6 @@ MOST_BLOB_BYTES = MOST_RESULT_BYTES + 1024 * 1024  # compression may make a resu
 _IN_MEMORY = 1024 * 1024  # a longer body is spooled to a file
 MOST_VALUES = 400_000
 MOST_DEPTH = 64
-_NESTED = (dict, list)
-_SURELY_FLAT = MOST_DEPTH  # a body with fewer brackets cannot be too deep
 
 
 async def read_body(headers: Mapping[bytes, bytes], receive: Receive, body_s: float, most: int = MOST_BYTES) -> bytes:
@@ -72,48 +71,35 @@ async def _read(
         is_more = message.get("more_body", False)
 
 
-def decode_json(body: bytes | str, decoder: msgspec.json.Decoder[Result], what: str = "The body") -> Result:
+def decode_json(
+    body: bytes | str, decoder: msgspec.json.Decoder[Result], what: str = "The body", most_depth: int = MOST_DEPTH
+) -> Result:
     """Decode JSON of bounded size and depth. Raises Refusal."""
     raw = body.encode() if isinstance(body, str) else body
     if raw.count(b",") > MOST_VALUES:
         detail = f"{what} holds more than {MOST_VALUES:,} values."
         raise Refusal(413, "too-many-values", detail, fix="Send it in several requests.")
-    if raw.count(b"[") + raw.count(b"{") > _SURELY_FLAT:
-        _refuse_depth(raw, what)
+    if raw.count(b"[") + raw.count(b"{") > most_depth:  # fewer brackets cannot be too deep
+        _refuse_depth(raw, what, most_depth)
     try:
         return decoder.decode(raw)
     except RecursionError:
-        raise _too_deep(what) from None
+        raise _too_deep(what, most_depth) from None
     except (msgspec.ValidationError, msgspec.DecodeError) as error:
         raise invalid_input(error, what) from None
     except UnicodeDecodeError:
         raise Refusal(400, "malformed", f"{what} is not UTF-8.", fix="Encode it as UTF-8.") from None
 
 
-def _refuse_depth(raw: bytes, what: str) -> None:
+def _refuse_depth(raw: bytes, what: str, most: int) -> None:
     try:
         data = msgspec.json.decode(raw)
     except RecursionError:
-        raise _too_deep(what) from None
+        raise _too_deep(what, most) from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         return  # the typed decoder reports it in more detail
-    if is_deeper(data, MOST_DEPTH):
-        raise _too_deep(what)
-
-
-def is_deeper(data: Any, most: int) -> bool:
-    """Return whether plain data is nested deeper than `most` levels."""
-    level = [data] if isinstance(data, _NESTED) else []
-    for _ in range(most):
-        level = [
-            value
-            for one in level
-            for value in (one.values() if isinstance(one, dict) else one)
-            if isinstance(value, _NESTED)
-        ]
-        if not level:
-            return False
-    return True
+    if is_deeper(data, most):
+        raise _too_deep(what, most)
 
 
 def _too_large(most: int) -> Refusal:
@@ -136,5 +122,5 @@ def _too_slow(body_s: float) -> Refusal:
     )
 
 
-def _too_deep(what: str) -> Refusal:
-    return Refusal(400, "too-deep", f"{what} is nested deeper than {MOST_DEPTH} levels.", fix="Send flatter data.")
+def _too_deep(what: str, most: int) -> Refusal:
+    return Refusal(400, "too-deep", f"{what} is nested deeper than {most} levels.", fix="Send flatter data.")

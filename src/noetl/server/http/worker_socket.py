@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketDisconnect
 
 from noetl.model.letters import NO_LETTERS
+from noetl.model.plain_data import MOST_DEPTH
 from noetl.ports import AuditEntry
 from noetl.server.auth.gate import NOBODY, Actor, may, refusal
 from noetl.server.http.endpoint import address_of, headers_of
@@ -29,6 +30,7 @@ PATH = "/api/worker/session"
 ADMIT = "noetl.admit"  # in the state of a connection: lifts the bound on what it may send before its token is known
 _OWN = ("pool_capacity", NO_LETTERS)  # of this server: workers decide nothing
 _HELLO_S = 10.0
+_MOST_DEPTH = MOST_DEPTH + 56  # a report around results of tasks, which are limited where they are made
 _MOST_AT_ONCE = 256  # frames of one session that are being served
 _POLICY, _RESTART = 1008, 1012
 _CLOSED = (OSError, RuntimeError)  # what a server raises when a frame is sent to a connection that is over
@@ -138,7 +140,7 @@ class Session:
         actor = await services.gate.who(self._headers, self._address)
         if actor.role != "open":
             self._admit()
-        frame = decode_json(await asyncio.wait_for(self._receive(), _HELLO_S), _decoder, "The frame")
+        frame = decode_json(await asyncio.wait_for(self._receive(), _HELLO_S), _decoder, "The frame", _MOST_DEPTH)
         if not isinstance(frame, wire.Hello):
             raise Refusal(400, "no-hello", "the first frame is not hello", fix="Say hello first.")
         if actor.role == "open" and frame.token:
@@ -183,7 +185,7 @@ class Session:
 
     def _dispatch(self, connection: WorkerConnection, data: bytes | str) -> None:
         try:
-            frame = decode_json(data, _decoder, "The frame")
+            frame = decode_json(data, _decoder, "The frame", _MOST_DEPTH)
         except Refusal as refusal:
             self.push(wire.Refused(refusal.problem))
             return

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from time import sleep
 from typing import Any, Final
 
 import msgspec
@@ -23,6 +24,8 @@ TABLE: Final = "noetl_marker"
 _KEPT_DAYS: Final = 30
 _CLEARED_MS: Final = 3_600_000  # how often a worker deletes old markers
 _MOST_REMOVED: Final = 100_000
+_MOST_TRIES: Final = 100  # to create the table in DuckDB while other tasks do
+_AGAIN_S: Final = 0.02
 _REPEATED: Final = "An earlier attempt has committed this work; returning its recorded result without writing."
 
 Work = Callable[[], Awaitable[dict[str, Any]]]
@@ -88,16 +91,18 @@ def _recorded_result(result: str, context: ToolContext) -> Outcome:
 async def _ready(connection: Any, table: str) -> str:
     """Create the table if missing, delete old markers, and return its full name."""
     import psycopg
+    from psycopg import errors
 
+    concurrently = (errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateObject)
     found = await _full_name(connection, table)
     if found is None:
         try:
             await connection.execute(create_statement(table))
-        except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable):
-            pass  # created concurrently
-        except psycopg.errors.InsufficientPrivilege as error:
+        except concurrently:
+            pass  # another worker was first: the table, its type or its index was there when this one was written
+        except errors.InsufficientPrivilege as error:
             message = f"{error}; a transactional task needs its marker table: {create_statement(table)}"
-            raise psycopg.errors.InsufficientPrivilege(message) from None
+            raise errors.InsufficientPrivilege(message) from None
         found = await _full_name(connection, table)
     old = f"SELECT key FROM {found} WHERE written_at < now() - interval '{_KEPT_DAYS} days' LIMIT {_MOST_REMOVED}"
     with suppress(psycopg.Error):
@@ -116,10 +121,10 @@ def once_in_duckdb(
     connection: Any, table: str | None, context: ToolContext, work: Callable[[], dict[str, Any]]
 ) -> dict[str, Any]:
     """Do the same in a DuckDB file, which one process owns. Raises its errors."""
+    _create_in_duckdb(connection, create_statement(table or TABLE))
 
     def once() -> dict[str, Any]:
         key, markers = context.idempotency_key, name(table or TABLE)
-        connection.execute(create_statement(table or TABLE))
         found = connection.execute(f"SELECT result FROM {markers} WHERE key = ?", [key]).fetchone()
         if found is not None:
             recorded: dict[str, Any] = _recorded_result(found[0], context).result
@@ -130,6 +135,18 @@ def once_in_duckdb(
         return result
 
     return in_transaction(connection, once)
+
+
+def _create_in_duckdb(connection: Any, statement: str) -> None:
+    """Create the table before the transaction, which would conflict with others."""
+    for tries_left in range(_MOST_TRIES, -1, -1):
+        try:
+            connection.execute(statement)
+            return
+        except Exception as error:
+            if type(error).__name__ != "TransactionException" or not tries_left:
+                raise
+            sleep(_AGAIN_S)  # in a thread of its own
 
 
 def in_transaction(connection: Any, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:

@@ -131,7 +131,8 @@ def plain(value: Any) -> Any:
 def _number(value: Decimal) -> Any:
     if not value.is_finite():
         return str(value)
-    if value == value.to_integral_value():
-        return plain(int(value))
+    whole = value.to_integral_value()
+    if value == whole:
+        return int(value) if _LEAST <= value <= _MOST else f"{whole:f}"  # an `int` of many digits cannot become text
     near = float(value)
     return near if Decimal(repr(near)) == value else str(value)

@@ -1,7 +1,7 @@
 """HTTP clients of a worker, one for each way to verify certificates.
 
-Tasks share them. Nothing of one request remains for the next: no cookies, and no API key that follows a redirect to
-another host. Tested in tests/tools/test_http.py and tests/unit/worker/http/test_egress.py.
+Tasks share them. Nothing of one request remains for the next: no cookies, and no header of a task that follows a redirect
+to another host, port or scheme. Tested in tests/tools/test_http.py and tests/unit/worker/http/test_egress.py.
 """
 
 from __future__ import annotations
@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # most runs do not use HTTP
     from noetl.worker.http.egress import Egress
 
-KEY_HEADER = "noetl_key_header"  # among a request's extensions: the header that holds a credential, and its host
+_ORIGIN = "noetl_origin"  # among a request's extensions, which its redirects share
+# All that follows a redirect to another origin; any other header of a task may hold a secret.
+_FOLLOWING = frozenset(
+    ("host", "accept", "accept-encoding", "accept-language", "connection", "user-agent", "content-length",
+     "content-type", "idempotency-key", "transfer-encoding")
+)  # fmt: skip
 _KEPT = 20  # idle connections
 
 
@@ -44,7 +49,7 @@ class HttpClient:
             transport = guarded(self._egress, checked)
         # No limit: a task that waits for a connection would time out for nothing.
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=_KEPT)
-        hooks = {"request": [_without_key]}
+        hooks = {"request": [_without_secrets]}
         client = httpx.AsyncClient(verify=checked, transport=transport, event_hooks=hooks, limits=limits)
         client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         return client
@@ -55,8 +60,10 @@ class HttpClient:
             await client.aclose()
 
 
-async def _without_key(request: Any) -> None:
-    """Remove a credential's header from a request redirected to another host."""
-    header, host = request.extensions.get(KEY_HEADER, ("", ""))
-    if header and request.url.netloc != host and header in request.headers:
-        del request.headers[header]
+async def _without_secrets(request: Any) -> None:
+    """Remove the task's headers from a request redirected to another origin."""
+    url = request.url
+    origin = (url.scheme, url.host, url.port)
+    if request.extensions.setdefault(_ORIGIN, origin) != origin:
+        for name in [name for name in request.headers if name not in _FOLLOWING]:
+            del request.headers[name]

@@ -29,7 +29,7 @@ from noetl.worker.processes.fork_client import Child, Nursery, Output, told
 from noetl.worker.processes.fork_server import LEFT, Limits
 from noetl.worker.processes.sandbox import problem
 
-_KEPT_LINE: Final = 16_384  # of one line, in bytes
+_KEPT_LINE: Final = 16_384  # bytes of one line; an ellipsis is in place of the rest
 _NO_MEMORY: Final = "; the machine may have run out of memory"
 _SETTINGS: Final = {
     "memory": "NOETL_TASK_MEMORY_MB",
@@ -55,7 +55,10 @@ EXCEEDED: Final = {"processes": "too many processes and threads", "disk": "too m
 
 
 class Lines:
-    """Splits the output of a child into lines."""
+    """Splits the output of a child into lines, each limited.
+
+    The rest of a line that is too long is no line of its own: half a secret in it could not be recognised.
+    """
 
     def __init__(self) -> None:
         self.log: Callable[[str], None] = lambda _: None
@@ -65,10 +68,7 @@ class Lines:
         *lines, rest = (self._rest + data).split(b"\n")
         for line in lines:
             self._tell(line)
-        while len(rest) > _KEPT_LINE:
-            self._tell(rest[:_KEPT_LINE])
-            rest = rest[_KEPT_LINE:]
-        self._rest = rest
+        self._rest = rest[: _KEPT_LINE + 1]
 
     def flush(self) -> None:
         """Emit the last line, even without a line break."""
@@ -77,7 +77,10 @@ class Lines:
             self._rest = b""
 
     def _tell(self, line: bytes) -> None:
-        self.log(line.removesuffix(b"\r").decode("utf-8", "replace"))
+        if len(line) <= _KEPT_LINE:
+            self.log(line.removesuffix(b"\r").decode("utf-8", "replace"))
+        else:
+            self.log(line[:_KEPT_LINE].decode("utf-8", "ignore") + "…")  # the cut may be inside a character
 
 
 class Warm:

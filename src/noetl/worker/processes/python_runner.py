@@ -27,6 +27,7 @@ _BODY: Final = "__noetl_body__"
 _MOST_DEPTH: Final = 200
 _dumps = json.dumps  # code may replace what a module holds
 _MOST_TEXT: Final = 20_000  # characters of a message or a traceback
+_MOST_SECONDS: Final = 10.0**12
 _MOST_FRAMES: Final = 6  # of an error's place
 _MOST_SOURCE: Final = 160  # characters of a line of code
 _PREDEFINED: Final = {error.__name__: error for error in PREDEFINED}
@@ -265,7 +266,7 @@ def _cut(text: str) -> str:
 
 
 def _seconds(given: Any) -> float | None:
-    usable = isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given < float("inf")
+    usable = isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given < _MOST_SECONDS
     return float(given) if usable else None
 
 
@@ -281,8 +282,8 @@ def _plain_map(given: Any) -> Any:
 def _json(value: Any) -> bytes:
     try:
         return _dumps(value, ensure_ascii=False, allow_nan=False).encode()
-    except (TypeError, ValueError, RecursionError, UnicodeEncodeError):
-        raise _NotJsonError(_complaint(value, "result", 0) or "the result is not JSON.") from None
+    except Exception:  # noqa: BLE001 - the value's own code may run, and fail in any way
+        raise _NotJsonError(_said(lambda: _complaint(value, "result", 0) or "the result is not JSON.")) from None
 
 
 def _complaint(value: Any, path: str, depth: int) -> str | None:
@@ -293,7 +294,7 @@ def _complaint(value: Any, path: str, depth: int) -> str | None:
         for key, item in value.items():
             if not isinstance(key, str | int | float | bool | None):
                 return f"a key of `{path}` is of type {type(key).__name__}, and keys in JSON are text."
-            found = _complaint(item, f"{path}.{key}", depth + 1)
+            found = _complaint(key, f"a key of {path}", depth) or _complaint(item, f"{path}.{key}", depth + 1)
             if found:
                 return found
         return None

@@ -19,6 +19,7 @@ from noetl.ports import Clock
 _EARLY_S: Final = 30  # a token is replaced this long before its end, or after nine tenths of a short life
 _UNKNOWN_S: Final = 300  # if the server does not return a lifetime
 _AGAIN_S: Final = (0.2, 1.0)
+_MOST_WHY: Final = 300  # characters of a server's reason
 _SENT: Final = (
     "client_id", "client_secret", "scope", "audience", "resource", "refresh_token", "username", "password", "assertion",
 )  # fmt: skip
@@ -111,7 +112,8 @@ def _why(answer: Any) -> str:
     except ValueError:
         return ""
     parts = [str(found[name]) for name in ("error", "error_description") if isinstance(found, dict) and found.get(name)]
-    return f" ({': '.join(parts)[:300]})" if parts else ""
+    text = ": ".join(parts)
+    return f" ({text if len(text) <= _MOST_WHY else text[:_MOST_WHY] + '…'})" if parts else ""
 
 
 def _life_ms(answer: Mapping[str, Any], entry: Mapping[str, Any]) -> int:

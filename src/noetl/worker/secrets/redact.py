@@ -1,10 +1,11 @@
-"""Mask secrets in everything that a worker reports.
+"""Mask secrets in everything that a worker reports, and in its own log lines.
 
-That is log lines, results, errors, recorded values and the state of a pipeline. A worker learns the values of every
+Reports are log lines of tasks, results, errors, recorded values and the state of a pipeline. A worker learns the values of every
 credential that it resolves and masks them wherever they occur, also in common encodings. A short value is masked only
-under the name of a secret. Lines and messages for people are masked by name too, whatever was resolved. Tasks of the
-same pipeline still see the real value; everything that leaves the worker, and so the log and every state derived from
-it, has the mask. Tested in tests/unit/worker/secrets/test_redact.py.
+under the name of a secret. Lines and messages for people are masked by name too, whatever was resolved. Where a text was
+cut before it came here, an ellipsis marks the cut, and the part of a secret beside it is masked. Tasks of the same
+pipeline still see the real value; everything that leaves the worker, and so the log and every state derived from it, has
+the mask. Tested in tests/unit/worker/secrets/test_redact.py.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import logging
 import re
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -28,8 +30,9 @@ _LINE: Final = 16  # characters of a line of a longer secret, such as a key file
 _HINTS: Final = (  # a text without any of these names no secret
     "pass", "pwd", "token", "key", "secret", "auth", "cookie", "session", "credentials", "bearer",
 )  # fmt: skip
-_NAMED: Final = re.compile(
-    r"""([\w-]+)(\\?["']?\s*[:=]\s*\\?["']?)((?:(?:bearer|basic|token)\s+)?[^\s"',;&}\])\\]+)""", re.IGNORECASE
+_NAMED: Final = re.compile(  # a name is taken whole: else a long word takes time with the square of its length
+    r"""(?<![\w-])([\w-]++)(\\?["']?\s*[:=]\s*\\?["']?)((?:(?:bearer|basic|token)\s+)?[^\s"',;&}\])\\]+)""",
+    re.IGNORECASE,
 )
 _COOKIE: Final = re.compile(r"""((?:set-)?cookie\\?["']?\s*[:=]\s*\\?["']?)([^\s"'\\][^\r\n"'\\]*)""", re.IGNORECASE)
 _BEARER: Final = re.compile(r"\b(bearer\s+)[\w.~+/=-]{16,}", re.IGNORECASE)
@@ -40,12 +43,15 @@ _ACCESS: Final = re.compile(r"(\w://[^\s/:@]*:)[^\s/@]+(@)")
 _QUERY: Final = re.compile(r"([?&;])([\w.-]+)=([^&;\s#\"']+)")
 _PUBLIC: Final = frozenset((  # fields of a credential that are no secret by themselves
     "host", "hostname", "port", "user", "username", "login", "db_host", "db_port", "db_user", "db_name", "dbname",
-    "database", "db", "schema", "sslmode", "kind", "type", "header", "scheme", "url", "base_url", "endpoint",
+    "database", "db", "schema", "sslmode", "kind", "type", "header", "scheme", "base_url", "endpoint",
     "token_url", "auth_url", "scope", "scopes", "region", "account", "warehouse", "role", "project", "project_id",
     "client_id", "client_email", "tenant", "tenant_id", "audience", "grant_type", "name", "expires_in",
     "expires_at", "token_type", "version", "provider", "bucket", "path", "method", "ttl_seconds", "auto_renew",
     "in", "prefix", "location",
 ))  # fmt: skip
+_PUBLIC_URLS: Final = frozenset(("token_url", "auth_url", "audience"))  # of an identity provider: every part is known
+_CUT: Final = "…"
+_LEAST_CUT: Final = 4  # characters of a secret beside a cut; fewer occur in innocent text
 _CONNECTION: Final = re.compile(r"\bpassword\s*=\s*(?:'((?:[^'\\]|\\.)*)'|(\S+))")
 _ADDRESS: Final = re.compile(r"^\w[\w+.-]*://|\b(?:host|dbname)\s*=")
 Message = TypeVar("Message", bound=msgspec.Struct)
@@ -62,6 +68,9 @@ class Secrets:
         self._sees_cookies = False
         self._texts: re.Pattern[str] | None = None
         self._bytes: re.Pattern[bytes] | None = None
+        self._heads: dict[str, list[str]] = {}  # values in every encoding, by how they begin
+        self._tails: dict[str, list[str]] = {}  # and by how they end
+        self._longest = 0
 
     def learn(self, name: str, credential: Mapping[str, Any]) -> None:
         """Remember the values of a credential."""
@@ -83,6 +92,10 @@ class Secrets:
         self._texts = re.compile("|".join(map(re.escape, variants)))
         escaped = dict.fromkeys(json.dumps(one, ensure_ascii=False)[1:-1].encode() for one in variants)
         self._bytes = re.compile(b"|".join(map(re.escape, escaped)))
+        self._heads, self._tails, self._longest = {}, {}, len(variants[0])
+        for one in variants:
+            self._heads.setdefault(one[:_LEAST_CUT], []).append(one)
+            self._tails.setdefault(one[-_LEAST_CUT:], []).append(one)
 
     def learn_response(self, helper: Mapping[str, Any]) -> None:
         """Mask `set-cookie` from now on, once a response has set one.
@@ -104,13 +117,15 @@ class Secrets:
 
     def may_be_in(self, data: bytes) -> bool:
         """Return whether data encoded as JSON may contain a secret."""
-        if self._short or (self._bytes is not None and self._bytes.search(data) is not None):
+        if self._short:
+            return True
+        if self._bytes is not None and (_CUT.encode() in data or self._bytes.search(data) is not None):
             return True
         return self._sees_cookies and b'"set-cookie"' in data
 
     def text(self, text: str) -> str:
         """Mask a text for people: resolved values, values by name, passwords in URLs."""
-        found = self._texts.sub(MASK, text) if self._texts is not None else text
+        found = self._by_value(text)
         if "://" in found:
             found = _ACCESS.sub(rf"\1{MASK}\2", found)
         lower = found.lower()
@@ -122,7 +137,7 @@ class Secrets:
     def value(self, value: Any) -> Any:
         """Mask plain data; data without secrets stays the same object."""
         if isinstance(value, str):
-            return self._texts.sub(MASK, value) if self._texts is not None else value
+            return self._by_value(value)
         if isinstance(value, Mapping):
             made = {self.value(key): self._under(key, item) for key, item in value.items()}
             same = len(made) == len(value) and all(key in made and made[key] is item for key, item in value.items())
@@ -131,6 +146,36 @@ class Secrets:
             items = [self.value(item) for item in value]
             return value if all(one is other for one, other in zip(items, value, strict=True)) else items
         return value
+
+    def _by_value(self, text: str) -> str:
+        """Mask resolved values, and what is left of one where the text was cut."""
+        if self._texts is None:
+            return text
+        found = self._texts.sub(MASK, text)
+        if _CUT not in found:
+            return found
+        first, *parts = found.split(_CUT)
+        made = [first]
+        for part in parts:
+            made[-1] = self._without_head(made[-1])
+            made.append(self._without_tail(part))
+        return _CUT.join(made)
+
+    def _without_head(self, text: str) -> str:
+        """Mask the beginning of a secret at the end of a text."""
+        for at in range(max(0, len(text) - self._longest), len(text) - _LEAST_CUT + 1):
+            known = self._heads.get(text[at : at + _LEAST_CUT])
+            if known is not None and any(one.startswith(text[at:]) for one in known):
+                return text[:at] + MASK
+        return text
+
+    def _without_tail(self, text: str) -> str:
+        """Mask the end of a secret at the beginning of a text."""
+        for at in range(min(self._longest, len(text)), _LEAST_CUT - 1, -1):
+            known = self._tails.get(text[at - _LEAST_CUT : at])
+            if known is not None and any(one.endswith(text[:at]) for one in known):
+                return MASK + text[at:]
+        return text
 
     def _under(self, key: Any, value: Any) -> Any:
         if key == _SET_COOKIE and self._sees_cookies and isinstance(value, str):
@@ -171,6 +216,26 @@ class Secrets:
         return message if masked is plain else msgspec.convert(masked, type(message))
 
 
+_in_use: list[Secrets] = []  # of the workers of this process
+
+
+@contextmanager
+def in_log_lines(secrets: Secrets) -> Iterator[None]:
+    """Mask these secrets in the log lines of this process too, meanwhile."""
+    _in_use.append(secrets)
+    try:
+        yield
+    finally:
+        _in_use.remove(secrets)
+
+
+def log_line(text: str) -> str:
+    """Mask a log line of this process, or several: by name, and what its workers know."""
+    for secrets in (Secrets(), *_in_use):
+        text = secrets.text(text)
+    return text
+
+
 def _behind(match: re.Match[str]) -> str:
     name, between, value = match[1], match[2], match[3]
     if not is_secret_name(name) or value.startswith(MASK.split()[0]):
@@ -194,12 +259,30 @@ def _held(credential: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             for item in value:
                 yield from _held(item if isinstance(item, Mapping) else {name: item})
         elif isinstance(value, str):
-            inside = list(_inside(value))
+            inside, is_url = list(_inside(value)), value.startswith(("http://", "https://"))
             yield from ((str(name), one) for one in inside)
-            if not public and (inside or not _ADDRESS.search(value)):
+            if is_url and str(name).lower() not in _PUBLIC_URLS:
+                yield from ((str(name), one) for one in _in_url(value, public))
+            elif not public and (inside or not _ADDRESS.search(value)):
                 yield str(name), value
         elif isinstance(value, int) and not isinstance(value, bool) and not public:
             yield str(name), str(value)
+
+
+def _in_url(url: str, public: bool) -> Iterator[str]:
+    """Return the secret parts of a URL: a web hook's is a secret as a whole.
+
+    Of one that is known, such as the address of an API, only long parts are: a token in the path or in the query.
+    """
+    from urllib.parse import parse_qsl, urlsplit
+
+    parts = urlsplit(url)
+    path = url.partition(parts.netloc)[2]
+    if path.strip("/") and not public:
+        yield url
+        yield from (path,) if len(path) >= _LINE else ()
+    yield from (part for part in parts.path.split("/") if len(part) >= _LINE)
+    yield from (one for name, one in parse_qsl(parts.query) if len(one) >= _LINE or is_secret_name(name))
 
 
 def _inside(text: str) -> Iterator[str]:

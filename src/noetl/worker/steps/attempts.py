@@ -8,13 +8,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
+
+import msgspec
+from msgspec.structs import replace
 
 from noetl.engine.tasks.actions import RunTask
 from noetl.model.errors import CredentialUnavailable
-from noetl.model.outcome import Outcome, failed
+from noetl.model.outcome import Outcome, TaskError, failed
+from noetl.model.plain_data import problem, repaired
 from noetl.ports import Runner
 from noetl.ports.work import run_tool
 from noetl.worker.tool_context import TaskContext
+
+_DIGITS = "for integer string conversion"  # in Python's error for a number of too many digits
 
 _log = logging.getLogger(__name__)
 
@@ -23,10 +30,23 @@ async def run_attempt(runner: Runner, task: RunTask, context: TaskContext) -> Ou
     """Run an attempt; a time-out cancels the tool, which cancels its own work."""
     try:
         if task.timeout_ms is None and task.auth is None:
-            return await run_tool(runner, task.fields, context)
-        return await _limited(runner, task, context)
+            outcome = await run_tool(runner, task.fields, context)
+        else:
+            outcome = await _limited(runner, task, context)
     except Exception as error:  # noqa: BLE001 - a tool that raises must not end the worker
-        return _trouble(task, error)
+        outcome = _trouble(task, error)
+    return outcome if outcome.error is None else _recordable(outcome, outcome.error)
+
+
+def _recordable(outcome: Outcome, error: TaskError) -> Outcome:
+    """Return an error that the log can hold: its texts may come from anywhere."""
+    data = (error.message, error.code, error.details, error.where, outcome.helpers)
+    with suppress(TypeError, ValueError, OverflowError, RecursionError):
+        if problem(data) is None and msgspec.json.encode(data):
+            return outcome
+    message, code, details, where, helpers = repaired(data)
+    fixed = replace(error, message=message, code=code, details=details, where=where)
+    return replace(outcome, error=fixed, helpers=helpers)
 
 
 async def _limited(runner: Runner, task: RunTask, context: TaskContext) -> Outcome:
@@ -52,6 +72,9 @@ async def _limited(runner: Runner, task: RunTask, context: TaskContext) -> Outco
 def _trouble(task: RunTask, error: Exception) -> Outcome:
     if isinstance(error, CredentialUnavailable):
         return failed("auth", str(error), code="CREDENTIAL", retryable=error.retryable)
+    if isinstance(error, RecursionError | OverflowError | UnicodeError) or _DIGITS in str(error):
+        why = "nested too deeply" if isinstance(error, RecursionError) else f"out of range: {error}"
+        return failed("schema", f"the task `{task.label}` got or made data that is {why}", code="DATA", sent=True)
     return _bug(task, error)
 
 

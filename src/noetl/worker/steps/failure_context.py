@@ -70,5 +70,9 @@ def shown(value: Any, secrets: Secrets, key: str = "") -> Any:
         return MASK
     if isinstance(value, int | float):
         return value
-    text = secrets.text(str(value)[: 4 * _MOST_TEXT])  # masked before it is cut to what is kept
-    return text if len(text) <= _MOST_TEXT else text[:_MOST_TEXT] + "…"
+    text = secrets.text(_cut(str(value), 4 * _MOST_TEXT))  # masked before it is cut to what is kept
+    return _cut(text, _MOST_TEXT)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[:most] + "…"

@@ -23,6 +23,7 @@ from noetl.engine.tasks.actions import RunTask
 from noetl.model.errors import InvalidInput, NoetlError
 from noetl.model.manifest import is_list
 from noetl.model.outcome import Outcome, failed
+from noetl.model.plain_data import MOST_DEPTH, is_deeper
 from noetl.model.refs import MOST_BYTES, address, beside, is_manifest, is_ref, visible
 from noetl.ports import Blobs, Clock
 from noetl.worker.secrets.redact import Secrets
@@ -59,6 +60,10 @@ class StoredResults:
             data = await pieces.encoded(outcome.result)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             return failed("schema", f"the result of `{task.label}` is not plain data: {error}"), None
+        may_be_deep = data.count(b"[") + data.count(b"{") > MOST_DEPTH
+        if may_be_deep and await stored.aside(len(data), is_deeper, outcome.result, MOST_DEPTH):
+            message = f"the result of `{task.label}` is nested deeper than {MOST_DEPTH} levels; give flatter data"
+            return failed("schema", message), None
         odd = await stored.aside(len(data), _not_a_number, outcome.result, "result") if b"null" in data else None
         if odd is not None:
             return failed("schema", f"`{odd}` of `{task.label}` is no number that JSON has; give null or text"), None

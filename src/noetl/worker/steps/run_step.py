@@ -202,10 +202,11 @@ class StepWork:
             try:
                 found = pipeline.renderer(now).value(given, "loop.item_timeout_ms")
                 limit = None if found is None else float(found)
-            except (RenderError, TypeError, ValueError) as error:
+                ends = 0 if limit is None else now + round(limit)
+            except (RenderError, TypeError, ValueError, OverflowError) as error:
                 return _failed(failed("template", f"`loop.item_timeout_ms` is no number of milliseconds: {error}"))
             if limit is not None:
-                memory.limit_ms, memory.deadline = limit, now + round(limit)
+                memory.limit_ms, memory.deadline = limit, ends
         if not memory.deadline:
             return await self._drive(pipeline, index)
         left = 0 if self._is_cut_short(pipeline) else memory.deadline - now

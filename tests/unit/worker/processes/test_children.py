@@ -301,12 +301,13 @@ WORKER = """
 async def test_lines_are_cut_where_they_end_and_where_they_are_too_long() -> None:
     lines, told = Lines(), list[str]()
     lines.log = told.append
-    for part in (b"on", b"e\r\ntwo\nth", b"ree", b"x" * 20_000):
+    for part in (b"on", b"e\r\ntwo\nth", b"ree", b"x" * 20_000, b"y" * 20_000, b"\n", "ö".encode() * 9_000, b"\nfour"):
         lines.take(part)
     lines.flush()
-    assert told[:2] == ["one", "two"]
-    assert "".join(told[2:]) == "three" + "x" * 20_000
-    assert len(told) == 4
+    assert told == ["one", "two", "three" + "x" * (16_384 - 5) + "…", "ö" * 8_192 + "…", "four"]
+    lines.take(b"x" + "ö".encode() * 9_000)
+    lines.flush()
+    assert told[-1] == "x" + "ö" * 8_191 + "…"
 
 
 async def test_reasons() -> None:

@@ -88,6 +88,48 @@ def test_the_password_in_an_address_is_a_secret_and_the_rest_is_not(dsn: str) ->
     assert knowing(dsn="postgresql://db.local/orders").value("postgresql://db.local/orders").startswith("postgresql")
 
 
+@given(st.integers(LEAST - 2, 11), st.text(alphabet="xyz ", max_size=9))
+def test_half_a_secret_beside_a_cut_is_masked(kept: int, other: str) -> None:
+    token = "s3cret-value"
+    secrets = knowing(token=token)
+    for show in (secrets.text, secrets.value):
+        assert show(f"{other}{token[:kept]}…") == f"{other}{MASK}…"
+        assert show(f"…{token[-kept:]}{other}") == f"…{MASK}{other}"
+        assert show(f"`{token[:kept]}…` and {other}…") == f"`{MASK}…` and {other}…"
+    assert secrets.may_be_in(msgspec.json.encode([f"{token[:kept]}…"]))
+    assert secrets.value(f"{token[:kept]} {other}") == f"{token[:kept]} {other}"
+
+
+@pytest.mark.parametrize("word", ["x", "-", "0", "x-", "x ", " ", '"', "a://", "&a", "bearer ", "cookie:"])
+def test_a_long_line_is_masked_in_time_that_grows_with_its_length(word: str) -> None:
+    line = word * (500_000 // len(word)) + " token=abcdefgh1"
+    assert knowing(password="hunter22").text(line).endswith(MASK)
+
+
+HOOK = "https://hooks.example.com/services/T0AB/B0CD/x8Kq2LmPz71RtYw3"
+
+
+@pytest.mark.parametrize(
+    ("credential", "shown", "masked"),
+    [
+        ({"url": HOOK}, f"POST {HOOK} failed", f"POST {MASK} failed"),
+        ({"url": HOOK}, "POST /services/T0AB/B0CD/x8Kq2LmPz71RtYw3", f"POST {MASK}"),
+        ({"url": HOOK}, "hook x8Kq2LmPz71RtYw3", f"hook {MASK}"),
+        ({"url": HOOK}, "hooks.example.com", "hooks.example.com"),
+        ({"webhook": "http://h/hook?k=abc"}, "http://h/hook?k=abc", MASK),
+        ({"url": "https://api.example.com/"}, "https://api.example.com/orders", "https://api.example.com/orders"),
+        ({"base_url": "https://api.example.com/v2"}, "https://api.example.com/v2/x", "https://api.example.com/v2/x"),
+        ({"base_url": "https://h/bot12345678:AbCdEfGh/x"}, "a bot12345678:AbCdEfGh", f"a {MASK}"),
+        ({"endpoint": "https://h/x?key=abcdef&api_key=hunter22"}, "no hunter22", f"no {MASK}"),
+        ({"token_url": f"{HOOK}/token"}, f"no token from {HOOK}/token", f"no token from {HOOK}/token"),
+    ],
+)
+def test_the_url_of_a_web_hook_is_a_secret(credential: dict[str, str], shown: str, masked: str) -> None:
+    secrets = knowing(**credential)
+    assert secrets.text(shown) == masked
+    assert secrets.value({"x": [shown]}) == {"x": [masked]}
+
+
 def test_every_line_of_a_key_file_is_a_secret() -> None:
     lines = ["-----BEGIN PRIVATE KEY-----", "MIIEvQIBADANBgkqhkiG9w0BAQEF", "AASCBKcwggSjAgEAAoIBAQDPqf2y"]
     secrets = knowing(data={"private_key": "\n".join(lines)})
