@@ -1,0 +1,1 @@
+"""Processes beside a server: they compute what hostile input could make slow."""

@@ -1,0 +1,176 @@
+"""Call pure functions in child processes, with a deadline and a memory limit.
+
+What hostile input could make slow or large runs here: the event loop never waits for it, and a call that takes too long
+is killed. Children start on demand and are reused. Each has an environment without secrets and no file of the server.
+Tested in tests/unit/server/processes/test_side.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import os
+import pickle
+import subprocess
+import sys
+from heapq import heappop, heappush
+from typing import Any, Final
+
+from noetl.server.processes.child import LENGTH
+
+_PUBLIC: Final = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
+_START_S: Final = 30.0  # a child loads a function on its first call
+_MOST_ANSWER: Final = 64 << 20
+_SMALL: Final = 1 << 16  # orders up to this size are served in order of arrival
+
+
+class TimedOut(Exception):  # noqa: N818 - it is an outcome, not a bug
+    """A call did not end before its deadline."""
+
+
+class Crashed(Exception):  # noqa: N818 - it is an outcome, not a bug
+    """A call raised an exception, or its process ended."""
+
+
+class OutOfMemory(Crashed):
+    """A call needed more memory than its process may have."""
+
+
+class SideProcesses:
+    """Child processes of a server, started on demand; the smallest order goes first."""
+
+    def __init__(self, most: int = 2, memory: int = 1 << 30) -> None:
+        self._memory = memory
+        self._free = most
+        self._idle: list[_Side] = []
+        self._all: set[_Side] = set()
+        self._numbers = itertools.count()
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+
+    async def run(self, function: str, *arguments: Any, deadline_s: float) -> Any:
+        """Call `package.module:function` in a child and return its result.
+
+        Arguments and result are data that pickle knows. The deadline counts from when the function is loaded. A caller
+        that is cancelled ends its child. Raises TimedOut, Crashed and OutOfMemory.
+        """
+        order = pickle.dumps((function, arguments, deadline_s), 5)
+        await self._enter(len(order))
+        try:
+            side = await self._begin(order)
+            try:
+                answer = await side.answer(deadline_s)
+            except BaseException:
+                await self._discard(side)
+                raise
+        finally:
+            self._leave()
+        self._idle.append(side)
+        kind, result = pickle.loads(answer)  # noqa: S301 - our own code wrote it
+        if kind == "memory":
+            raise OutOfMemory(f"{function} needs more than {self._memory >> 20} MiB of memory")
+        if kind == "error":
+            raise Crashed(f"{function} failed:\n{result}")
+        return result
+
+    async def close(self) -> None:
+        """End all children, and wait for it."""
+        self._idle.clear()
+        await asyncio.gather(*map(self._discard, tuple(self._all)))
+
+    async def _begin(self, order: bytes) -> _Side:
+        """Return a child that has loaded the function of an order."""
+        while True:
+            is_new = not self._idle
+            side = await self._start() if is_new else self._idle.pop()
+            try:
+                if await side.begin(order):
+                    return side
+            except BaseException:
+                await self._discard(side)
+                raise
+            await self._discard(side)  # an idle child may have ended
+            if is_new:
+                raise Crashed("the process did not start")
+
+    async def _start(self) -> _Side:
+        argv = [sys.executable, "-P", "-B", "-m", "noetl.server.processes.child", str(self._memory)]
+        process = await asyncio.create_subprocess_exec(
+            *argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # a signal to the server's group must not reach it
+            env={name: os.environ[name] for name in _PUBLIC if name in os.environ},
+        )
+        side = _Side(process)
+        self._all.add(side)
+        return side
+
+    async def _discard(self, side: _Side) -> None:
+        self._all.discard(side)
+        await asyncio.shield(side.kill())
+
+    async def _enter(self, size: int) -> None:
+        if self._free:
+            self._free -= 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        heappush(self._waiting, (size // _SMALL, next(self._numbers), turn))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():
+                self._leave()  # its turn came while it was cancelled
+            raise
+
+    def _leave(self) -> None:
+        while self._waiting:
+            turn = heappop(self._waiting)[2]
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1
+
+
+class _Side:
+    """One child process."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    async def begin(self, order: bytes) -> bool:
+        """Send an order; return whether the child has loaded its function."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(LENGTH.pack(len(order)) + order)
+            await self._process.stdin.drain()
+            async with asyncio.timeout(_START_S):
+                return await self._frame() == b""
+        except TimeoutError:
+            raise Crashed(f"the process did not start within {_START_S:g} s") from None
+        except (ConnectionError, asyncio.IncompleteReadError):
+            return False
+
+    async def answer(self, deadline_s: float) -> bytes:
+        try:
+            async with asyncio.timeout(deadline_s):
+                return await self._frame()
+        except TimeoutError:
+            raise TimedOut(f"the call did not end within {deadline_s:g} s") from None
+        except (ConnectionError, asyncio.IncompleteReadError):
+            raise Crashed(f"the process ended with status {await self._process.wait()}") from None
+
+    async def _frame(self) -> bytes:
+        assert self._process.stdout is not None
+        (size,) = LENGTH.unpack(await self._process.stdout.readexactly(LENGTH.size))
+        if size > _MOST_ANSWER:
+            raise Crashed(f"the answer is larger than {_MOST_ANSWER >> 20} MiB")
+        return await self._process.stdout.readexactly(size)
+
+    async def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        await self._process.wait()
