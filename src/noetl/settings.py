@@ -35,6 +35,7 @@ CREDENTIAL = "NOETL_CREDENTIAL_"
 LOG_LEVEL = "NOETL_LOG_LEVEL"
 HOST = "NOETL_HOST"
 PORT = "NOETL_PORT"
+CHECK_TIMEOUT = "NOETL_CHECK_SECONDS"
 AUTH = "NOETL_AUTH"
 ALLOWED_HOSTS = "NOETL_ALLOWED_HOSTS"
 ALLOWED_ORIGINS = "NOETL_ALLOWED_ORIGINS"
@@ -69,6 +70,7 @@ _LIVENESS_SECONDS = 10
 _RESULT_DAYS = 30
 _DLQ_RETENTION_DAYS = 30
 _TASK_MEMORY_MB = 4096
+CHECK_SECONDS = 1.5
 _HOST = "127.0.0.1"
 _PORT = 8082
 _DATABASES = ("postgresql://", "postgres://")
@@ -117,6 +119,10 @@ VARIABLES: dict[str, tuple[str, str]] = {
     AUTH: (
         "auto",
         "Whether the server requires API tokens: `token`, `none`, or `auto` (unless only this machine can connect).",
+    ),
+    CHECK_TIMEOUT: (
+        f"{CHECK_SECONDS:g}",
+        "How long a server checks one playbook before it refuses it, in seconds.",
     ),
     ALLOWED_HOSTS: (
         "",
@@ -242,6 +248,7 @@ class ServerSettings(Struct, frozen=True):
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     key: str = ""
+    check_s: float = CHECK_SECONDS  # for one playbook
 
 
 def server_settings(
@@ -255,6 +262,7 @@ def server_settings(
         _split(environment.get(ALLOWED_HOSTS, "")),
         _split(environment.get(ALLOWED_ORIGINS, "")),
         environment.get(ENCRYPTION_KEY, "").strip(),
+        _seconds(environment, CHECK_TIMEOUT, CHECK_SECONDS),
     )
 
 

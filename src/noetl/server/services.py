@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from noetl.dsl.checking.uses import Unavailable
 from noetl.dsl.grammar.kinds import Kinds
 from noetl.ports import (
     AuditTrail,
@@ -28,7 +27,9 @@ from noetl.server.auth.vault import Vault
 from noetl.server.cache.catalog_lookup import CatalogLookup
 from noetl.server.control_plane import LocalControlPlane
 from noetl.server.feeds.reader import Reader
+from noetl.server.processes.side import SideProcesses
 from noetl.server.workers.registry import WorkerRegistry
+from noetl.settings import CHECK_SECONDS
 
 if TYPE_CHECKING:
     from noetl.server.metrics.server_metrics import Metrics
@@ -50,6 +51,7 @@ class Bounds:
     origins: tuple[str, ...] = ()  # other origins whose pages may call
     most_requests: int = 2_000  # concurrent requests; above it 503
     most_unanswered: int = 4_000  # messages waiting for a commit; above it 429
+    check_s: float = CHECK_SECONDS  # time to check one playbook; after it 422
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,8 @@ class Services:
     clock: Clock
     kinds: Kinds
     cannot_run: Callable[[Iterable[str]], tuple[str, ...]]
-    unavailable: Unavailable
+    side: SideProcesses
+    checks: str  # `module:function` that checks a playbook in a process of its own
     gate: Gate
     registry: WorkerRegistry
     reader: Reader
@@ -73,7 +76,6 @@ class Services:
     metrics: Metrics
     vault: Vault | None = None  # None: no key is configured, so credentials cannot be stored
     bounds: Bounds = field(default_factory=Bounds)
-    checking: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))  # concurrent checks of playbooks
     resolving: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))  # results in memory
     streams: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(500))  # open streams
     stopping: asyncio.Event = field(default_factory=asyncio.Event)

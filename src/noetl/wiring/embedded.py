@@ -32,7 +32,7 @@ from noetl.ports import (
 from noetl.ports.letters import DeadLetters
 from noetl.settings import ServerSettings, Settings, credential, store_option
 from noetl.tools import kinds
-from noetl.wiring.availability import not_built, unavailable
+from noetl.wiring.availability import not_built
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -348,8 +348,10 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
     from noetl.server.cache.catalog_lookup import CatalogLookup
     from noetl.server.feeds.reader import Reader
     from noetl.server.metrics.server_metrics import Metrics
+    from noetl.server.processes.side import SideProcesses
     from noetl.server.services import Bounds, Services
     from noetl.server.workers.registry import WorkerRegistry
+    from noetl.wiring import checks
 
     clock = SystemClock()
     async with embedded(settings) as app:
@@ -371,14 +373,15 @@ async def serving(settings: Settings, server: ServerSettings) -> AsyncIterator[t
             clock=clock,
             kinds=kinds(),
             cannot_run=cannot_run,
-            unavailable=unavailable,
+            side=SideProcesses(),
+            checks=f"{checks.__name__}:{checks.check.__name__}",
             gate=Gate(team, clock, required=required),
             registry=WorkerRegistry(app.control, store, team, clock, lease_ms=settings.lease_ms),
             reader=Reader(store),
             lookups=CatalogLookup(store),
             metrics=Metrics(app.control.cached_plan),
             vault=vault,
-            bounds=Bounds((*names, *server.hosts), server.origins),
+            bounds=Bounds((*names, *server.hosts), server.origins, check_s=server.check_s),
         )
         served = replace(app, credential=stored_credentials(_credential, team, vault))
         async with served.open_relay() as relay, running(services, open_collector(settings, store), relay):
