@@ -35,6 +35,7 @@ CREDENTIAL = "NOETL_CREDENTIAL_"
 LOG_LEVEL = "NOETL_LOG_LEVEL"
 HOST = "NOETL_HOST"
 PORT = "NOETL_PORT"
+CHECK_TIMEOUT = "NOETL_CHECK_SECONDS"
 AUTH = "NOETL_AUTH"
 ALLOWED_HOSTS = "NOETL_ALLOWED_HOSTS"
 ALLOWED_ORIGINS = "NOETL_ALLOWED_ORIGINS"
@@ -89,6 +90,7 @@ _TASK_PROCESSES = 256
 _TASK_OPEN_FILES = 1024
 _TASK_DISK_MB = 4096
 _TASK_CPU_SECONDS = 3600
+CHECK_SECONDS = 1.5
 _HOST = "127.0.0.1"
 _PORT = 8082
 _DATABASES = ("postgresql://", "postgres://")
@@ -142,6 +144,10 @@ VARIABLES: dict[str, tuple[str, str]] = {
     AUTH: (
         "auto",
         "What the server requires: `token`, API tokens of `noetl token create`; `none`, nothing, on loopback only; `auto`, API tokens, and on loopback also a token that it makes for the commands of its user.",
+    ),
+    CHECK_TIMEOUT: (
+        f"{CHECK_SECONDS:g}",
+        "How long a server checks one playbook before it refuses it, in seconds.",
     ),
     ALLOWED_HOSTS: (
         "",
@@ -360,6 +366,7 @@ class ServerSettings(Struct, frozen=True):
     origins: tuple[str, ...] = ()
     key: str = ""
     http: HttpSettings = HttpSettings()
+    check_s: float = CHECK_SECONDS  # for one playbook
 
 
 def server_settings(
@@ -374,6 +381,7 @@ def server_settings(
         _split(environment.get(ALLOWED_ORIGINS, "")),
         environment.get(ENCRYPTION_KEY, "").strip(),
         _http(environment),
+        _seconds(environment, CHECK_TIMEOUT, CHECK_SECONDS),
     )
 
 

@@ -175,6 +175,7 @@ def test_every_library_that_the_package_imports_is_declared() -> None:
         "noetl.lsp": editors,
         "noetl.cli.language.lsp": editors,
         "noetl.doorbells.pg_notify": postgres,
+        "noetl.dsl.analysis.workload_schema": {"jsonschema-specifications"},  # comes with jsonschema
         "noetl.stores.postgres": postgres,
         "noetl.stores.postgres.archive": postgres | declared("archive"),
         "noetl.worker.http.egress": {"httpcore"},  # comes with httpx, at the version that httpx works with

@@ -5,7 +5,7 @@ The files in `rules/` define which diagnostics exist; the CLI renders them. Test
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Literal
 
@@ -14,6 +14,9 @@ from msgspec import Struct
 from noetl.dsl.reading.nodes import Position, Source
 
 Severity = Literal["error", "warning", "hint"]
+_LONGEST_NAME = 100
+_MOST_COMPARED = 200
+_MOST_SUGGESTIONS = 20
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "hint")
 
 
@@ -54,17 +57,51 @@ def span(source: Source, start: int, end: int) -> tuple[Position, Position]:
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
-    """Return the known name closest to `name`, or None."""
-    known = list(dict.fromkeys(candidates))
-    by_folded = {candidate.casefold().replace("-", "_"): candidate for candidate in known}
-    folded = name.casefold().replace("-", "_")
+    """Return the known name closest to `name`, or None; of many, some are compared."""
+    if len(name) > _LONGEST_NAME:
+        return None
+    known = dict.fromkeys(candidates)
+    by_folded = {folded_name(candidate): candidate for candidate in known if len(candidate) <= _LONGEST_NAME}
+    folded = folded_name(name)
     if folded in by_folded:
         return by_folded[folded]
-    close = get_close_matches(folded, by_folded, n=1, cutoff=0.6)
+    compared = list(by_folded)
+    if len(compared) > _MOST_COMPARED:
+        compared.sort(key=lambda one: (one[:1] != folded[:1], abs(len(one) - len(folded))))
+    close = get_close_matches(folded, compared[:_MOST_COMPARED], n=1, cutoff=0.6)
     return by_folded[close[0]] if close else None
+
+
+def folded_name(name: str) -> str:
+    """Return a name without the differences that people do not notice."""
+    return name.casefold().replace("-", "_")
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """Return ` Did you mean 'x'?`, or an empty text when no name is close."""
-    meant = nearest(name, candidates)
-    return f" Did you mean '{meant}'?" if meant and meant != name else ""
+    return Suggestions().did_you_mean(name, candidates)
+
+
+Candidates = Iterable[str] | Callable[[], Iterable[str]]  # a function is called only for a lookup
+
+
+class Suggestions:
+    """Suggestions for the names of one document: only the first few are looked up.
+
+    A comparison with every known name is slow, and a document can have 100,000 unknown names.
+    """
+
+    def __init__(self) -> None:
+        self._left = _MOST_SUGGESTIONS
+
+    def nearest(self, name: str, candidates: Candidates) -> str | None:
+        """Return the known name closest to `name`, or None."""
+        if not self._left:
+            return None
+        self._left -= 1
+        return nearest(name, candidates() if callable(candidates) else candidates)
+
+    def did_you_mean(self, name: str, candidates: Candidates) -> str:
+        """Return ` Did you mean 'x'?`, or an empty text when no name is close."""
+        meant = self.nearest(name, candidates)
+        return f" Did you mean '{meant}'?" if meant and meant != name else ""

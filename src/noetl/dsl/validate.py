@@ -6,6 +6,9 @@ The caller reads the file; the rules are in `rules/`. Tested in tests/unit/dsl/t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from itertools import islice
+
+from msgspec.structs import replace
 
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule
@@ -15,6 +18,8 @@ from noetl.dsl.grammar.kinds import Kinds
 from noetl.dsl.reading.parse import parse
 from noetl.dsl.rules import RULES
 
+MOST_OF_A_RULE = 100  # diagnostics; one more says how many follow
+_LONGEST = 2_000  # text of a diagnostic
 _TOLERATED = frozenset({"NOE015", "NOE101", "NOE102", "NOE502"})
 
 
@@ -41,8 +46,12 @@ def _diagnostics(subject: CheckContext, tolerant: bool) -> Iterator[Diagnostic]:
         # What is missing in the first part of a broken text may follow after the break.
         if rule.group != "reading" and (subject.root is None or not subject.document.whole):
             continue
-        for finding in rule.check(subject):
-            yield _diagnostic(subject, rule, finding, tolerant)
+        found = rule.check(subject)
+        shown = [_diagnostic(subject, rule, finding, tolerant) for finding in islice(found, MOST_OF_A_RULE)]
+        yield from shown
+        more = sum(1 for _ in found)
+        if more:
+            yield replace(shown[-1], message=f"And {more:,} more of {rule.code}: {rule.summary}", fix=rule.fix)
 
 
 def _diagnostic(subject: CheckContext, rule: Rule, finding: Finding, tolerant: bool) -> Diagnostic:
@@ -50,5 +59,6 @@ def _diagnostic(subject: CheckContext, rule: Rule, finding: Finding, tolerant: b
     if tolerant and rule.code in _TOLERATED:
         severity = "warning"
     start, end = span(subject.source, finding.start, finding.end)
-    path = subject.path(finding.start)
-    return Diagnostic(rule.code, severity, finding.message, finding.fix, subject.source.file, start, end, path)
+    texts = (finding.message, finding.fix, subject.path(finding.start))
+    message, fix, path = (text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…" for text in texts)
+    return Diagnostic(rule.code, severity, message, fix, subject.source.file, start, end, path)

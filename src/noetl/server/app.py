@@ -115,6 +115,7 @@ async def running(
             task.cancel()
         await asyncio.gather(release, *tasks, return_exceptions=True)
         await services.registry.close()
+        await services.side.close()
 
 
 async def _release_waiters(services: Services) -> None:

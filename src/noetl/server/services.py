@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from noetl.dsl.checking.uses import Unavailable
 from noetl.dsl.grammar.kinds import Kinds
 from noetl.ports import (
     AuditTrail,
@@ -29,9 +28,10 @@ from noetl.server.auth.vault import Vault
 from noetl.server.cache.catalog_lookup import CatalogLookup
 from noetl.server.control_plane import LocalControlPlane
 from noetl.server.feeds.reader import Reader
+from noetl.server.processes.side import SideProcesses
 from noetl.server.store_probe import StoreProbe
 from noetl.server.workers.registry import WorkerRegistry
-from noetl.settings import HttpSettings
+from noetl.settings import CHECK_SECONDS, HttpSettings
 
 if TYPE_CHECKING:
     from noetl.server.metrics.server_metrics import Metrics
@@ -54,6 +54,7 @@ class Bounds:
     most_requests: int = 2_000  # concurrent requests; above it 503
     most_unanswered: int = 4_000  # messages waiting for a commit; above it 429
     http: HttpSettings = field(default_factory=HttpSettings)
+    check_s: float = CHECK_SECONDS  # time to check one playbook; after it 422
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,8 @@ class Services:
     clock: CivilClock
     kinds: Kinds
     cannot_run: Callable[[Iterable[str]], tuple[str, ...]]
-    unavailable: Unavailable
+    side: SideProcesses
+    checks: str  # `module:function` that checks a playbook in a process of its own
     gate: Gate
     registry: WorkerRegistry
     reader: Reader
@@ -80,6 +82,5 @@ class Services:
     answers: Quota  # bytes of large answers that are being sent
     vault: Vault | None = None  # None: no key is configured, so credentials cannot be stored
     bounds: Bounds = field(default_factory=Bounds)
-    checking: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))  # concurrent checks of playbooks
     resolving: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))  # results in memory
     stopping: asyncio.Event = field(default_factory=asyncio.Event)

@@ -36,7 +36,7 @@ from noetl.ports.letters import DeadLetters
 from noetl.private_files import make_private_folder
 from noetl.settings import SANDBOX_WRITE, ServerSettings, Settings, credential, store_option
 from noetl.tools import kinds
-from noetl.wiring.availability import not_built, unavailable
+from noetl.wiring.availability import not_built
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -412,9 +412,11 @@ async def serving(
     from noetl.server.cache.catalog_lookup import CatalogLookup
     from noetl.server.feeds.reader import Reader
     from noetl.server.metrics.server_metrics import Metrics
+    from noetl.server.processes.side import SideProcesses
     from noetl.server.services import Bounds, Services
     from noetl.server.store_probe import StoreProbe
     from noetl.server.workers.registry import WorkerRegistry
+    from noetl.wiring import checks
 
     async with embedded(settings) as app:
         store, team, clock = app.store, open_team(app.store), app.store.clock
@@ -435,7 +437,8 @@ async def serving(
             clock=clock,
             kinds=kinds(),
             cannot_run=cannot_run,
-            unavailable=unavailable,
+            side=SideProcesses(),
+            checks=f"{checks.__name__}:{checks.check.__name__}",
             gate=Gate(team, clock, required=required, local=own_token),
             registry=WorkerRegistry(app.control, store, team, clock, lease_ms=settings.lease_ms),
             reader=Reader(store),
@@ -445,7 +448,7 @@ async def serving(
             vault=vault,
             streams=Quota(server.http.streams, server.http.token_streams, "event streams"),
             answers=Quota(server.http.answer_bytes, server.http.answer_bytes // 2, "large answers"),
-            bounds=Bounds((*names, *server.hosts), server.origins, http=server.http),
+            bounds=Bounds((*names, *server.hosts), server.origins, http=server.http, check_s=server.check_s),
         )
         own = confined(settings, several_users=required and (has_tokens or not own_token))
         served = replace(app, settings=own, credential=stored_credentials(_credential, team, vault))

@@ -54,7 +54,9 @@ class Net(Struct, frozen=True):
                 yield self.index[step.compensate]
 
     def members(self, bits: int) -> Iterator[Step]:
-        return (step for number, step in enumerate(self.steps) if bits >> number & 1)
+        digits, number = bin(bits)[:1:-1], -1
+        while (number := digits.find("1", number + 1)) >= 0:
+            yield self.steps[number]
 
     def cycles(self) -> tuple[tuple[int, ...], ...]:
         """Return the groups of steps that can all reach each other, in file order."""
@@ -97,9 +99,14 @@ def build(playbook: Playbook) -> Net:
         into[edge.target].append(edge)
     entry = index.get(playbook.entry) if playbook.entry else None
     followers = [[edge.target for edge in edges] for edges in out]
-    groups = _groups(followers)
-    reach = _reach(followers, groups)
+    groups, reach = closure(followers)
     return Net(tuple(steps), index, edges, entry, final, tuple(map(tuple, out)), tuple(map(tuple, into)), reach, groups)
+
+
+def closure(followers: list[list[int]]) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
+    """Return the strongly connected components, and what each number reaches."""
+    groups = _groups(followers)
+    return groups, _reach(followers, groups)
 
 
 def _groups(followers: list[list[int]]) -> tuple[tuple[int, ...], ...]:

@@ -17,9 +17,9 @@ from noetl.dsl.analysis.scopes import (
     LOOP_NAMES,
     SCOPES,
     Names,
+    binds,
     in_iteration,
-    input_names,
-    iteration_names,
+    is_iteration_key,
     label_places,
     scopes_at,
 )
@@ -84,11 +84,11 @@ def _bare(site: TemplateSite, name: str, names: Names) -> Iterator[Meaning]:
     if site.role == "workload":
         return
     if site.role not in BEFORE_START:
-        if name in input_names(site, names):
+        if binds(site, names, name):
             yield "input"
         if name in names.ctx or name in CTX_FIELDS:
             yield "ctx"
-        if in_iteration(site) and (name in LOOP_NAMES or name in iteration_names(site, names)):
+        if in_iteration(site) and (name in LOOP_NAMES or is_iteration_key(site, names, name)):
             yield "iter"
         if name in label_places(site, names):
             yield "label"

@@ -200,12 +200,24 @@ def input_names(site: TemplateSite, names: Names) -> frozenset[str]:
     return own | names.args.get(site.step.name, _NONE) | _inputs_for(site, site.step.input)
 
 
+def binds(site: TemplateSite, names: Names, name: str) -> bool:
+    """Return whether `args` and `input` may have a key here."""
+    if site.task and site.role in IN_PIPELINE and _is_input(site, site.task.input.get(name)):
+        return True
+    if site.in_workbook:
+        return site.task is not None and name in names.workbook.get(site.task.label, _NONE)
+    if site.step is None:
+        return False
+    return name in names.args.get(site.step.name, _NONE) or _is_input(site, site.step.input.get(name))
+
+
+def _is_input(site: TemplateSite, value: Value | None) -> bool:
+    """Return whether an input exists and does not hold the template itself."""
+    return value is not None and (value.at is None or not value.at.start <= site.node.start < value.at.end)
+
+
 def _inputs_for(site: TemplateSite, inputs: Mapping[str, Value]) -> frozenset[str]:
-    return frozenset(
-        name
-        for name, value in inputs.items()
-        if value.at is None or not value.at.start <= site.node.start < value.at.end
-    )
+    return frozenset(name for name, value in inputs.items() if _is_input(site, value))
 
 
 def iteration_names(site: TemplateSite, names: Names) -> frozenset[str]:
@@ -214,6 +226,14 @@ def iteration_names(site: TemplateSite, names: Names) -> frozenset[str]:
     if step is None or step.loop is None:
         return frozenset(ITER_FIELDS)
     return frozenset({step.loop.iterator, *ITER_FIELDS}) | names.iter.get(step.name, _NONE)
+
+
+def is_iteration_key(site: TemplateSite, names: Names, name: str) -> bool:
+    """Return whether `iter` has a key here."""
+    step = site.step
+    if name in ITER_FIELDS or step is None or step.loop is None:
+        return name in ITER_FIELDS
+    return name == step.loop.iterator or name in names.iter.get(step.name, _NONE)
 
 
 def label_places(site: TemplateSite, names: Names) -> Mapping[str, int]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from noetl.dsl.analysis.net import Net
+from noetl.dsl.analysis.net import Net, closure
 from noetl.dsl.analysis.scopes import step_writes
 from noetl.dsl.tree.playbook import Step
 
@@ -24,7 +24,7 @@ def ended_before(net: Net, gates: Mapping[str, Iterable[str]]) -> tuple[int, ...
             for word in words:
                 waited = {net.index[word]} if word in net.index else writers.get(word, set())
                 sources[net.index[name]] |= waited - {net.index[name]}
-    before = _close(sources)
+    _, before = closure([sorted(direct) for direct in sources])
     everything = (1 << len(net.steps)) - 1
     last = {net.index[step.compensate] for step in net.steps if step.compensate in net.index}
     if net.final is not None:
@@ -39,24 +39,3 @@ def _writers(steps: Iterable[Step]) -> dict[str, set[int]]:
             if write.scope == "ctx":
                 writers.setdefault(write.key.split(".", 1)[0], set()).add(number)
     return writers
-
-
-def _close(sources: list[set[int]]) -> list[int]:
-    before = [sum(1 << source for source in direct) for direct in sources]
-    followers: list[list[int]] = [[] for _ in sources]
-    for number, direct in enumerate(sources):
-        for source in direct:
-            followers[source].append(number)
-    pending = list(range(len(sources) - 1, -1, -1))
-    waiting = set(pending)
-    while pending:
-        number = pending.pop()
-        waiting.discard(number)
-        for follower in followers[number]:
-            grown = before[follower] | before[number]
-            if grown != before[follower]:
-                before[follower] = grown
-                if follower not in waiting:
-                    waiting.add(follower)
-                    pending.append(follower)
-    return before

@@ -27,7 +27,7 @@ def _parses(parse: Callable[[str], Any], pattern: str = r"(?s:.*)") -> Callable[
     def is_valid(text: str) -> bool:
         try:
             return matches(text) and parse(text) is not None
-        except (ValueError, re.error):
+        except (ValueError, re.error, RecursionError, OverflowError):
             return False
 
     return is_valid

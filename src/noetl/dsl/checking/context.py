@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections.abc import Collection, Iterator
 from functools import cached_property
 
@@ -15,12 +17,17 @@ from noetl.dsl.checking.shape import findings
 from noetl.dsl.checking.shape_findings import STRAY, ShapeFinding, hides_routing, obscured, stand_ins, stray_ranges
 from noetl.dsl.checking.split_values import SplitValue, split_values
 from noetl.dsl.checking.uses import Unavailable
+from noetl.dsl.diagnostic import Suggestions
 from noetl.dsl.dialects import LegacyForm
 from noetl.dsl.grammar.kinds import Kinds
-from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Source
-from noetl.dsl.reading.parse import Document, locate
+from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Scalar, Source
+from noetl.dsl.reading.parse import Document
+from noetl.dsl.reading.ranges import Offsets, Ranges
+from noetl.dsl.reading.source_map import SourceMap
 from noetl.dsl.tree.normalize import normalize
 from noetl.dsl.tree.playbook import Loop, Playbook, Task
+
+_SPACE = re.compile(r"\s*")
 
 
 class CheckContext:
@@ -40,6 +47,8 @@ class CheckContext:
         self.document = document
         self.kinds = kinds
         self.catalog = catalog
+        self.suggestions = Suggestions()
+        self._located: tuple[Scalar, SourceMap] | None = None
 
     @property
     def source(self) -> Source:
@@ -61,7 +70,7 @@ class CheckContext:
 
     @cached_property
     def _every_finding(self) -> tuple[ShapeFinding, ...]:
-        return findings(self.root, self.kinds)
+        return findings(self.root, self.kinds, self.suggestions)
 
     @cached_property
     def split_values(self) -> tuple[SplitValue, ...]:
@@ -80,9 +89,18 @@ class CheckContext:
         """Return whether a loop has a setting that is misspelled or misplaced."""
         spec = loop.at.get("spec") if isinstance(loop.at, MapNode) else None
         holders = {id(loop.at), id(spec)}
-        if not self.stand_ins.isdisjoint((holder, setting) for holder in holders):
-            return True
-        return any(finding.name == setting and id(finding.owner) in holders for finding in self.shape)
+        wrong = {(holder, setting) for holder in holders}
+        return not self.stand_ins.isdisjoint(wrong) or not self.wrong_keys.isdisjoint(wrong)
+
+    @cached_property
+    def wrong_keys(self) -> frozenset[tuple[int, str]]:
+        """The keys of shape findings, as (id of the map, name)."""
+        return frozenset((id(finding.owner), finding.name) for finding in self.shape)
+
+    @cached_property
+    def wrong_maps(self) -> frozenset[int]:
+        """The ids of the maps with a wrong key."""
+        return frozenset(owner for owner, _ in self.wrong_keys)
 
     @cached_property
     def stand_ins(self) -> frozenset[tuple[int, str]]:
@@ -96,15 +114,15 @@ class CheckContext:
 
     def is_misread(self, node: Node) -> bool:
         """Return whether a read problem is in a node, around it, or just before it."""
-        text = self.source.text
-        for problem in self.document.problems:
-            if problem.kind == "legacy-boolean":
-                continue
-            if node.start <= problem.start < node.end or problem.start <= node.start < problem.end:
-                return True
-            if problem.end <= node.start and not text[problem.end : node.start].strip():
-                return True
-        return False
+        starts, around = self._misread
+        return starts.any_in(node.start, node.end) or around.cover(node.start)
+
+    @cached_property
+    def _misread(self) -> tuple[Offsets, Ranges]:
+        """The beginnings of read problems, and their ranges with the space after them."""
+        problems = [problem for problem in self.document.problems if problem.kind != "legacy-boolean"]
+        ranges = [(one.start, _after_space(self.source.text, one.end) + 1) for one in problems]
+        return Offsets(problem.start for problem in problems), Ranges(ranges)
 
     @cached_property
     def net_is_whole(self) -> bool:
@@ -147,10 +165,8 @@ class CheckContext:
     @cached_property
     def sites(self) -> tuple[TemplateSite, ...]:
         """Every template with a known role; templates under misplaced keys have none."""
-        every, strayed = sites(self.playbook, self.kinds), stray_ranges(self.shape)
-        if not strayed:
-            return every
-        return tuple(site for site in every if not any(start <= site.node.start < end for start, end in strayed))
+        every, strayed = sites(self.playbook, self.kinds), Ranges(stray_ranges(self.shape))
+        return tuple(site for site in every if not strayed.cover(site.node.start))
 
     @cached_property
     def names(self) -> Names:
@@ -178,46 +194,58 @@ class CheckContext:
 
     def locate(self, site: TemplateSite, offset: int) -> int:
         """Return the offset in the source of an offset inside a template."""
-        return locate(self.source, site.node, offset)
+        if self._located is None or self._located[0] is not site.node:
+            self._located = (site.node, SourceMap(self.source, site.node))
+        return self._located[1].locate(offset)
 
     @cached_property
-    def _paths(self) -> dict[int, str]:
-        paths: dict[int, str] = {}
-        _walk_paths(self.document.root, "", paths)
-        return paths
+    def _parts(self) -> dict[int, _Parts]:
+        return {}
 
     def path(self, start: int) -> str:
         """Return the path of the innermost node that covers an offset."""
-        best = ""
-        node = self.document.root
-        while node is not None:
-            best = self._paths.get(id(node), best)
-            node = _child_at(node, start)
-        return best
+        path, node = "", self.document.root
+        while isinstance(node, MapNode | ListNode):
+            parts = self._parts.get(id(node))
+            if parts is None:
+                parts = self._parts[id(node)] = _Parts(node)
+            number = parts.covering(start)
+            if number is None:
+                break
+            node, name = parts.nodes[number], parts.names[number]
+            path = f"{path}.{name}" if parts.is_map and path else path + name
+        return path
 
 
-def _walk_paths(node: Node | None, path: str, paths: dict[int, str]) -> None:
-    if node is None or id(node) in paths:
-        return
-    paths[id(node)] = path
-    if isinstance(node, MapNode):
-        for entry in node:
-            below = f"{path}.{entry.key.text}" if path else entry.key.text
-            paths.setdefault(id(entry.key), below)
-            _walk_paths(entry.value, below, paths)
-    elif isinstance(node, ListNode):
-        for number, item in enumerate(node):
-            _walk_paths(item, f"{path}[{number}]", paths)
+def _after_space(text: str, at: int) -> int:
+    space = _SPACE.match(text, at)
+    return space.end() if space else at
 
 
-def _child_at(node: Node, offset: int) -> Node | None:
-    if isinstance(node, MapNode):
-        for entry in node:
-            for part in (entry.value, entry.key):
-                if part.start <= offset < max(part.end, part.start + 1):
-                    return part
-    elif isinstance(node, ListNode):
-        for item in node:
-            if item.start <= offset < max(item.end, item.start + 1):
-                return item
-    return None
+class _Parts:
+    """The keys and values that are written inside of a node, by position.
+
+    What an alias or a merge key repeats is written elsewhere.
+    """
+
+    def __init__(self, node: MapNode | ListNode) -> None:
+        named: list[tuple[Node, str]] = (
+            [(part, entry.key.text) for entry in node for part in (entry.value, entry.key)]
+            if isinstance(node, MapNode)
+            else [(item, f"[{number}]") for number, item in enumerate(node)]
+        )
+        own = [(part, name) for part, name in named if node.start <= part.start <= node.end]
+        own.sort(key=lambda item: item[0].start)
+        self.nodes = [part for part, _ in own]
+        self.names = [name for _, name in own]
+        self.is_map = isinstance(node, MapNode)
+        self._starts = [part.start for part in self.nodes]
+
+    def covering(self, offset: int) -> int | None:
+        """Return the number of the part that covers an offset."""
+        last = bisect_right(self._starts, offset)
+        for number in range(max(0, last - 3), last):  # an empty value may begin where the next key does
+            part = self.nodes[number]
+            if part.start <= offset < max(part.end, part.start + 1):
+                return number
+        return None

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from noetl.dsl.checking.shape_findings import ACTION_FIELDS, SETS, ShapeFinding, settled
-from noetl.dsl.diagnostic import nearest
+from noetl.dsl.diagnostic import Suggestions
 from noetl.dsl.dialects import LegacyForm, recognise
 from noetl.dsl.dialects.other_tools import ForeignKey, foreign_key
 from noetl.dsl.grammar import LEVELS, cursor_level, task_level, task_spec_level
 from noetl.dsl.grammar.kinds import Kind, Kinds, Need
-from noetl.dsl.grammar.misplaced_keys import Place, place
+from noetl.dsl.grammar.misplaced_keys import Place, Places
 from noetl.dsl.grammar.types import (
     Choice,
     Field,
@@ -40,14 +40,15 @@ _RULE_LEVELS = ("task_rule", "admit_rule")
 _SPECS = frozenset({"executor_spec", "step_spec", "loop_spec", "task_spec", "next_spec", "arc_spec"})
 # Levels of a task policy, where an action is only misplaced.
 _POLICY_LEVELS = frozenset({"task_policy", "task_rule", "task_else"})
+_PLACES = Places(LEVELS)
 _PROSE = frozenset({"desc", "description"})
 
 
-def findings(root: Node | None, kinds: Kinds) -> tuple[ShapeFinding, ...]:
+def findings(root: Node | None, kinds: Kinds, suggestions: Suggestions | None = None) -> tuple[ShapeFinding, ...]:
     """Return every position of a playbook that does not fit the grammar."""
     if root is None:
         return ()
-    walk = _Walk(kinds)
+    walk = _Walk(kinds, suggestions or Suggestions())
     walk.value(root, LevelOf("playbook"), None, LEVELS["playbook"], "")
     return settled(walk.findings) if walk.findings else ()
 
@@ -56,7 +57,7 @@ def compared(root: Node | None, level: Level) -> tuple[ShapeFinding, ...]:
     """Return every position of another document that does not fit its level."""
     if root is None:
         return ()
-    walk = _Walk({})
+    walk = _Walk({}, Suggestions())
     walk.value(root, LevelOf(level.name, level), None, level, "")
     return settled(walk.findings)
 
@@ -77,6 +78,7 @@ class _Walk(Struct, frozen=True):
     """One walk over a document. Hot path: large playbooks have 10,000 values."""
 
     kinds: Kinds
+    suggestions: Suggestions
     findings: list[ShapeFinding] = []
     known: dict[str, _TaskLevels] = {}
 
@@ -180,7 +182,7 @@ class _Walk(Struct, frozen=True):
         elif home := self.home(entry, node, base):
             self.findings.append(ShapeFinding("misplaced", entry.key, level, name, owner=node, place=home))
         else:
-            meant = nearest(name, level.names()) or ""
+            meant = self.suggestions.nearest(name, level.names()) or ""
             self.findings.append(
                 ShapeFinding("unknown-key", entry.key, level, name, tool=tool, owner=node, meant=meant)
             )
@@ -188,7 +190,7 @@ class _Walk(Struct, frozen=True):
     def inside(self, form: LegacyForm, node: Node) -> None:
         """Find older forms inside an older form, and nothing else."""
         if form.below and isinstance(node, ListNode):
-            walk = _Walk(self.kinds)
+            walk = _Walk(self.kinds, self.suggestions)
             for item in node.items:
                 walk.map(item, LEVELS[form.below])
             self.findings.extend(finding for finding in walk.findings if finding.kind == "legacy")
@@ -201,7 +203,7 @@ class _Walk(Struct, frozen=True):
     def home(self, entry: Entry, node: MapNode, level: str) -> Place | None:
         if level == "step" and self.is_tool_field(entry.key.text, node):
             return Place("step", "tool")
-        return place(LEVELS, level, entry.key.text, entry.value) if level in LEVELS else None
+        return _PLACES.find(level, entry.key.text, entry.value)
 
     def is_tool_field(self, name: str, step: MapNode) -> bool:
         tool = step.get("tool")
@@ -256,7 +258,7 @@ class _Walk(Struct, frozen=True):
                 home = Place("workbook_task", "tool")
                 self.findings.append(ShapeFinding("misplaced", entry.key, level, name, owner=node, place=home))
             else:
-                meant = nearest(name, level.names()) or ""
+                meant = self.suggestions.nearest(name, level.names()) or ""
                 self.findings.append(ShapeFinding("unknown-key", entry.key, level, name, owner=node, meant=meant))
 
     def missing(self, node: MapNode, level: Level) -> None:

@@ -65,23 +65,56 @@ class Place(NamedTuple):
         return f"on {holder}" if holder else f"in {TITLES[self.level].removeprefix('a ')}"
 
 
-def place(levels: Mapping[str, Level], level: str, key: str, value: Node) -> Place | None:
-    """Return where a key with this value belongs, seen from a level without it."""
-    if key not in _VAGUE or key in _CLEAR.get(level, ()):
-        below = _below(levels, level, key, value)
-        if below is not None:
-            return Place(level, below)
-    if key in _VAGUE:
+class Places:
+    """Where misplaced keys belong; the ways between levels are computed once."""
+
+    def __init__(self, levels: Mapping[str, Level]) -> None:
+        self._levels = levels
+        self._known = frozenset(name for level in levels.values() for name in level.names())
+        self._children = {name: tuple(_children(level)) for name, level in levels.items()}
+        self._outer = {name: self._around(name) for name in levels}
+
+    def find(self, level: str, key: str, value: Node) -> Place | None:
+        """Return where a key with this value belongs, seen from a level without it."""
+        if level not in self._levels or key not in self._known:
+            return None
+        if key not in _VAGUE or key in _CLEAR.get(level, ()):
+            below = self._below(level, key, value)
+            if below is not None:
+                return Place(level, below)
+        if key in _VAGUE:
+            return None
+        outer = self._outer[level]
+        while outer is not None:
+            if _takes(self._levels[outer].field(key), value):
+                return Place(outer, "", outside=True)
+            below = self._below(outer, key, value)
+            if below is not None:
+                return Place(outer, below, outside=True)
+            outer = self._outer[outer]
         return None
-    outer = _outer(levels, level)
-    while outer is not None:
-        if _takes(levels[outer].field(key), value):
-            return Place(outer, "", outside=True)
-        below = _below(levels, outer, key, value)
-        if below is not None:
-            return Place(outer, below, outside=True)
-        outer = _outer(levels, outer)
-    return None
+
+    def _around(self, level: str) -> str | None:
+        """Return the one enclosing level; None at the root and where there are several."""
+        if level in _AROUND:
+            return _AROUND[level]
+        holders = {name for name, children in self._children.items() for below, _ in children if below == level}
+        return holders.pop() if len(holders) == 1 else None
+
+    def _below(self, level: str, key: str, value: Node) -> str | None:
+        """Return the path to the nearest level below that has the key."""
+        pending: deque[tuple[str, tuple[str, ...]]] = deque([(level, ())])
+        seen = {level}
+        while pending:
+            name, path = pending.popleft()
+            if path and _takes(self._levels[name].field(key), value):
+                return ".".join(path)
+            if len(path) < _DEPTH:
+                for below, step in self._children[name]:
+                    if below in self._levels and below not in seen:
+                        seen.add(below)
+                        pending.append((below, (*path, step)))
+        return None
 
 
 def _takes(field: Field | None, value: Node) -> bool:
@@ -89,30 +122,6 @@ def _takes(field: Field | None, value: Node) -> bool:
     if field is None:
         return False
     return not isinstance(field.type, Choice) or (isinstance(value, Scalar) and value.value in field.type.words)
-
-
-def _outer(levels: Mapping[str, Level], level: str) -> str | None:
-    """Return the one enclosing level; None at the root and where there are several."""
-    if level in _AROUND:
-        return _AROUND[level]
-    holders = {name for name, known in levels.items() for below, _ in _children(known) if below == level}
-    return holders.pop() if len(holders) == 1 else None
-
-
-def _below(levels: Mapping[str, Level], level: str, key: str, value: Node) -> str | None:
-    """Return the path to the nearest level below that has the key."""
-    pending: deque[tuple[str, tuple[str, ...]]] = deque([(level, ())])
-    seen = {level}
-    while pending:
-        name, path = pending.popleft()
-        if path and _takes(levels[name].field(key), value):
-            return ".".join(path)
-        if len(path) < _DEPTH:
-            for below, step in _children(levels[name]):
-                if below in levels and below not in seen:
-                    seen.add(below)
-                    pending.append((below, (*path, step)))
-    return None
 
 
 def _children(level: Level) -> Iterator[tuple[str, str]]:

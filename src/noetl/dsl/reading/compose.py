@@ -27,6 +27,8 @@ from noetl.dsl.reading.syntax_errors import shortened, unquoted_template
 
 MAX_DEPTH: Final = 100
 MAX_NODES: Final = 500_000
+MAX_REPEATED: Final = 50_000  # values that aliases repeat
+MAX_REPEATED_TEXT: Final = 4_000_000  # characters of them
 MAX_PROBLEMS: Final = 1_000  # a generated file could have half a million
 BLOCK_STYLES: Final = frozenset("|>")
 
@@ -71,6 +73,7 @@ class _Anchored(NamedTuple):
     node: Node
     weight: int
     height: int
+    text: int = 0  # characters of its values
 
 
 class Composer:
@@ -83,8 +86,10 @@ class Composer:
         self.next_event = next_event
         self.end = 0  # end of the last node's text; an alias ends elsewhere than its node
         self._count = 0
+        self._text = 0
+        self._repeated = 0
+        self._repeated_text = 0
         self._deepest = 0
-        self._aliases = False
         self._anchors: dict[str, _Anchored] = {}
         self._open: set[str] = set()
 
@@ -114,9 +119,6 @@ class Composer:
         return node
 
     def _too_many(self, at: int) -> NoReturn:
-        if self._aliases:
-            message = f"With its aliases expanded, the document has more than {MAX_NODES:,} values."
-            self._stop("alias-bomb", at, at + 1, message)
         self._stop("too-large", at, at + 1, f"The document has more than {MAX_NODES:,} values.")
 
     def _scalar(self, event: Event, *, is_value: bool) -> Scalar:
@@ -138,8 +140,9 @@ class Composer:
                 message = f"This number has {len(text):,} characters; the limit is {MAX_NUMBER_LENGTH}."
                 self.problem("too-large", start, self.end, message)
         scalar = Scalar(start, self.end, value, text, style)
+        self._text += len(text)
         if anchor is not None:
-            self._anchors[anchor] = _Anchored(scalar, 1, 0)
+            self._anchors[anchor] = _Anchored(scalar, 1, 0, len(text))
         return scalar
 
     def _legacy_boolean(self, start: int, text: str) -> None:
@@ -180,12 +183,20 @@ class Composer:
         if depth + target.height > MAX_DEPTH:
             message = f"With the alias *{name} expanded, values nest more than {MAX_DEPTH} levels deep."
             self._stop("too-deep", start, self.end, message)
-        self._aliases = True
         self._deepest = max(self._deepest, depth + target.height)
+        self._repeat(target, start)
+        return target.node
+
+    def _repeat(self, target: _Anchored, start: int) -> None:
         self._count += target.weight
+        self._text += target.text
+        self._repeated += target.weight
+        self._repeated_text += target.text
+        if self._repeated > MAX_REPEATED or self._repeated_text > MAX_REPEATED_TEXT:
+            most = f"{MAX_REPEATED:,} values or {MAX_REPEATED_TEXT:,} characters"
+            self._stop("alias-bomb", start, self.end, f"The aliases of the document repeat more than {most}.")
         if self._count > MAX_NODES:
             self._too_many(start)
-        return target.node
 
     def _collection(self, event: Event, depth: int) -> Node:
         start = event.start_mark.index
@@ -198,7 +209,7 @@ class Composer:
             self._foreign_tag(tag, start)
         if anchor is not None or tag is not None:
             start = after_properties(self.text, start, len(self.text))
-        before, outer_deepest = self._count, self._deepest
+        before, before_text, outer_deepest = self._count, self._text, self._deepest
         self._deepest = depth
         self._count += 1
         if self._count > MAX_NODES:
@@ -209,7 +220,8 @@ class Composer:
         node: Node = self._map(start, depth, flow) if is_map else self._list(start, depth, flow)
         if anchor is not None:
             self._open.discard(anchor)
-            self._anchors[anchor] = _Anchored(node, self._count - before, self._deepest - depth + 1)
+            height = self._deepest - depth + 1
+            self._anchors[anchor] = _Anchored(node, self._count - before, height, self._text - before_text)
         self._deepest = max(self._deepest, outer_deepest)
         return node
 

@@ -28,17 +28,30 @@ def locate(source: Source, scalar: Scalar, offset: int) -> int:
     A space from a folded line break maps to that break; the end of the text, and anything after it, to the offset after its
     last character.
     """
-    text = scalar.text
-    if not scalar.style and scalar.end - scalar.start == len(text):
-        return scalar.start + min(max(offset, 0), len(text))
-    if scalar.style in ("'", '"') and scalar.end - scalar.start == len(text) + 2:
-        return scalar.start + 1 + min(max(offset, 0), len(text))
-    places = offsets(source, scalar)
-    if not places:
-        return scalar.start + len(scalar.style)
-    if offset >= len(text):
-        return places[-1] + 1
-    return places[min(max(offset, 0), len(places) - 1)]
+    return SourceMap(source, scalar).locate(offset)
+
+
+class SourceMap:
+    """The offsets of one scalar, computed once for many questions."""
+
+    def __init__(self, source: Source, scalar: Scalar) -> None:
+        self._source = source
+        self._scalar = scalar
+        self._places: list[int] | None = None
+
+    def locate(self, offset: int) -> int:
+        scalar, text = self._scalar, self._scalar.text
+        if not scalar.style and scalar.end - scalar.start == len(text):
+            return scalar.start + min(max(offset, 0), len(text))
+        if scalar.style in ("'", '"') and scalar.end - scalar.start == len(text) + 2:
+            return scalar.start + 1 + min(max(offset, 0), len(text))
+        if self._places is None:
+            self._places = offsets(self._source, scalar)
+        if not self._places:
+            return scalar.start + len(scalar.style)
+        if offset >= len(text):
+            return self._places[-1] + 1
+        return self._places[min(max(offset, 0), len(self._places) - 1)]
 
 
 def offsets(source: Source, scalar: Scalar) -> list[int]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from noetl.dsl.analysis.net import Net, build
+from noetl.dsl.analysis.net import Net, build, closure
 from noetl.dsl.tree.playbook import Playbook, Step, Task, Value
 from noetl.engine.plan.step_plan import Paths, StepPlan, part, roots, router_reads
 from noetl.engine.state.writes import merge, plain
@@ -234,25 +234,8 @@ def template(text: str) -> Template | None:
 
 
 def _reach_avoiding(net: Net, router: int) -> tuple[int, ...]:
-    reach = [0] * len(net.steps)
-    for number, edges in enumerate(net.out):
-        if number != router:
-            for edge in edges:
-                reach[number] |= 1 << edge.target
-    changed = True
-    while changed:
-        changed = False
-        for number, edges in enumerate(net.out):
-            if number == router:
-                continue
-            grown = reach[number]
-            for edge in edges:
-                if edge.target != router:
-                    grown |= reach[edge.target]
-            if grown != reach[number]:
-                reach[number] = grown
-                changed = True
-    return tuple(reach)
+    followers = [[edge.target for edge in edges] if number != router else [] for number, edges in enumerate(net.out)]
+    return closure(followers)[1]
 
 
 def _texts(data: Any) -> Iterator[str]:

@@ -7,13 +7,11 @@ tests/unit/engine/routing/test_start.py and test_ending.py.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
-from noetl.dsl.analysis.value_formats import FORMATS
+from noetl.dsl.analysis.workload_schema import SchemaProblem, misfits
 from noetl.engine.decision.builder import DecisionBuilder
 from noetl.engine.decision.scope import Scope, functions, number, render
 from noetl.engine.plan.plan import Plan
@@ -83,30 +81,14 @@ def check_schema(plan: Plan, workload: Mapping[str, Any]) -> None:
     schema = plan.playbook.executor.setting("workload_schema")
     if not isinstance(schema, dict | bool):
         return
-    errors = sorted(_validator(msgspec.json.encode(schema)).iter_errors(workload), key=lambda error: error.json_path)
+    try:
+        errors = misfits(schema, workload)
+    except SchemaProblem as problem:
+        raise InvalidPayload(f"`executor.spec.workload_schema` {problem}") from None
     if errors:
-        lines = [
-            f"{error.json_path.replace('$', 'workload', 1)}: {error.message}" for error in errors[:_PROBLEMS_SHOWN]
-        ]
+        lines = [f"{path.replace('$', 'workload', 1)}: {message}" for path, message in errors[:_PROBLEMS_SHOWN]]
         more = f" (and {len(errors) - _PROBLEMS_SHOWN} more)" if len(errors) > _PROBLEMS_SHOWN else ""
         raise InvalidPayload("the payload does not fit `executor.spec.workload_schema`: " + "; ".join(lines) + more)
-
-
-@lru_cache(maxsize=64)
-def _validator(text: bytes) -> Any:
-    """Return the cached validator of a schema. Raises InvalidPayload."""
-    from jsonschema import Draft202012Validator, FormatChecker  # slow to import, and most playbooks have no schema
-    from jsonschema.exceptions import SchemaError
-
-    schema = msgspec.json.decode(text)
-    try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        raise InvalidPayload(f"`executor.spec.workload_schema` is no JSON Schema: {error.message}") from None
-    checker = FormatChecker(formats=())
-    for name, is_valid in FORMATS.items():
-        checker.checks(name)(lambda value, is_valid=is_valid: not isinstance(value, str) or is_valid(value))
-    return Draft202012Validator(schema, format_checker=checker)
 
 
 def _request(message: Start) -> dict[str, Any]:

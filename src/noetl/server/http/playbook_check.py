@@ -1,25 +1,21 @@
 """Validate and pin a playbook, for the catalog and for a start by content.
 
-Runs the checks of `noetl validate` in a few threads, so a long text does not block the event loop. Tested in
-tests/server/api/test_catalog.py.
+Runs the checks of `noetl validate` in a process beside the server, so a hostile text neither blocks the event loop nor
+outlives its deadline. Tested in tests/server/api/test_catalog.py and test_hostile_playbooks.py.
 """
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 
-from noetl.dsl.checking.context import CheckContext
-from noetl.dsl.checking.uses import Unavailable
-from noetl.dsl.diagnostic import Diagnostic
-from noetl.dsl.grammar.kinds import Kinds
-from noetl.dsl.reading.parse import parse
-from noetl.dsl.tree.normalize import normalize
-from noetl.dsl.tree.pin import pinned
-from noetl.dsl.validate import examine
 from noetl.server.problems import Refusal
+from noetl.server.processes.examine import Examined
+from noetl.server.processes.side import OutOfMemory, TimedOut
 from noetl.server.services import Services
+from noetl.settings import CHECK_TIMEOUT
 from noetl.wire.answers import Diagnosed
+
+_SMALLER = "Split it into smaller playbooks that call each other with `kind: playbook`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,45 +32,36 @@ class Checked:
 async def check_playbook(services: Services, text: str) -> Checked:
     """Validate a text. Raises Refusal with all diagnostics if it has errors."""
     content = text.encode("utf-8", "surrogatepass")
-    async with services.checking:
-        diagnostics, pinned_tree = await asyncio.to_thread(_check, content, services.kinds, services.unavailable)
-    if pinned_tree is None:
-        raise _refusal(diagnostics, "The playbook has errors")
-    path, canonical, playbook, required = pinned_tree
-    missing = services.cannot_run(required)
+    found = await _examined(services, content)
+    if found.tree is None:
+        raise _refusal(found.diagnostics, "The playbook has errors")
+    tree = found.tree
+    missing = services.cannot_run(tree.requires)
     if missing:
         names = ", ".join(f"`{kind}`" for kind in missing)
         raise _refusal(
-            diagnostics,
+            found.diagnostics,
             f"The playbook requires tool kinds that this server cannot run (`executor.requires.tools`): {names}",
         )
-    return Checked(path, content, canonical, playbook, diagnostics)
+    return Checked(tree.path, content, tree.canonical, tree.playbook, found.diagnostics)
 
 
-def _check(
-    content: bytes, kinds: Kinds, unavailable: Unavailable
-) -> tuple[list[Diagnosed], tuple[str, bytes, str, list[str]] | None]:
-    document = parse(content, "playbook")
-    found = examine(CheckContext(document, kinds, unavailable=unavailable))
-    diagnostics = [_as_answer(one) for one in found]
-    if any(one.severity == "error" for one in found):
-        return diagnostics, None
-    tree = normalize(document)
-    canonical, playbook = pinned(tree)
-    required = tree.executor.requires.data if tree.executor.requires is not None else {}
-    tools = required.get("tools") if isinstance(required, dict) else None
-    return diagnostics, (tree.path, canonical, playbook, list(map(str, tools)) if isinstance(tools, list) else [])
-
-
-def _as_answer(found: Diagnostic) -> Diagnosed:
-    return Diagnosed(
-        code=found.code,
-        severity=found.severity,
-        message=found.message,
-        fix=found.fix,
-        path=found.path,
-        line=found.line,
-        column=found.column,
+async def _examined(services: Services, content: bytes) -> Examined:
+    seconds = services.bounds.check_s
+    try:
+        found: Examined = await services.side.run(services.checks, content, deadline_s=seconds)
+    except TimedOut:
+        why, fix = f"takes longer than {seconds:g} s", f"{_SMALLER}, or raise {CHECK_TIMEOUT} of the server."
+    except OutOfMemory:
+        why, fix = "needs too much memory", f"{_SMALLER}."
+    else:
+        return found
+    raise Refusal(
+        422,
+        "too-complex",
+        f"Checking the playbook {why}. Nothing was stored or started.",
+        where="$.content",
+        fix=fix,
     )
 
 

@@ -1,7 +1,8 @@
 """A process beside a server: it calls one pure function at a time.
 
 It reads orders from its standard input and answers on its standard output: first an empty frame once the function is
-loaded, then the result. It ends with the server, when it idles for long, and when a call has left it large. Tested in
+loaded, then the result. An order without arguments only loads the function. It ends with the server, when it idles
+for long, and when a call has left it large. Tested in
 tests/unit/server/processes/test_side.py.
 """
 
@@ -55,7 +56,7 @@ def _answer(answers: int, order: bytes) -> tuple[bytes, bool]:
         _write(answers, b"")
         # The kernel ends the process even inside one long call of C code, and even if the server is gone.
         signal.setitimer(signal.ITIMER_REAL, deadline_s + _SPARE_S)
-        answer = pickle.dumps(("result", function(*arguments)), 5)
+        answer = pickle.dumps(("result", None if arguments is None else function(*arguments)), 5)
     except MemoryError:
         return pickle.dumps(("memory", None), 5), False
     except Exception:  # noqa: BLE001 - whatever a function raises, the server reports it

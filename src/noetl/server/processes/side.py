@@ -42,7 +42,9 @@ class SideProcesses:
 
     def __init__(self, most: int = 2, memory: int = 1 << 30) -> None:
         self._memory = memory
-        self._free = most
+        self._most = self._free = most
+        self._is_closed = False
+        self._replacing: set[asyncio.Task[None]] = set()
         self._idle: list[_Side] = []
         self._all: set[_Side] = set()
         self._numbers = itertools.count()
@@ -58,11 +60,14 @@ class SideProcesses:
         await self._enter(len(order))
         try:
             side = await self._begin(order)
+            spare = asyncio.get_running_loop().call_later(deadline_s / 2, self._replace, function)
             try:
                 answer = await side.answer(deadline_s)
             except BaseException:
                 await self._discard(side)
                 raise
+            finally:
+                spare.cancel()
         finally:
             self._leave()
         self._idle.append(side)
@@ -75,12 +80,38 @@ class SideProcesses:
 
     async def close(self) -> None:
         """End all children, and wait for it."""
+        self._is_closed = True
+        for task in self._replacing:
+            task.cancel()
+        await asyncio.gather(*self._replacing, return_exceptions=True)
         self._idle.clear()
         await asyncio.gather(*map(self._discard, tuple(self._all)))
+
+    def _replace(self, function: str) -> None:
+        """Start a child in place of one that may be killed: the next call need not wait."""
+        if not self._is_closed and not self._idle and len(self._all) <= self._most:
+            task = asyncio.get_running_loop().create_task(self._warm_up(function))
+            self._replacing.add(task)
+            task.add_done_callback(self._replacing.discard)
+
+    async def _warm_up(self, function: str) -> None:
+        side = await self._start()
+        try:
+            is_ready = await side.begin(pickle.dumps((function, None, _START_S), 5))
+            await side.answer(_START_S)
+        except BaseException as error:
+            await self._discard(side)
+            if isinstance(error, Crashed | TimedOut):
+                return  # the next call reports it
+            raise
+        if is_ready:
+            self._idle.append(side)
 
     async def _begin(self, order: bytes) -> _Side:
         """Return a child that has loaded the function of an order."""
         while True:
+            if not self._idle and self._replacing:
+                await asyncio.wait(self._replacing, return_when=asyncio.FIRST_COMPLETED)
             is_new = not self._idle
             side = await self._start() if is_new else self._idle.pop()
             try:

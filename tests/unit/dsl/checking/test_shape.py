@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from noetl.dsl.checking.shape import findings, fits
 from noetl.dsl.checking.shape_findings import ShapeFinding, stand_ins
 from noetl.dsl.grammar import LEVELS
-from noetl.dsl.grammar.misplaced_keys import place
+from noetl.dsl.grammar.misplaced_keys import Places
 from noetl.dsl.grammar.titles import TITLES, title, where
 from noetl.dsl.grammar.types import Choice, Field, Flag, Level, LevelOf, ListOf, MapOf, Number, OneOf, Text, Type
 from noetl.dsl.grammar.wording import listed, shown, stands, takes
@@ -139,7 +139,7 @@ def test_which_types_a_scalar_fits(value: Any, fitting: set[str]) -> None:
     ],
 )  # fmt: skip
 def test_where_a_key_belongs(level: str, key: str, value: Any, words: str) -> None:
-    assert str(place(LEVELS, level, key, scalar(value))) == words
+    assert str(Places(LEVELS).find(level, key, scalar(value))) == words
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_where_a_key_belongs(level: str, key: str, value: Any, words: str) -> No
     [("step", "colour", 1), ("arc", "name", "a"), ("loop", "kind", "a"), ("executor", "input", None), ("step", "mode", "fast")],
 )  # fmt: skip
 def test_a_vague_or_unknown_key_belongs_nowhere(level: str, key: str, value: Any) -> None:
-    assert place(LEVELS, level, key, scalar(value)) is None
+    assert Places(LEVELS).find(level, key, scalar(value)) is None
 
 
 # Findings

@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from noetl.dsl.diagnostic import Diagnostic
-from noetl.dsl.rules.tools.python_snippets import Refusal, place, read
+from noetl.dsl.rules.tools.python_snippets import Places, Refusal, read
 from noetl.dsl.rules.tools.secret_patterns import is_placeholder, known_secrets
 from noetl.dsl.secret_names import is_secret_name
 from noetl.dsl.validate import validate
@@ -307,7 +307,7 @@ def test_a_node_is_placed_behind_wide_characters() -> None:
     tree = read(text)
     assert isinstance(tree, ast.Module)
     (found,) = [node for node in ast.walk(tree) if isinstance(node, ast.Set) and isinstance(node.elts[0], ast.Set)]
-    assert text[place(text, found) :].startswith("{{ 1")
+    assert text[Places(text).of(found) :].startswith("{{ 1")
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,16 @@ async def test_a_late_call_is_killed_and_the_next_one_served(side: SideProcesses
     assert await side.run("tried:me", deadline_s=LONG_S) != pid
 
 
+async def test_a_killed_child_is_replaced_before_the_next_call(side: SideProcesses) -> None:
+    with pytest.raises(TimedOut):
+        await side.run("tried:forever", deadline_s=0.05)
+    async with asyncio.timeout(30):
+        while not side._idle:
+            await asyncio.sleep(0.01)
+    (ready,) = side._idle
+    assert await side.run("tried:me", deadline_s=LONG_S) == ready._process.pid
+
+
 async def test_memory_is_bounded(side: SideProcesses) -> None:
     with pytest.raises(OutOfMemory, match="1024 MiB"):
         await side.run("tried:large", deadline_s=LONG_S)

@@ -27,6 +27,9 @@ workflow:
 BAD = GOOD.replace("ctx.north_price", "ctx.price").replace("ctx.south_price", "ctx.price")
 
 
+_MOST_VISITS = 300_000  # writing steps to look at, for each arc of a fork
+
+
 def check(subject: CheckContext) -> Iterator[Finding]:
     if not subject.net_is_whole:
         return
@@ -37,9 +40,11 @@ def check(subject: CheckContext) -> Iterator[Finding]:
         return
     by_step = {step.name: own for step in subject.net.steps if (own := tuple(writes(step)))}
     reported: set[int] = set()
+    left = _MOST_VISITS
     for fork in forks:
         arcs = subject.flow.ways(fork, subject.flow.success(fork)).certain
-        if len(arcs) > 1:
+        left -= len(arcs) * (1 + len(by_step))
+        if len(arcs) > 1 and left > 0:
             for first, second in _clashes(subject, fork, arcs, by_step):
                 if second.assign.at is not None and id(second.assign) not in reported:
                     reported.add(id(second.assign))
@@ -52,8 +57,11 @@ def _clashes(
     """Yield two writes of different branches, for every key that may differ."""
     first: dict[str, tuple[int, Write]] = {}
     reported: set[str] = set()
+    of_arcs: dict[int, list[Write]] = {}
+    for write in by_step.get(fork.name, ()):
+        of_arcs.setdefault(id(write.arc), []).append(write)
     for number, (arc, region) in enumerate(zip(arcs, _regions(subject, arcs), strict=True)):
-        own = [write for write in by_step.get(fork.name, ()) if write.arc is arc]
+        own = of_arcs.get(id(arc), ())
         for write in (*own, *(w for step in subject.net.members(region) for w in by_step.get(step.name, ()))):
             name = write.assign.key
             owner, before = first.setdefault(name, (number, write))

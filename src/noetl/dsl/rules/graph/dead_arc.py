@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from noetl.dsl.analysis.flow import Flow, events_compared
+from noetl.dsl.analysis.flow import Case, Flow, events_compared
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.checking.shape_findings import hides_routing
@@ -36,9 +37,11 @@ def check(subject: CheckContext) -> Iterator[Finding]:
         return
     for step in subject.playbook.workflow:
         reported: set[str] = set()
-        for number, arc in enumerate(step.arcs):
+        above = _Above({}, {})
+        for arc in step.arcs:
             place = arc.at if arc.step_at is None else arc.step_at
-            reason = _reason(subject.flow, step, number)
+            reason = _reason(subject.flow, step, arc, above)
+            above.add(subject.flow, step, arc)
             if place is None or reason is None or reason[0] in reported:
                 continue
             # Other rules report conditions without braces and constant conditions.
@@ -48,25 +51,37 @@ def check(subject: CheckContext) -> Iterator[Finding]:
                 yield at(place, message, reason[1])
 
 
-def _reason(flow: Flow, step: Step, number: int) -> tuple[str, str] | None:
-    arc = step.arcs[number]
+class _Above(NamedTuple):
+    """The first arc above that certainly matches an ending, or has a condition."""
+
+    certain: dict[Case, Arc]
+    conditions: dict[str, Arc]
+
+    def add(self, flow: Flow, step: Step, arc: Arc) -> None:
+        for ending in flow.endings(step):
+            if ending not in self.certain and flow.fires(step, arc, ending) is True:
+                self.certain[ending] = arc
+        if arc.when is not None:
+            self.conditions.setdefault(repr(arc.when.data), arc)
+
+
+def _reason(flow: Flow, step: Step, arc: Arc, above: _Above) -> tuple[str, str] | None:
     endings = [ending for ending in flow.endings(step) if flow.fires(step, arc, ending) is not False]
     if not endings:
         return _never_true(flow, step, arc)
     if step.router is None or step.router.mode != "exclusive":
         return None
-    before = step.arcs[:number]
     if not _depends_on_ending(flow, step, arc):
         # After a failure such an arc may match, but without a condition on the ending that is not the intent.
         endings = [ending for ending in endings if ending.is_success]
-    covering = [next((e for e in before if flow.fires(step, e, ending) is True), None) for ending in endings]
+    covering = [above.certain.get(ending) for ending in endings]
     earlier = next((cover for cover in covering if cover is not None), None)
     if earlier is not None and None not in covering:
         return (
             f"the arc to '{earlier.step}' above it always matches first",
             "Put the arc with the narrower condition first, or take all matching arcs with `next.spec.mode: inclusive`.",
         )
-    same = next((e for e in before if arc.when is not None and e.when == arc.when), None)
+    same = above.conditions.get(repr(arc.when.data)) if arc.when is not None else None
     if same is not None:
         return (
             f"the arc to '{same.step}' above it has the same condition and is taken first",

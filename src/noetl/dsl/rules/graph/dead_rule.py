@@ -44,15 +44,20 @@ def check(subject: CheckContext) -> Iterator[Finding]:
 def _dead(flow: Flow, rules: Sequence[AdmitRule | TaskRule], cases: tuple[Case, ...]) -> Iterator[Finding]:
     if any(rule.when is not None and rule.when.at is None for rule in rules):
         return  # NOE117 reports a rule without `when` and `else`
-    above: list[tuple[AdmitRule | TaskRule, list[Case]]] = []  # with the cases that the rule certainly matches
-    for rule in rules:
+    certain: dict[Case, int] = {}  # the first rule that certainly matches a case
+    conditions: dict[str, int] = {}  # the first rule with a condition
+    for number, rule in enumerate(rules):
         if rule.is_else:
             return  # NOE118 reports rules after an `else`; an unused `else` is harmless
         answers = {case: flow.holds(rule.when, case) for case in cases}
         possible = [case for case, answer in answers.items() if answer is not False]
         place = _condition(rule.at)
-        winner = _winner(above, rule, possible)
-        above.append((rule, [case for case, answer in answers.items() if answer is True]))
+        condition = repr(rule.when.data if rule.when is not None else None)
+        winner = _winner([certain.get(case) for case in possible], conditions.get(condition))
+        conditions.setdefault(condition, number)
+        for case, answer in answers.items():
+            if answer is True:
+                certain.setdefault(case, number)
         if place is None or (possible and winner is None):
             continue
         if flow.is_unreadable(rule.when) or flow.is_constant(rule.when):
@@ -63,7 +68,7 @@ def _dead(flow: Flow, rules: Sequence[AdmitRule | TaskRule], cases: tuple[Case, 
                 "This rule never matches: its condition is false for every outcome.",
                 "Correct the condition, or remove the rule.",
             )
-        elif winner is not None and not _is_harmless(above[winner][0], rule):
+        elif winner is not None and not _is_harmless(rules[winner], rule):
             yield at(
                 place,
                 f"This rule never decides: rule {winner + 1} above it matches first.",
@@ -71,15 +76,10 @@ def _dead(flow: Flow, rules: Sequence[AdmitRule | TaskRule], cases: tuple[Case, 
             )
 
 
-def _winner(
-    above: Sequence[tuple[AdmitRule | TaskRule, list[Case]]], rule: AdmitRule | TaskRule, possible: Sequence[Case]
-) -> int | None:
-    """Return the first of the rules above that together match all of these cases."""
-    takers = [next((number for number, (_, taken) in enumerate(above) if case in taken), None) for case in possible]
+def _winner(takers: Sequence[int | None], same: int | None) -> int | None:
+    """Return the first of the rules that together take all cases, or the same rule."""
     known = [taker for taker in takers if taker is not None]
-    if known and len(known) == len(takers):
-        return min(known)
-    return next((number for number, (earlier, _) in enumerate(above) if earlier.when == rule.when), None)
+    return min(known) if known and len(known) == len(takers) else same
 
 
 def _is_harmless(winner: AdmitRule | TaskRule, rule: AdmitRule | TaskRule) -> bool:

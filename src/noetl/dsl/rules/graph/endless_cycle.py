@@ -37,7 +37,7 @@ def check(subject: CheckContext) -> Iterator[Finding]:
         members = frozenset(net.steps[number].name for number in group) - {_final(subject)}
         if not members or any(_may_leave(subject, net.steps[number], members) for number in group):
             continue
-        back = _closing_edge(net.edges, group)
+        back = _closing_edge(net.out, group)
         if back is not None and back.arc.step_at is not None:
             yield at(back.arc.step_at, *_texts([net.steps[number] for number in group]))
 
@@ -59,13 +59,15 @@ def _may_leave(subject: CheckContext, step: Step, members: frozenset[str]) -> bo
         return True
     if not exclusive and not any(arc.step in members for arc in on_success.certain):
         return True
+    taken = {id(arc) for arc in on_success.possible}
     failures = (arc for ending in flow.endings(step)[1:] for arc in flow.ways(step, ending).possible)
-    return any(arc.step not in members and arc not in on_success.possible for arc in failures)
+    return any(arc.step not in members and id(arc) not in taken for arc in failures)
 
 
-def _closing_edge(edges: tuple[Edge, ...], group: tuple[int, ...]) -> Edge | None:
+def _closing_edge(out: tuple[tuple[Edge, ...], ...], group: tuple[int, ...]) -> Edge | None:
     inside = frozenset(group)
-    return next((e for e in edges if e.source in inside and e.target in inside and e.target <= e.source), None)
+    edges = (edge for number in group for edge in out[number])
+    return next((edge for edge in edges if edge.target in inside and edge.target <= edge.source), None)
 
 
 def _texts(steps: list[Step]) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from noetl.dsl.analysis.flow import ERROR, OK, Flow
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.reading.nodes import MapNode
-from noetl.dsl.rules.graph.policies import holds_any, misread
+from noetl.dsl.rules.graph.policies import misread
 from noetl.dsl.tree.playbook import Action, Step, Task
 
 GOOD = example("""\
@@ -45,9 +45,9 @@ BAD = GOOD.replace(
 
 def check(subject: CheckContext) -> Iterator[Finding]:
     steps = [step for step in subject.playbook.workflow if any(_jumps(task) for task in step.tasks)]
-    broken = misread(subject) if steps else []
+    broken = misread(subject)
     for step in steps:
-        if step.at is not None and not holds_any(step.at, broken):
+        if step.at is not None and not broken.any_in(step.at.start, step.at.end):
             yield from _endless(subject.flow, step)
 
 
@@ -59,9 +59,7 @@ def _endless(flow: Flow, step: Step) -> Iterator[Finding]:
     end = len(step.tasks)
     labels = {task.label: number for number, task in enumerate(step.tasks)}
     follows = [_follows(flow, task, number, labels, end) for number, task in enumerate(step.tasks)]
-    leaving = {end}
-    while grown := {n for n, followers in enumerate(follows) if n not in leaving and leaving & followers}:
-        leaving |= grown
+    leaving = _leaving(follows, end)
     for number, task in enumerate(step.tasks):
         for rule in task.rules or ():
             target = _target(rule.then, number, labels, end)
@@ -76,6 +74,21 @@ def _endless(flow: Flow, step: Step) -> Iterator[Finding]:
                     "Jump only while there is more to do (`when: …`), and end with `- else: { then: { do: break } }`.",
                 )
                 return
+
+
+def _leaving(follows: list[set[int]], end: int) -> set[int]:
+    """Return the tasks from which the end can be reached."""
+    before: dict[int, list[int]] = {}
+    for number, followers in enumerate(follows):
+        for follower in followers:
+            before.setdefault(follower, []).append(number)
+    leaving, pending = {end}, [end]
+    while pending:
+        for number in before.get(pending.pop(), ()):
+            if number not in leaving:
+                leaving.add(number)
+                pending.append(number)
+    return leaving
 
 
 def _follows(flow: Flow, task: Task, number: int, labels: dict[str, int], end: int) -> set[int]:

@@ -35,28 +35,36 @@ BAD = GOOD.replace("    set: { ctx.ready: true }\n    next: load\n", "    next: 
 )
 
 
+_MOST_VISITS = 300_000
+
+
 def check(subject: CheckContext) -> Iterator[Finding]:
     gates = [site for site in subject.sites if site.role == "admit" and site.template is not None]
     if not gates or not subject.net_is_whole:
         return
-    writers = _writers(subject)
+    writers, visits, allowing = _writers(subject), _Visits(), _allowing(subject)
     reported: set[tuple[str, Missing]] = set()
     for site in gates:
         step = site.step
-        if step is None or not _allows(step, site):
+        if step is None or id(site.node) not in allowing:
             continue
         for missing, offset, length in (*_keys(site), *_steps(site, subject)):
             awaited = [subject.net.index[missing.step]] if missing.step else writers.get(str(missing.key), [])
-            if (step.name, missing) in reported or not awaited or subject.flow.admission(step, missing).may_allow:
+            if (step.name, missing) in reported or not awaited:
                 continue
-            if _only_behind(subject, subject.net.index[step.name], awaited):
+            visits.left -= len(step.admit or ())
+            if visits.left < 0 or subject.flow.admission(step, missing).may_allow:
+                continue
+            if _only_behind(subject, subject.net.index[step.name], awaited, visits):
                 reported.add((step.name, missing))
                 texts = _texts(step, missing, [subject.net.steps[number].name for number in awaited])
                 yield inside(subject, site, offset, length, *texts)
 
 
-def _allows(step: Step, site: TemplateSite) -> bool:
-    return any(rule.allow and rule.when is not None and rule.when.at is site.node for rule in step.admit or ())
+def _allowing(subject: CheckContext) -> set[int]:
+    """Return the ids of the conditions that admit a token."""
+    rules = (rule for step in subject.net.steps for rule in step.admit or ())
+    return {id(rule.when.at) for rule in rules if rule.allow and rule.when is not None}
 
 
 def _texts(step: Step, missing: Missing, behind: list[str]) -> tuple[str, str]:
@@ -87,22 +95,33 @@ def _writers(subject: CheckContext) -> dict[str, list[int]]:
     return writers
 
 
-def _only_behind(subject: CheckContext, gate: int, writers: list[int]) -> bool:
-    """Return whether no token can reach these steps without passing the gate."""
+class _Visits:
+    """Steps that the searches of one document may still visit."""
+
+    def __init__(self) -> None:
+        self.left = _MOST_VISITS
+
+
+def _only_behind(subject: CheckContext, gate: int, writers: list[int], visits: _Visits) -> bool:
+    """Return whether no token can reach these steps without passing the gate.
+
+    After many searches the answer is no: one search for each gate of a large net takes too long.
+    """
     net = subject.net
     if any(number != gate and not net.reaches(gate, number) for number in writers):
         return False
-    seen = 1 << gate
+    awaited, seen = set(writers), {gate}
     pending = [root for root in net.roots() if root != gate]
-    while pending:
+    while pending and visits.left > 0:
         number = pending.pop()
-        if seen >> number & 1:
+        if number in seen:
             continue
-        if number in writers:
+        if number in awaited:
             return False
-        seen |= 1 << number
+        seen.add(number)
+        visits.left -= 1 + len(net.out[number])
         pending.extend(edge.target for edge in net.out[number])
-    return True
+    return not pending
 
 
 def _keys(site: TemplateSite) -> Iterator[tuple[Missing, int, int]]:

@@ -24,27 +24,35 @@ workflow:
 """)
 
 
+_MOST_BRANCHES = 100_000  # arcs of forks to follow: those of each fork, for each join
+
+
 def check(subject: CheckContext) -> Iterator[Finding]:
     net = subject.net
     if not subject.net_is_whole or net.live() != (1 << len(net.steps)) - 1:
         return  # NOE401 reports unreachable steps, and the join may wait for them
-    for number, step in enumerate(net.steps):
-        wanted = step.join
-        if not isinstance(wanted, int) or isinstance(wanted, bool) or wanted < 2:
-            continue
-        most = _most_tokens(subject, number)
+    joins = [(number, step, step.join) for number, step in enumerate(net.steps) if _waits_for_many(step)]
+    forks = [n for n, step in enumerate(net.steps) if step.router is not None and step.router.mode == "inclusive"]
+    branches = sum(len(net.out[number]) for number in forks)
+    for number, step, wanted in joins[: _MOST_BRANCHES // max(1, branches)]:
+        most = _most_tokens(subject, number, forks)
         place = step.spec["join"].at
         if most is not None and most < wanted and place is not None:
             yield at(place, *_texts(step, wanted, most))
 
 
-def _most_tokens(subject: CheckContext, target: int) -> int | None:
+def _waits_for_many(step: Step) -> bool:
+    return isinstance(step.join, int) and not isinstance(step.join, bool) and step.join > 1
+
+
+def _most_tokens(subject: CheckContext, target: int, forks: list[int]) -> int | None:
     """Return how many tokens of a fork can meet at a step; None: unbounded."""
     net = subject.net
     most = 1
-    for number, step in enumerate(net.steps):
-        if not net.reaches(number, target) or step.router is None or step.router.mode != "inclusive":
+    for number in forks:
+        if not net.reaches(number, target):
             continue
+        step = net.steps[number]
         if net.reaches(number, number):
             return None
         most += max(0, max(_branches(subject, step, target, ending) for ending in (0, 1, 2)) - 1)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.reading.nodes import key_at
+from noetl.dsl.reading.ranges import Offsets
 from noetl.dsl.tree.playbook import Step
 
 GOOD = example("""\
@@ -31,11 +32,11 @@ def check(subject: CheckContext) -> Iterator[Finding]:
     gated = [step for step in subject.playbook.workflow if step.admit]
     if not gated:
         return
-    misshapen = [finding.node.start for finding in subject.shape if finding.level.name in _GATE_LEVELS]
+    misshapen = Offsets(finding.node.start for finding in subject.shape if finding.level.name in _GATE_LEVELS)
     for step in gated:
         place = key_at(step.at, "spec", "policy", "admit")
         gate = step.admit_at
-        if place is None or gate is None or any(gate.start <= start < gate.end for start in misshapen):
+        if place is None or gate is None or misshapen.any_in(gate.start, gate.end):
             continue
         misplaced_else = any(rule.is_else for rule in (step.admit or ())[:-1])  # NOE118 reports it
         if not misplaced_else and not subject.flow.admission(step).may_allow:

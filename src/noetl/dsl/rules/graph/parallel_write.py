@@ -38,26 +38,29 @@ def check(subject: CheckContext) -> Iterator[Finding]:
 
 def _conflicts(flow: Flow, step: Step, loop: Loop) -> Iterator[Finding]:
     by_key: dict[str, list[Write]] = {}
+    reduced = _reduced(loop)
     for write in writes(step):
-        if write.in_task and not is_reduced(loop, write.assign.key):
+        key = write.assign.key
+        if write.in_task and key not in reduced and key.split(".", 1)[0] not in reduced:
             by_key.setdefault(write.assign.key, []).append(write)
+    items = {"iter", "outcome", "output", "_prev", "loop_index", "_index", *(task.label for task in step.tasks)}
+    items.add(loop.iterator)
     for key, own in by_key.items():
-        reason = _reason(flow, step, key, [write.assign.value for write in own])
+        reason = _reason(flow, key, [write.assign.value for write in own], items)
         place = own[0].assign.at
         if reason is None or place is None:
             continue
         yield at(place, f"The items of this parallel loop all write `ctx.{key}`, and {reason[0]}.", reason[1])
 
 
-def is_reduced(loop: Loop, key: str) -> bool:
-    """Return whether a key of `ctx`, or the map that holds it, has a reducer."""
+def _reduced(loop: Loop) -> set[str]:
+    """Return the keys of `ctx` that have a reducer."""
     reduce = loop.spec.get("reduce")
     declared = reduce.data if reduce and isinstance(reduce.data, dict) else {}
-    names = {str(name).removeprefix("ctx.").removeprefix("vars.") for name in declared}
-    return key in names or key.split(".", 1)[0] in names
+    return {str(name).removeprefix("ctx.").removeprefix("vars.") for name in declared}
 
 
-def _reason(flow: Flow, step: Step, key: str, values: list[Value]) -> tuple[str, str] | None:
+def _reason(flow: Flow, key: str, values: list[Value], items: set[str]) -> tuple[str, str] | None:
     """Return why the values of items may differ, and the fix; None if unknown."""
     if any(_reads_itself(flow, value, key) for value in values):
         return (
@@ -69,7 +72,7 @@ def _reason(flow: Flow, step: Step, key: str, values: list[Value]) -> tuple[str,
         "or write the value to `iter` and read the step's `results`."
     )
     for value in values:
-        reads = _item_reads(flow, step, value)
+        reads = _item_reads(flow, value, items)
         if reads:
             return f"the value differs from item to item (it reads `{reads}`), which is an error at run time", fix
     if len({repr(value.data) for value in values}) > 1:
@@ -84,17 +87,14 @@ def _reads_itself(flow: Flow, value: Value, key: str) -> bool:
     return any(read.path[0] in ("ctx", "vars") and read.path[1 : len(path) + 1] == path for read in reads)
 
 
-def _item_reads(flow: Flow, step: Step, value: Value) -> str | None:
+def _item_reads(flow: Flow, value: Value, items: set[str]) -> str | None:
     template = flow.template(value)
     if template is None:
         return None
     if not template.reads and not template.constant:
         return "now() or gen_uuid()"
-    own = {"iter", "outcome", "output", "_prev", "loop_index", "_index", *(task.label for task in step.tasks)}
-    if step.loop:
-        own.add(step.loop.iterator)
     for read in template.reads:
-        if read.path[0] in own and read.path[:2] not in _SHARED:
+        if read.path[0] in items and read.path[:2] not in _SHARED:
             return ".".join(str(part) for part in read.path)
     return None
 

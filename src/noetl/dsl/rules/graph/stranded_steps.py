@@ -6,6 +6,8 @@ Tested in tests/unit/dsl/rules/test_graph.py.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.tree.playbook import Step
 
@@ -34,7 +36,8 @@ def stranded(subject: CheckContext) -> dict[int, int | None]:
             firsts.append(number)
             covered |= 1 << number | net.reach[number]
     routers = [n for n, step in enumerate(net.steps) if living >> n & 1 and only_on_failure(subject, step)]
-    return {head: max((router for router in routers if router < head), default=None) for head in sorted(firsts)}
+    above = {head: bisect_left(routers, head) for head in sorted(firsts)}
+    return {head: routers[count - 1] if count else None for head, count in above.items()}
 
 
 def only_on_failure(subject: CheckContext, step: Step) -> bool:

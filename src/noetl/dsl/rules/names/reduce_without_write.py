@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from noetl.dsl.analysis.scopes import task_writes
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, at, example
-from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.reading.nodes import MapNode
 
 GOOD = example("""\
@@ -39,7 +38,7 @@ def check(subject: CheckContext) -> Iterator[Finding]:
             message = (
                 f"The reducer of `{entry.key.text}` combines writes of the items, but no task of the loop writes it."
             )
-            message += did_you_mean(key, written).replace(" Did you mean '", " Did you mean 'ctx.")
+            message += subject.suggestions.did_you_mean(key, written).replace(" Did you mean '", " Did you mean 'ctx.")
             yield at(entry.key, message, f"Write the key in a task, `set: {{ ctx.{key}: … }}`, or remove the reducer.")
 
 

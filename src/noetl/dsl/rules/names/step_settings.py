@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Check, Finding, at
-from noetl.dsl.diagnostic import did_you_mean
 
 
 def step_setting_check(setting: str, fix: str) -> Check:
@@ -18,6 +17,10 @@ def step_setting_check(setting: str, fix: str) -> Check:
             return
         if named.data not in steps and named.data not in subject.obscured:
             what = f"The {setting.replace('_', ' ')} '{named.data}'"
-            yield at(named.at, f"{what} is not a step of this workflow.{did_you_mean(named.data, steps)}", fix)
+            yield at(
+                named.at,
+                f"{what} is not a step of this workflow.{subject.suggestions.did_you_mean(named.data, steps)}",
+                fix,
+            )
 
     return check

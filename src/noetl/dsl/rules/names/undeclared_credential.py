@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, at, example
-from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.tree.playbook import Value
 
 GOOD = example("""\
@@ -29,7 +28,7 @@ def check(subject: CheckContext) -> Iterator[Finding]:
     for auth in _credentials(subject):
         name = auth.data
         if isinstance(name, str) and "{" not in name and name not in known and auth.at is not None:
-            message = f"The credential '{name}' is not declared under `keychain`.{did_you_mean(name, declared)}"
+            message = f"The credential '{name}' is not declared under `keychain`.{subject.suggestions.did_you_mean(name, declared)}"
             yield at(auth.at, message, f"Correct the name, or declare it: `- {{ name: {name}, kind: … }}`.")
 
 

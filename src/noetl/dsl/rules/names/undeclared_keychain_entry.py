@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, example, inside
-from noetl.dsl.diagnostic import did_you_mean
 
 GOOD = example("""\
 keychain:
@@ -31,7 +30,7 @@ def check(subject: CheckContext) -> Iterator[Finding]:
         if reference.name != "keychain" or reference.means != ("scope",) or key is None or reference.read.guarded:
             continue
         if key not in declared and key not in subject.obscured:
-            message = f"`keychain` declares no '{key}', which this template reads.{did_you_mean(key, declared)}"
+            message = f"`keychain` declares no '{key}', which this template reads.{subject.suggestions.did_you_mean(key, declared)}"
             fix = "Correct the name, or declare the credential under `keychain`."
             yield inside(subject, reference.site, reference.read.offsets[1], len(key), message, fix)
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, at, example
-from noetl.dsl.diagnostic import did_you_mean
 
 GOOD = example("""\
 workflow:
@@ -26,7 +25,7 @@ def check(subject: CheckContext) -> Iterator[Finding]:
                 continue
             message = f"Step '{step.name}' leads to '{arc.step}', which is not a step of this workflow."
             fix = "Name an existing step, or add a step with this name."
-            yield at(arc.step_at, message + did_you_mean(arc.step, names), fix)
+            yield at(arc.step_at, message + subject.suggestions.did_you_mean(arc.step, names), fix)
 
 
 RULE = Rule(

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, at, example
-from noetl.dsl.diagnostic import did_you_mean
 
 GOOD = example("""\
 workload: { api: "http://127.0.0.1:8080" }
@@ -31,7 +30,7 @@ def check(subject: CheckContext) -> Iterator[Finding]:
             continue
         message = f"Step '{step.name}' has the compensation '{name}', which is not a step of this workflow."
         fix = "Name an existing step, or add a step that undoes this one."
-        yield at(step.compensate_at, message + did_you_mean(name, steps), fix)
+        yield at(step.compensate_at, message + subject.suggestions.did_you_mean(name, steps), fix)
 
 
 RULE = Rule(

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Set
 
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, at, example
-from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.reading.nodes import MapNode
 from noetl.dsl.tree.playbook import Task
 
@@ -33,22 +32,24 @@ workflow:
 
 def check(subject: CheckContext) -> Iterator[Finding]:
     for task in subject.playbook.workbook:
-        yield from _jumps(task, {task.label}, "in the workbook, where each task is separate")
+        yield from _jumps(subject, task, {task.label}, frozenset(), "in the workbook, where each task is separate")
     for step in subject.playbook.workflow:
         labels = {task.label for task in step.tasks}
         for task in step.tasks:
-            yield from _jumps(task, labels | subject.obscured, f"in the pipeline of step '{step.name}'")
+            yield from _jumps(subject, task, labels, subject.obscured, f"in the pipeline of step '{step.name}'")
 
 
-def _jumps(task: Task, labels: Set[str], where: str) -> Iterator[Finding]:
+def _jumps(subject: CheckContext, task: Task, labels: Set[str], hidden: Set[str], where: str) -> Iterator[Finding]:
     for rule in task.rules or ():
         target = rule.then.to
-        if rule.then.do == "jump" and target is not None and target != "previous" and target not in labels:
+        if rule.then.do != "jump" or target is None or target == "previous":
+            continue
+        if target not in labels and target not in hidden:
             message = f"Task '{task.label}' jumps to '{target}', but there is no such task {where}."
             fix = "Name a task of the same pipeline, or `previous`. Use an arc to go to another step."
             node = rule.then.at.get("to") if isinstance(rule.then.at, MapNode) else None
             if node is not None:
-                yield at(node, message + did_you_mean(target, labels), fix)
+                yield at(node, message + subject.suggestions.did_you_mean(target, labels), fix)
 
 
 RULE = Rule(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Set
 
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, at, example
-from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.tree.playbook import Value
 
 GOOD = example("""\
@@ -33,19 +32,20 @@ def check(subject: CheckContext) -> Iterator[Finding]:
     workflow = subject.playbook.workflow
     everywhere = {arc.label for step in workflow for arc in step.arcs if arc.label}
     whole = subject.playbook.executor.spec.get("on_step_fail")
-    yield from _check_label(whole, everywhere | subject.obscured, "no arc of this workflow has this label")
+    yield from _check_label(subject, whole, everywhere, "no arc of this workflow has this label")
     for step in workflow:
         own = {arc.label for arc in step.arcs if arc.label}
-        known = own | subject.obscured
-        yield from _check_label(step.spec.get("on_step_fail"), known, f"no arc of step '{step.name}' has this label")
+        setting = step.spec.get("on_step_fail")
+        yield from _check_label(subject, setting, own, f"no arc of step '{step.name}' has this label")
 
 
-def _check_label(setting: Value | None, labels: Iterable[str], reason: str) -> Iterator[Finding]:
+def _check_label(subject: CheckContext, setting: Value | None, labels: Set[str], reason: str) -> Iterator[Finding]:
     if setting is None or setting.at is None or not isinstance(setting.data, str):
         return
     label = setting.data.removeprefix(_PREFIX)
-    if setting.data.startswith(_PREFIX) and label and label not in labels:
-        message = f"A failure should follow the arc with label '{label}', but {reason}.{did_you_mean(label, labels)}"
+    if setting.data.startswith(_PREFIX) and label and label not in labels and label not in subject.obscured:
+        hint = subject.suggestions.did_you_mean(label, labels)
+        message = f"A failure should follow the arc with label '{label}', but {reason}.{hint}"
         yield at(setting.at, message, f"Add `label: {label}` to the arc, or correct the label here.")
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from noetl.dsl.analysis.references import ASKED
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, example, inside
-from noetl.dsl.diagnostic import did_you_mean
 
 GOOD = example("""\
 workflow:
@@ -38,9 +37,7 @@ def check(subject: CheckContext) -> Iterator[Finding]:
         for call in ASKED.finditer(site.template.source):
             function, name = call["function"], call["step"]
             if name not in known:
-                message = (
-                    f"`{function}('{name}')` names a step that is not in this workflow.{did_you_mean(name, steps)}"
-                )
+                message = f"`{function}('{name}')` names a step that is not in this workflow.{subject.suggestions.did_you_mean(name, steps)}"
                 fix = "Name an existing step; the function takes the name as text."
                 yield inside(subject, site, call.start("step"), len(name), message, fix)
 

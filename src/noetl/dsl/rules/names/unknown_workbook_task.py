@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, at, example
-from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.reading.nodes import Node
 from noetl.dsl.tree.playbook import Task
 
@@ -26,6 +26,9 @@ workflow:
 """)
 
 
+_LISTED = 50
+
+
 def check(subject: CheckContext) -> Iterator[Finding]:
     for step in subject.playbook.workflow:
         for task in step.tasks:
@@ -34,7 +37,7 @@ def check(subject: CheckContext) -> Iterator[Finding]:
 
 
 def _check_call(task: Task, subject: CheckContext) -> Iterator[Finding]:
-    if any(finding.owner is task.at for finding in subject.shape):
+    if id(task.at) in subject.wrong_maps:
         return  # a misspelled key may hold the name
     named = task.fields.get("task")
     name = str(named.data) if named else task.label
@@ -51,9 +54,11 @@ def _check_call(task: Task, subject: CheckContext) -> Iterator[Finding]:
         yield at(node, message, "Add a `workbook:` with a task of this name at the root.")
         return
     message = f"Task '{task.label}' calls '{name}', which is not in the workbook."
-    known = ", ".join(subject.workbook)
+    known = ", ".join(islice(subject.workbook, _LISTED)) + (", …" if len(subject.workbook) > _LISTED else "")
     yield at(
-        node, message + did_you_mean(name, subject.workbook), f"Call one of: {known}; or add the task to the workbook."
+        node,
+        message + subject.suggestions.did_you_mean(name, subject.workbook),
+        f"Call one of: {known}; or add the task to the workbook.",
     )
 
 

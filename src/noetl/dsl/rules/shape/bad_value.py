@@ -8,7 +8,6 @@ from difflib import SequenceMatcher
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.checking.shape import ShapeFinding
-from noetl.dsl.diagnostic import nearest
 from noetl.dsl.grammar.types import Choice, Type
 from noetl.dsl.grammar.wording import shown, takes
 from noetl.dsl.reading.nodes import Scalar
@@ -34,7 +33,7 @@ def check(subject: CheckContext) -> Iterator[Finding]:
         if finding.level.name == "playbook" and finding.name in _IDENTITY:
             continue
         wanted = takes(_wanted(finding))
-        meant = _nearest(finding)
+        meant = _nearest(subject, finding)
         hint = f" Did you mean '{meant}'?" if meant else ""
         message = f"'{finding.name}' takes {wanted}, not '{shown(finding.node)}'.{hint}"
         yield at(finding.node, message, f"Write `{finding.name}: {meant}`." if meant else f"Write {wanted}.")
@@ -46,10 +45,10 @@ def _wanted(finding: ShapeFinding) -> Type:
     return known.type if known and finding.name in (known.name, *known.aliases) else expected
 
 
-def _nearest(finding: ShapeFinding) -> str | None:
+def _nearest(subject: CheckContext, finding: ShapeFinding) -> str | None:
     if not isinstance(finding.expected, Choice) or not isinstance(finding.node, Scalar):
         return None
-    word = nearest(finding.node.text, finding.expected.words)
+    word = subject.suggestions.nearest(finding.node.text, finding.expected.words)
     # Words are few and short, so a weak similarity means nothing.
     return word if word and SequenceMatcher(None, finding.node.text.lower(), word.lower()).ratio() > _LIKE else None
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from noetl.dsl.analysis.value_formats import FORMATS
+from noetl.dsl.analysis.workload_schema import keywords
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, at, example
-from noetl.dsl.diagnostic import did_you_mean
-from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Scalar
+from noetl.dsl.reading.nodes import ListNode, Node, Scalar
 
 GOOD = example("""\
 workload: { since: 2026-01-31 }
@@ -21,29 +21,26 @@ workflow:
   - step: show
     tool: { kind: noop, message: "{{ workload.since }}" }
 """)
-_DATA = frozenset({"default", "enum", "const", "examples"})  # they hold values, not schemas
 
 
 def check(subject: CheckContext) -> Iterator[Finding]:
     schema = subject.playbook.executor.spec.get("workload_schema")
     for node in schema_values(schema.at if schema else None, "format"):
         if node.text not in FORMATS:
-            message = f"There is no format '{node.text}', so nothing is checked.{did_you_mean(node.text, FORMATS)}"
-            yield at(node, message, f"Use one of: {', '.join(FORMATS)}; or write a `pattern`.")
+            hint = subject.suggestions.did_you_mean(node.text, FORMATS)
+            yield at(
+                node,
+                f"There is no format '{node.text}', so nothing is checked.{hint}",
+                f"Use one of: {', '.join(FORMATS)}; or write a `pattern`.",
+            )
 
 
 def schema_values(node: Node | None, key: str) -> Iterator[Scalar]:
     """Yield the texts under a key of a schema and of the schemas in it."""
-    if isinstance(node, MapNode):
-        for entry in node:
-            if entry.key.text == key and not isinstance(entry.value, MapNode):
-                items = entry.value if isinstance(entry.value, ListNode) else (entry.value,)
-                yield from (item for item in items if isinstance(item, Scalar))
-            elif entry.key.text not in _DATA:
-                yield from schema_values(entry.value, key)
-    elif isinstance(node, ListNode):
-        for item in node:
-            yield from schema_values(item, key)
+    for entry in keywords(node):
+        if entry.key.text == key:
+            items = entry.value if isinstance(entry.value, ListNode) else (entry.value,)
+            yield from (item for item in items if isinstance(item, Scalar))
 
 
 RULE = Rule(

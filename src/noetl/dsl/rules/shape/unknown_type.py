@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, at, example
-from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.rules.shape.unknown_format import schema_values
 
 GOOD = example("""\
@@ -37,7 +36,7 @@ def check(subject: CheckContext) -> Iterator[Finding]:
     for node in schema_values(schema.at if schema else None, "type"):
         if node.text not in _TYPES:
             meant = _OTHER_NAMES.get(node.text.lower())
-            hint = f" Did you mean '{meant}'?" if meant else did_you_mean(node.text, _TYPES)
+            hint = f" Did you mean '{meant}'?" if meant else subject.suggestions.did_you_mean(node.text, _TYPES)
             yield at(node, f"JSON Schema has no type '{node.text}'.{hint}", f"Use one of: {', '.join(_TYPES)}.")
 
 

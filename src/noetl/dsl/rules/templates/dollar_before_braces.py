@@ -21,8 +21,10 @@ def check(subject: CheckContext) -> Iterator[Finding]:
     for site in subject.sites:
         if site.template is None:
             continue
-        for offset in dollars(site.template.source):
-            if _is_no_price(site, site.template.source, offset):
+        text = site.template.source
+        is_whole = text.rstrip().endswith("}}") and text.count("{{") == 1
+        for offset in dollars(text):
+            if (is_whole and not text[:offset].strip()) or _is_no_price(site, text, offset):
                 message = "The `$` before `{{` stays in the text: the value is `$` and the result, as text."
                 fix = "Remove the `$`. Where you mean a dollar sign, write `{{ '$' ~ … }}`."
                 yield inside(subject, site, offset, 3, message, fix)
@@ -32,8 +34,7 @@ def _is_no_price(site: TemplateSite, text: str, offset: int) -> bool:
     """Return whether the `$` is no currency: it begins a value, path or variable."""
     if site.is_condition or (site.task is not None and site.task.kind == "shell"):
         return True
-    is_whole = not text[:offset].strip() and text.rstrip().endswith("}}") and text.count("{{") == 1
-    return is_whole or text[offset - 1 : offset] == "/"
+    return text[offset - 1 : offset] == "/"
 
 
 RULE = Rule(

@@ -12,7 +12,7 @@ from noetl.dsl.analysis.templates import TemplateSite
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, example, inside
 from noetl.dsl.checking.typos import slip_of
-from noetl.dsl.diagnostic import did_you_mean
+from noetl.dsl.diagnostic import Suggestions
 from noetl.expr import dotted
 
 GOOD = example("""\
@@ -30,10 +30,10 @@ workflow:
   - step: alarm
     tool: { kind: noop }
 """)
-Judge = Callable[[Any, TemplateSite], tuple[str, str] | None]
+Judge = Callable[[Any, TemplateSite, Suggestions], tuple[str, str] | None]
 
 
-def _status(value: Any, site: TemplateSite) -> tuple[str, str] | None:
+def _status(value: Any, site: TemplateSite, suggestions: Suggestions) -> tuple[str, str] | None:
     if value in STATUSES:
         return None
     if isinstance(value, int) and site.task is not None and site.task.kind == "http":
@@ -41,30 +41,33 @@ def _status(value: Any, site: TemplateSite) -> tuple[str, str] | None:
             "`status` is 'ok' or 'error', never a number.",
             "Use the status code of the response: `outcome.http.status`.",
         )
-    message = f"`status` is 'ok' or 'error', never '{value}'.{did_you_mean(str(value), STATUSES)}"
+    message = f"`status` is 'ok' or 'error', never '{value}'.{suggestions.did_you_mean(str(value), STATUSES)}"
     return message, "Compare with 'ok' or 'error'."
 
 
-def _error_kind(value: Any, _: TemplateSite) -> tuple[str, str] | None:
+def _error_kind(value: Any, _: TemplateSite, suggestions: Suggestions) -> tuple[str, str] | None:
     if value in ERROR_KINDS:
         return None
-    message = f"No error has the kind '{value}'.{did_you_mean(str(value), ERROR_KINDS)}"
+    message = f"No error has the kind '{value}'.{suggestions.did_you_mean(str(value), ERROR_KINDS)}"
     return message, f"Use one of: {', '.join(ERROR_KINDS)}."
 
 
-def _event(value: Any, site: TemplateSite) -> tuple[str, str] | None:
+def _event(value: Any, site: TemplateSite, suggestions: Suggestions) -> tuple[str, str] | None:
     if site.role == "admit":
         # A gate is evaluated after many events; only a typing mistake is certain.
         if value in GATE_EVENTS or slip_of(str(value), GATE_EVENTS) is None:
             return None
-        return f"There is no event '{value}'.{did_you_mean(str(value), GATE_EVENTS)}", "Correct the name of the event."
+        return (
+            f"There is no event '{value}'.{suggestions.did_you_mean(str(value), GATE_EVENTS)}",
+            "Correct the name of the event.",
+        )
     if value in ROUTING_EVENTS:
         return None
-    message = f"No arc is evaluated for an event '{value}'.{did_you_mean(str(value), ROUTING_EVENTS)}"
+    message = f"No arc is evaluated for an event '{value}'.{suggestions.did_you_mean(str(value), ROUTING_EVENTS)}"
     return message, "Use one of: step.done, step.failed, loop.done."
 
 
-def _number(value: Any, _: TemplateSite) -> tuple[str, str] | None:
+def _number(value: Any, _: TemplateSite, __: Suggestions) -> tuple[str, str] | None:
     if not isinstance(value, str):
         return None
     return (
@@ -73,13 +76,13 @@ def _number(value: Any, _: TemplateSite) -> tuple[str, str] | None:
     )
 
 
-def _text(value: Any, _: TemplateSite) -> tuple[str, str] | None:
+def _text(value: Any, _: TemplateSite, __: Suggestions) -> tuple[str, str] | None:
     if isinstance(value, str) or value is True or value is False:
         return None
     return f"A database error code is text, so it never equals the number {value}.", f"Write it in quotes: '{value}'."
 
 
-def _flag(value: Any, _: TemplateSite) -> tuple[str, str] | None:
+def _flag(value: Any, _: TemplateSite, __: Suggestions) -> tuple[str, str] | None:
     if not isinstance(value, str):
         return None
     return (
@@ -98,6 +101,9 @@ _OF_OUTCOME: dict[tuple[str | int, ...], Judge] = {
 }
 
 
+_MOST_PLACED = 100  # values of one template whose place is searched for
+
+
 def check(subject: CheckContext) -> Iterator[Finding]:
     reported: set[tuple[int, str]] = set()
     compared: dict[tuple[str, str], list[Any]] = {}
@@ -113,10 +119,11 @@ def check(subject: CheckContext) -> Iterator[Finding]:
         # Policies repeat conditions: analyse each only once.
         if (template.source, path) not in compared:
             compared[template.source, path] = sorted(template.values_compared(path), key=str)
-        for value in compared[template.source, path]:
-            wrong = None if value is None else judge(value, reference.site)
+        for number, value in enumerate(compared[template.source, path]):
+            wrong = None if value is None else judge(value, reference.site, subject.suggestions)
             if wrong:
-                start, length = _place(template.source, value, reference.read.offset)
+                offset = reference.read.offset
+                start, length = _place(template.source, value, offset) if number < _MOST_PLACED else (offset, 1)
                 yield inside(subject, reference.site, start, length, *wrong)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, example
-from noetl.dsl.rules.templates.pipeline_order import jumps
+from noetl.dsl.rules.templates.pipeline_order import PipelineOrders
 from noetl.dsl.rules.templates.reporting import at_element
 
 GOOD = example("""\
@@ -22,12 +22,13 @@ workflow:
 
 
 def check(subject: CheckContext) -> Iterator[Finding]:
+    orders = PipelineOrders()
     for reference in subject.references:
         site = reference.site
         if reference.name != "_prev" or reference.means != ("scope",) or reference.read.guarded:
             continue
         first = site.step.tasks[0] if site.step else None
-        if site.step is None or site.task is not first or any(target == 0 for _, target in jumps(site.step)):
+        if site.step is None or site.task is not first or orders.of(site.step).restarts:
             continue
         message = f"Task '{site.task.label if site.task else ''}' is the first of its pipeline, so `_prev` is empty."
         fix = "Read the result of an earlier step by its name, or an argument of the arc as `args.<name>`."

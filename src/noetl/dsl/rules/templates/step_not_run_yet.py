@@ -9,6 +9,7 @@ from noetl.dsl.analysis.scopes import AFTER_STEP
 from noetl.dsl.analysis.step_order import ended_before
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, example
+from noetl.dsl.reading.ranges import Offsets
 from noetl.dsl.rules.templates.reporting import at_element
 
 GOOD = example("""\
@@ -51,11 +52,11 @@ def check(subject: CheckContext) -> Iterator[Finding]:
 
 def _misshapen(subject: CheckContext) -> frozenset[str]:
     """Return the steps with a part that does not fit the grammar."""
-    places = [finding.node.start for finding in subject.shape]
+    places = Offsets(finding.node.start for finding in subject.shape)
     return frozenset(
         step.name
-        for step in (subject.net.steps if places else ())
-        if step.at is not None and any(step.at.start <= place < step.at.end for place in places)
+        for step in (subject.net.steps if subject.shape else ())
+        if step.at is not None and places.any_in(step.at.start, step.at.end)
     )
 
 

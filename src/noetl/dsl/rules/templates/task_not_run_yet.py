@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, example
-from noetl.dsl.rules.templates.pipeline_order import may_have_run, place_of
+from noetl.dsl.rules.templates.pipeline_order import PipelineOrders
 from noetl.dsl.rules.templates.reporting import at_element
 
 GOOD = example("""\
@@ -21,6 +21,7 @@ workflow:
 
 
 def check(subject: CheckContext) -> Iterator[Finding]:
+    orders = PipelineOrders()
     for reference in subject.references:
         site = reference.site
         step, task, name = site.step, site.task, reference.name
@@ -29,10 +30,11 @@ def check(subject: CheckContext) -> Iterator[Finding]:
         labels = subject.names.labels[step.name]
         if len(labels) != len(step.tasks) or task.label not in labels:
             continue
-        there, here = labels[name], place_of(step, task)
+        order = orders.of(step)
+        there, here = labels[name], order.place_of(task)
         own = there == here
         # After the task, its own label can be read like its outcome.
-        if may_have_run(step, there, here) or (own and site.role != "task_input"):
+        if order.may_have_run(there, here) or (own and site.role != "task_input"):
             continue
         if own:
             message = f"Task '{name}' reads its own result in its inputs, before it has run."

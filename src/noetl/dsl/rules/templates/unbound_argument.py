@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from noetl.dsl.analysis.references import Reference
-from noetl.dsl.analysis.scopes import input_names
+from noetl.dsl.analysis.scopes import binds, input_names
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, example
-from noetl.dsl.diagnostic import nearest
 from noetl.dsl.rules.templates.reporting import at_element
 
 GOOD = example("""\
@@ -27,16 +27,18 @@ workflow:
 
 def check(subject: CheckContext) -> Iterator[Finding]:
     live = subject.net.live() if subject.net_is_whole else 0
+    of_tasks: dict[int, set[str]] = {}  # inputs of the tasks of a step
     for reference in subject.references:
         if reference.name not in ("args", "input") or reference.means != ("scope",) or reference.read.guarded:
             continue
         key = reference.key
         if key is None or key in subject.obscured or not _is_known(reference, subject, live):
             continue
-        bound = input_names(reference.site, subject.names)
         step = reference.site.step
-        if key not in bound and not (step and any(key in task.input for task in step.tasks)):
-            yield _report(subject, reference, key, bound)
+        if step is not None and id(step) not in of_tasks:
+            of_tasks[id(step)] = {name for task in step.tasks for name in task.input}
+        if not binds(reference.site, subject.names, key) and key not in of_tasks.get(id(step), ()):
+            yield _report(subject, reference, key)
 
 
 def _is_known(reference: Reference, subject: CheckContext, live: int) -> bool:
@@ -49,9 +51,9 @@ def _is_known(reference: Reference, subject: CheckContext, live: int) -> bool:
     return bool(live >> subject.net.index[site.step.name] & 1) if subject.net_is_whole else False
 
 
-def _report(subject: CheckContext, reference: Reference, key: str, bound: frozenset[str]) -> Finding:
+def _report(subject: CheckContext, reference: Reference, key: str) -> Finding:
     name, step = reference.name, reference.site.step
-    meant = nearest(key, bound)
+    meant = subject.suggestions.nearest(key, partial(input_names, reference.site, subject.names))
     message = f"Nothing binds `{name}.{key}` here."
     if meant:
         message += f" Did you mean '{meant}'?"

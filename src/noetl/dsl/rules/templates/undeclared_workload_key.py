@@ -9,7 +9,6 @@ from noetl.dsl.analysis.references import Reference
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, example
 from noetl.dsl.checking.typos import slip_of
-from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.rules.templates.reporting import at_element
 
 GOOD = example("""\
@@ -30,7 +29,7 @@ def check(subject: CheckContext) -> Iterator[Finding]:
             if key in declared:
                 yield from _below(subject, reference, 1)
             elif not subject.names.open_workload and key not in subject.obscured:
-                message = f"`workload` declares no '{key}', which this template reads.{did_you_mean(key, declared)}"
+                message = f"`workload` declares no '{key}', which this template reads.{subject.suggestions.did_you_mean(key, declared)}"
                 fix = f"Correct the name, declare `{key}` under `workload`, or guard the read with `default`."
                 yield at_element(subject, reference, 1, message, fix)
         elif reference.means == ("workload",):

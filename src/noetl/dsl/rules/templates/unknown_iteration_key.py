@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
-from noetl.dsl.analysis.scopes import iteration_names
+from noetl.dsl.analysis.scopes import is_iteration_key, iteration_names
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, example
-from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.rules.templates.reporting import at_element
 
 GOOD = example("""\
@@ -30,11 +30,11 @@ def check(subject: CheckContext) -> Iterator[Finding]:
             or key is None
         ):
             continue
-        known = iteration_names(reference.site, subject.names)
-        if key in known or key in subject.obscured or reference.read.guarded:
+        site = reference.site
+        if is_iteration_key(site, subject.names, key) or key in subject.obscured or reference.read.guarded:
             continue
         item = step.loop.iterator
-        message = f"`iter` has no '{key}' in the loop of step '{step.name}'.{did_you_mean(key, known)}"
+        message = f"`iter` has no '{key}' in the loop of step '{step.name}'.{subject.suggestions.did_you_mean(key, partial(iteration_names, site, subject.names))}"
         fix = f"The item is `iter.{item}`, its fields are `iter.{item}.<name>`; write other keys with `set`."
         yield at_element(subject, reference, 1, message, fix)
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from noetl.dsl.analysis.references import Reference
 from noetl.dsl.analysis.scopes import FINAL_ARGS, ITER_FIELDS, LOOP_NAMES, visible
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, example
-from noetl.dsl.diagnostic import nearest
 from noetl.dsl.rules.templates.reporting import at_element
+from noetl.dsl.tree.playbook import Step
 from noetl.expr import FUNCTIONS
+
+Labels = dict[str, list[Step]]  # the steps with a task of a label
 
 GOOD = example("""\
 workload: { cities: [Oslo, Rome], api: "http://127.0.0.1:8080" }
@@ -57,6 +60,10 @@ _IN_WORKLOAD = (
 
 def check(subject: CheckContext) -> Iterator[Finding]:
     reported: set[tuple[int, str]] = set()
+    labels: Labels = {}
+    for step in subject.playbook.workflow:
+        for label in subject.names.labels[step.name]:
+            labels.setdefault(label, []).append(step)
     for reference in subject.references:
         name = reference.name
         if reference.means or reference.read.guarded or name in subject.obscured or _is_hidden(reference, subject):
@@ -64,7 +71,7 @@ def check(subject: CheckContext) -> Iterator[Finding]:
         once = (id(reference.site), name)
         if once not in reported:
             reported.add(once)
-            yield _report(reference, subject)
+            yield _report(reference, subject, labels)
 
 
 def _is_hidden(reference: Reference, subject: CheckContext) -> bool:
@@ -77,14 +84,13 @@ def _is_hidden(reference: Reference, subject: CheckContext) -> bool:
     return reference.name in FINAL_ARGS and step is not None and step.name in subject.obscured
 
 
-def _report(reference: Reference, subject: CheckContext) -> Finding:
+def _report(reference: Reference, subject: CheckContext, labels: Labels) -> Finding:
     name = reference.name
-    known = visible(reference.site, subject.names)
-    advice = _advice(reference, subject)
+    advice = _advice(reference, subject, labels)
     message = f"There is no '{name}' here."
     if advice:
         return at_element(subject, reference, 0, message, f"{advice[0].upper()}{advice[1:]}.")
-    meant = nearest(name, known)
+    meant = subject.suggestions.nearest(name, partial(visible, reference.site, subject.names))
     if reference.site.role == "workload":
         hint = f" Did you mean '{meant}'?" if meant else ""
         return at_element(subject, reference, 0, f"{message}{hint}", _IN_WORKLOAD)
@@ -96,7 +102,7 @@ def _report(reference: Reference, subject: CheckContext) -> Finding:
     return at_element(subject, reference, 0, message, fix, "warning" if subject.names.open_workload else None)
 
 
-def _advice(reference: Reference, subject: CheckContext) -> str | None:
+def _advice(reference: Reference, subject: CheckContext, labels: Labels) -> str | None:
     name, site = reference.name, reference.site
     if name in FUNCTIONS:
         return f"`{name}` is a function: write `{name}()`"
@@ -104,8 +110,8 @@ def _advice(reference: Reference, subject: CheckContext) -> str | None:
         return "templates in `workload` can only read built-ins: combine the two values where you use them"
     if site.in_workbook and name in subject.names.steps:
         return f"a workbook task cannot read results of steps: pass it as `input: {{ {name}: … }}` where the task is called"
-    for step in subject.playbook.workflow:
-        if name in subject.names.labels[step.name] and step is not site.step:
+    for step in labels.get(name, ())[:2]:
+        if step is not site.step:
             return f"'{name}' is a task of step '{step.name}': read its result as `{step.name}.{name}` after the step has ended"
     own = site.step
     if own and own.loop and name == own.loop.iterator:

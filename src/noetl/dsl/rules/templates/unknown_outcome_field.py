@@ -21,7 +21,7 @@ from noetl.dsl.analysis.templates import TemplateSite
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, example
 from noetl.dsl.checking.typos import slip_beside_data, slip_of
-from noetl.dsl.diagnostic import Severity, did_you_mean
+from noetl.dsl.diagnostic import Severity, Suggestions
 from noetl.dsl.rules.templates.reporting import at_element
 from noetl.dsl.tree.playbook import Task
 
@@ -53,6 +53,7 @@ class _Shape(NamedTuple):
     helpers: dict[str, frozenset[str]]
     beside_body: frozenset[str]  # the fields of a result with a body, which may have any key
     closed_helpers: bool  # every kind is known, so other helpers never exist
+    suggestions: Suggestions
 
 
 class _Wrong(NamedTuple):
@@ -96,7 +97,7 @@ def _shape(site: TemplateSite, subject: CheckContext) -> _Shape:
     kinds = [kind_of(task, subject.kinds, subject.workbook) for task in tasks]
     helpers = {kind.helper[0]: frozenset(kind.helper[1]) for kind in kinds if kind and kind.helper}
     beside = frozenset() if fields else fields_beside_body(tasks, subject.kinds, subject.workbook)
-    return _Shape(who, fields, helpers, beside, all(kinds))
+    return _Shape(who, fields, helpers, beside, all(kinds), subject.suggestions)
 
 
 def _wrong(reference: Reference, shape: _Shape) -> _Wrong | None:
@@ -106,17 +107,17 @@ def _wrong(reference: Reference, shape: _Shape) -> _Wrong | None:
     is_envelope = not (reference.name == "output" and reference.site.role == "task_set")
     if is_envelope and isinstance(second, str):
         if first == "error" and second not in ERROR_FIELDS:
-            return _no_field(2, f"{reference.name}.error", second, ERROR_FIELDS)
+            return _no_field(shape, 2, f"{reference.name}.error", second, ERROR_FIELDS)
         if first == "meta":
             meant = slip_of(second, META_FIELDS)
-            return _no_field(2, f"{reference.name}.meta", second, META_FIELDS) if meant else None
+            return _no_field(shape, 2, f"{reference.name}.meta", second, META_FIELDS) if meant else None
         if first in shape.helpers and second not in shape.helpers[first]:
-            return _no_field(2, f"{reference.name}.{first}", second, shape.helpers[first])
+            return _no_field(shape, 2, f"{reference.name}.{first}", second, shape.helpers[first])
     if first in ("result", "data") and shape.fields is not None:
         return _in_result(reference, shape, shape.fields)
     if first in ("result", "data") and isinstance(second, str) and second not in shape.beside_body:
         meant = slip_beside_data(second, shape.beside_body)
-        return _no_field(2, f"the result of {shape.who}", second, sorted(shape.beside_body)) if meant else None
+        return _no_field(shape, 2, f"the result of {shape.who}", second, sorted(shape.beside_body)) if meant else None
     if first in ENVELOPE or first in shape.helpers or first in shape.beside_body:
         return None
     if first in HELPERS and shape.closed_helpers and _is_helper_read(first, second):
@@ -138,7 +139,7 @@ def _in_result(reference: Reference, shape: _Shape, fields: frozenset[str]) -> _
     if depth >= len(path) or not isinstance(path[depth], str) or has_field(fields, str(path[depth])):
         return None
     owner = f"the result of {shape.who}"
-    return _no_field(depth, owner, str(path[depth]), fields)
+    return _no_field(shape, depth, owner, str(path[depth]), fields)
 
 
 def _elsewhere(root: str, name: str, shape: _Shape) -> _Wrong | None:
@@ -154,13 +155,13 @@ def _elsewhere(root: str, name: str, shape: _Shape) -> _Wrong | None:
         )
     if has_field(shape.fields, name):
         return None
-    return _no_field(1, f"the outcome of {shape.who}", name, (*known, *sorted(shape.fields)))
+    return _no_field(shape, 1, f"the outcome of {shape.who}", name, (*known, *sorted(shape.fields)))
 
 
-def _no_field(depth: int, owner: str, name: str, known: Iterable[str]) -> _Wrong:
+def _no_field(shape: _Shape, depth: int, owner: str, name: str, known: Iterable[str]) -> _Wrong:
     names = list(dict.fromkeys(known))
     shown = f"`{owner}`" if "." in owner and " " not in owner else owner
-    message = f"{shown[0].upper()}{shown[1:]} never has a field '{name}'.{did_you_mean(name, names)}"
+    message = f"{shown[0].upper()}{shown[1:]} never has a field '{name}'.{shape.suggestions.did_you_mean(name, names)}"
     return _Wrong(depth, message, f"It has: {', '.join(field for field in names if not field.startswith('_'))}.")
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, example
-from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.rules.templates.reporting import at_element
 
 GOOD = example("""\
@@ -26,7 +25,7 @@ def check(subject: CheckContext) -> Iterator[Finding]:
         written = subject.names.scratch[step.name]
         if key in written or key in subject.obscured or reference.read.guarded:
             continue
-        message = f"Step '{step.name}' never writes `step.{key}`.{did_you_mean(key, written)}"
+        message = f"Step '{step.name}' never writes `step.{key}`.{subject.suggestions.did_you_mean(key, written)}"
         fix = f"Write it in a task of this step: `set: {{ step.{key}: … }}`. To read the result of a step, use the name of the step."
         yield at_element(subject, reference, 1, message, fix)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from functools import lru_cache
+from itertools import accumulate
 from textwrap import dedent
 
 from msgspec import Struct
@@ -38,12 +39,20 @@ def read(text: str) -> ast.Module | Refusal | None:
         return None
 
 
-def place(text: str, node: ast.expr) -> int:
-    """Return the offset of a tree node in the text of its snippet."""
-    lines = text.split("\n")
-    plain = dedent(text).split("\n")
-    line = plain[node.lineno - 1].encode()[: node.col_offset].decode()
-    return _offset(lines, node.lineno, len(line) + _margin(lines, plain))
+class Places:
+    """The offsets of the nodes of a snippet in its text."""
+
+    def __init__(self, text: str) -> None:
+        self._lines = text.split("\n")
+        self._plain = dedent(text).split("\n")
+        self._starts = [0, *accumulate(len(line) + 1 for line in self._lines)]
+        self._margin = _margin(self._lines, self._plain)
+
+    def of(self, node: ast.expr) -> int:
+        """Return the offset of a tree node."""
+        line = self._plain[node.lineno - 1].encode()[: node.col_offset].decode()
+        number = min(max(node.lineno, 1), len(self._lines)) - 1
+        return self._starts[number] + _column(self._lines[number], len(line) + self._margin)
 
 
 def _margin(lines: list[str], dedented: list[str]) -> int:
@@ -54,6 +63,10 @@ def _margin(lines: list[str], dedented: list[str]) -> int:
 def _offset(lines: list[str], number: int, column: int) -> int:
     number = min(max(number, 1), len(lines))
     before = sum(len(line) + 1 for line in lines[: number - 1])
-    line = lines[number - 1]
+    return before + _column(lines[number - 1], column)
+
+
+def _column(line: str, column: int) -> int:
+    """Return a column inside of a line, after its indentation."""
     indent = len(line) - len(line.lstrip())
-    return before + min(max(column, indent), len(line))
+    return min(max(column, indent), len(line))

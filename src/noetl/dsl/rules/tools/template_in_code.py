@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, example
-from noetl.dsl.reading.source_map import locate
-from noetl.dsl.rules.tools.python_snippets import place, read
+from noetl.dsl.reading.source_map import SourceMap
+from noetl.dsl.rules.tools.python_snippets import Places, read
 
 GOOD = example("""\
 workload: { who: world }
@@ -34,8 +34,9 @@ def check(subject: CheckContext) -> Iterator[Finding]:
         tree = read(text)
         if not isinstance(tree, ast.Module):
             continue
-        for offset in sorted({*_doubled_sets(tree, text), *_strings(tree, text)}):
-            start = locate(subject.source, code.node, offset)
+        places, source = Places(text), SourceMap(subject.source, code.node)
+        for offset in sorted({*_doubled_sets(tree, places), *_strings(tree, text, places)}):
+            start = source.locate(offset)
             yield Finding(
                 start,
                 start + len("{{"),
@@ -44,18 +45,18 @@ def check(subject: CheckContext) -> Iterator[Finding]:
             )
 
 
-def _doubled_sets(tree: ast.Module, text: str) -> Iterator[int]:
+def _doubled_sets(tree: ast.Module, places: Places) -> Iterator[int]:
     """Yield every `{{ name }}` in an expression: in Python, an invalid set."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Set) and len(node.elts) == 1 and isinstance(node.elts[0], ast.Set):
-            yield place(text, node)
+            yield places.of(node)
 
 
-def _strings(tree: ast.Module, text: str) -> Iterator[int]:
+def _strings(tree: ast.Module, text: str, places: Places) -> Iterator[int]:
     inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside:
-            offset = text.find("{{", place(text, node)) if _TEMPLATE.search(node.value) else -1
+            offset = text.find("{{", places.of(node)) if _TEMPLATE.search(node.value) else -1
             if offset >= 0:
                 yield offset
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, at, example
-from noetl.dsl.diagnostic import nearest
 
 GOOD = example("""\
 workflow:
@@ -23,7 +22,7 @@ def check(subject: CheckContext) -> Iterator[Finding]:
         if finding.kind != "unknown-key" or finding.tool is None or subject.is_misread(finding.owner or finding.node):
             continue
         kind, name = finding.tool, finding.name
-        meant = nearest(name, finding.level.names())
+        meant = finding.meant
         message = f"Kind '{kind.name}' has no field '{name}'."
         if finding.foreign:
             message = f"{message[:-1]}; other workflow tools have it."

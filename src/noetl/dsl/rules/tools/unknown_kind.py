@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.checking.shape import is_template
-from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.reading.nodes import MapNode, Node, Scalar
 
 GOOD = example("""\
@@ -31,7 +30,7 @@ def check(subject: CheckContext) -> Iterator[Finding]:
                 "Write the name of the kind.",
             )
             continue
-        message = f"There is no tool kind '{name}'.{did_you_mean(name, subject.kinds)}"
+        message = f"There is no tool kind '{name}'.{subject.suggestions.did_you_mean(name, subject.kinds)}"
         yield at(
             node, message, f"Use one of: {', '.join(sorted(subject.kinds))}; or install the package that provides it."
         )
