@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from noetl.server.background.rebuild import Rebuild
     from noetl.server.background.result_gc import ResultGC
     from noetl.server.control_plane import LocalControlPlane
-    from noetl.server.services import Services
+    from noetl.server.services import Bounds, Services
     from noetl.stores.postgres.admin import PostgresAdmin
     from noetl.worker.http.egress import Egress
     from noetl.worker.loop import Worker
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 
 _log = getLogger(__name__)
 _GRACE_MS = 86_400_000  # minimum age of unreferenced results before they are removed
+_CHECKS = "noetl.wiring.checks:check"  # called in a process of its own
 
 
 class Store(EventLog, WorkQueue, Catalog, DeadLetters, Protocol):
@@ -406,26 +407,23 @@ async def serving(
 ) -> AsyncIterator[tuple[Services, Embedded]]:
     """Run the services of a server, from which its HTTP application is built."""
     from noetl.server.app import running
-    from noetl.server.auth.gate import Gate, is_loopback, needs_token
+    from noetl.server.auth.gate import Gate, needs_token
     from noetl.server.auth.quota import Quota
     from noetl.server.auth.vault import stored_credentials
     from noetl.server.cache.catalog_lookup import CatalogLookup
     from noetl.server.feeds.reader import Reader
     from noetl.server.metrics.server_metrics import Metrics
     from noetl.server.processes.side import SideProcesses
-    from noetl.server.services import Bounds, Services
+    from noetl.server.services import Services
     from noetl.server.store_probe import StoreProbe
     from noetl.server.workers.registry import WorkerRegistry
-    from noetl.wiring import checks
 
     async with embedded(settings) as app:
         store, team, clock = app.store, open_team(app.store), app.store.clock
-        live = [token for token in await team.tokens() if token.revoked_at is None]
-        has_tokens = any(token.expires_at is None or token.expires_at > clock.now() for token in live)
+        has_tokens = await _has_tokens(team, clock.now())
         required = needs_token(
             server.auth, server.host, has_tokens=has_tokens, option=store_option(variables(), settings)
         )
-        names = ("localhost", "127.0.0.1", "::1", server.host) if is_loopback(server.host) else ()
         vault = _vault(settings, server)
         services = Services(
             server_id=f"{os.uname().nodename}:{os.getpid()}",
@@ -438,7 +436,7 @@ async def serving(
             kinds=kinds(),
             cannot_run=cannot_run,
             side=SideProcesses(),
-            checks=f"{checks.__name__}:{checks.check.__name__}",
+            checks=_CHECKS,
             gate=Gate(team, clock, required=required, local=own_token),
             registry=WorkerRegistry(app.control, store, team, clock, lease_ms=settings.lease_ms),
             reader=Reader(store),
@@ -448,12 +446,25 @@ async def serving(
             vault=vault,
             streams=Quota(server.http.streams, server.http.token_streams, "event streams"),
             answers=Quota(server.http.answer_bytes, server.http.answer_bytes // 2, "large answers"),
-            bounds=Bounds((*names, *server.hosts), server.origins, http=server.http, check_s=server.check_s),
+            bounds=_bounds(server),
         )
         own = confined(settings, several_users=required and (has_tokens or not own_token))
         served = replace(app, settings=own, credential=stored_credentials(_credential, team, vault))
         async with served.open_relay() as relay, running(services, open_collector(settings, store), relay):
             yield services, served
+
+
+async def _has_tokens(team: Team, now: int) -> bool:
+    live = (token for token in await team.tokens() if token.revoked_at is None)
+    return any(token.expires_at is None or token.expires_at > now for token in live)
+
+
+def _bounds(server: ServerSettings) -> Bounds:
+    from noetl.server.auth.gate import is_loopback
+    from noetl.server.services import Bounds
+
+    names = ("localhost", "127.0.0.1", "::1", server.host) if is_loopback(server.host) else ()
+    return Bounds((*names, *server.hosts), server.origins, http=server.http, check_s=server.check_s)
 
 
 def _vault(settings: Settings, server: ServerSettings) -> Vault | None:
