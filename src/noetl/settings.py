@@ -147,7 +147,7 @@ VARIABLES: dict[str, tuple[str, str]] = {
     ),
     CHECK_TIMEOUT: (
         f"{CHECK_SECONDS:g}",
-        "How long a server checks one playbook before it refuses it, in seconds.",
+        "How long a server checks one playbook, or renders the templates of one request, before it refuses it, in seconds.",
     ),
     ALLOWED_HOSTS: (
         "",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from hashlib import blake2b
-from itertools import count
+from itertools import count, islice
 from math import isfinite
 from typing import Any
 from uuid import UUID
@@ -197,11 +197,30 @@ def _shown(value: Any, path: str) -> Any:
         return value
     if isinstance(value, Undefined):
         return "(undefined)"
+    if not isinstance(value, str) and _is_long(value):
+        return _counted(value)
     value = plain(value)
     if isinstance(value, str) and value and is_secret_name(path):
         return "(secret)"
     if isinstance(value, str) and len(value) > _SHOWN_BYTES:
         return value[:_SHOWN_BYTES] + "…"
-    if isinstance(value, list | dict) and len(repr(value)) > _SHOWN_BYTES:
-        return f"({'list' if isinstance(value, list) else 'map'} of {len(value)})"
-    return value
+    return _counted(value) if isinstance(value, list | dict) and len(repr(value)) > _SHOWN_BYTES else value
+
+
+def _counted(value: Any) -> str:
+    return f"({'map' if isinstance(value, Mapping) else 'list'} of {len(value)})"
+
+
+def _is_long(value: Any) -> bool:
+    """Whether the text of a list or map is surely too long to be shown: a large value is never walked whole."""
+    size, level = 0, [value]
+    while level and size <= _SHOWN_BYTES:
+        item = level.pop()
+        size += len(item) if isinstance(item, str) else 1
+        if isinstance(item, Mapping):
+            size += len(item)
+            level.extend(islice(item.values(), _SHOWN_BYTES))
+        elif isinstance(item, list | tuple):
+            size += len(item)
+            level.extend(item[:_SHOWN_BYTES])
+    return size > _SHOWN_BYTES
