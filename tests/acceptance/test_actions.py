@@ -30,6 +30,7 @@ ACTIONS: dict[str, dict[str, set[str]]] = {
         "create": {"--role", "--name", "--expires", "--pool", *PLACE},
         "list": PLACE,
         "revoke": PLACE,
+        "show": {"--server"},
     },
     "context": {"add": {"--token"}, "use": set(), "list": {"--json"}, "remove": set()},
     "worker": {
@@ -41,6 +42,8 @@ ACTIONS: dict[str, dict[str, set[str]]] = {
     "db": {"init": {"--db", "--json"}, "migrate": {"--db", "--json"}, "check": {"--db", "--deep", "--json"}},
     "admin": {
         "rebuild": {"--check", "--store"},
+        "backup": {"--store"},
+        "restore": {"--store"},
         "gc": {"--dry-run", "--json", "--store"},
         "prune": {"--older-than", "--before", "--status", "--dry-run", "--archive", "--store"},
     },

@@ -17,7 +17,7 @@ from tests.cluster.cluster import KEY
 from tests.cluster.process import PATIENCE_S, Process
 from tests.services import PostgresServer, free_port
 
-LEASE_S = 2
+LEASE_S = 5  # longer than a stall of a busy machine that the reaper does not notice (3 s)
 _SHIM = Path(__file__).parent / "shim"
 # A step that outlasts its lease, a wait for a duration, and a last step. Each begun step leaves a line.
 PLAYBOOK = """
@@ -64,7 +64,12 @@ class Place:
 
     def start(self, command: str, *arguments: str, ahead_s: int = 0) -> Skewed:
         """Start a process whose system clock is ahead."""
-        environment = {"NOETL_HOME": str(self.folder), "NOETL_ENCRYPTION_KEY": KEY, "NOETL_LEASE_SECONDS": str(LEASE_S)}
+        environment = {
+            "NOETL_HOME": str(self.folder),
+            "NOETL_ENCRYPTION_KEY": KEY,
+            "NOETL_LEASE_SECONDS": str(LEASE_S),
+            "NOETL_AUTH": "none",
+        }
         name = f"{command}-{next(self.numbers)}"
         process = Skewed(self.folder, name, command, *arguments, ahead_s=ahead_s, **environment)
         process.start()

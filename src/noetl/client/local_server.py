@@ -32,10 +32,15 @@ class LocalServer(NamedTuple):
     file: Path | None = None
 
 
-def token_folder() -> Path:
-    """Return the folder of the token files, in the user's folder for states."""
+def state_folder() -> Path:
+    """Return the folder for states of this user's processes."""
     home = os.environ.get("XDG_STATE_HOME", "").strip()
-    return Path(home or os.path.expanduser("~/.local/state")) / "noetl" / "servers"
+    return Path(home or os.path.expanduser("~/.local/state")) / "noetl"
+
+
+def token_folder() -> Path:
+    """Return the folder of the token files."""
+    return state_folder() / "servers"
 
 
 def local_server(url: str) -> LocalServer:

@@ -30,7 +30,8 @@ from noetl.expr.lowering.problems import Problem
 from noetl.expr.lowering.reads import Read
 from noetl.expr.lowering.statements import StatementLowering
 from noetl.expr.partial import UNKNOWN, text_of, truth_of
-from noetl.expr.runtime.budget import RUNNING, Budget, Context
+from noetl.expr.runtime.budget import Budget, Context
+from noetl.expr.runtime.running import RUNNING
 from noetl.expr.runtime.undefined import Undefined
 from noetl.expr.syntax.parser import has_template, parse
 
@@ -181,7 +182,7 @@ class Template:
         return run
 
     def _perform(self, run: Callable[[Context], Any], context: Context) -> Any:
-        RUNNING.enter(context.budget)
+        RUNNING.enter(context.budget, self.source)
         try:
             context.spend(self._weight)
             return _finish(context, run(context), self._light is None)

@@ -3,8 +3,9 @@
 A thread ends an evaluation that takes longer than its deadline: its budget is drained, so it fails with an error. If the
 event loop does not run while the process uses `_STUCK_S` seconds of processor time, the kernel ends the process: code of
 a library that never returns cannot be interrupted otherwise, not even by a thread, which would need the interpreter's
-lock. The process's leases then run out, and work that costs every worker that takes it fails by `limits.max_attempts`.
-Processor time counts, so a frozen process or a sleeping machine is not ended. Tested in tests/unit/wiring/test_watchdog.py.
+lock. What it was evaluating is kept (`stuck_record`): a delivery that ended several processes becomes a dead letter. The
+leases of a worker run out, and work that costs every worker that takes it fails by `limits.max_attempts`. Processor time
+counts, so a frozen process or a sleeping machine is not ended. Tested in tests/unit/wiring/test_watchdog.py.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ import logging
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import Final
 
-from noetl.expr.runtime.budget import RUNNING, Budget
+from noetl.client.local_server import state_folder
+from noetl.expr.runtime.budget import Budget
+from noetl.expr.runtime.running import RUNNING
+from noetl.wiring.stuck_record import StuckRecord
 
 _log = logging.getLogger(__name__)
 _EVALUATION_S: Final = 2.0
@@ -34,16 +38,37 @@ async def watched(evaluation_s: float = _EVALUATION_S, stuck_s: float = _STUCK_S
     thread = threading.Thread(target=_watch, args=(stopping, evaluation_s), name="noetl-watchdog", daemon=True)
     thread.start()
     faulthandler.register(signal.SIGPROF, file=sys.__stderr__ or sys.stderr, chain=True)
-    signal.setitimer(signal.ITIMER_PROF, stuck_s)
-    beating = asyncio.create_task(_beat(stuck_s), name="noetl-watchdog")
     try:
-        yield
+        with _recorded():
+            _postpone(stuck_s)
+            beating = asyncio.create_task(_beat(stuck_s), name="noetl-watchdog")
+            try:
+                yield
+            finally:
+                beating.cancel()
+                await asyncio.wait([beating])
+                _postpone(0)
     finally:
-        beating.cancel()
-        await asyncio.wait([beating])
-        signal.setitimer(signal.ITIMER_PROF, 0)
         faulthandler.unregister(signal.SIGPROF)
         stopping.set()
+
+
+@contextmanager
+def _recorded() -> Iterator[None]:
+    """Keep what is being evaluated, where the state folder can be written."""
+    record = StuckRecord(state_folder() / "evaluations")
+    with ExitStack() as stack:
+        try:
+            refused = record.refused()
+            file = stack.enter_context(record.kept())
+        except OSError as error:
+            _log.info("What is being evaluated is not kept: %s. XDG_STATE_HOME names the folder for it.", error)
+        else:
+            faulthandler.register(signal.SIGVTALRM, file=file)
+            stack.callback(faulthandler.unregister, signal.SIGVTALRM)
+            RUNNING.watch(record.note, refused)
+            stack.callback(RUNNING.watch, None, {})
+        yield
 
 
 def _watch(stopping: threading.Event, deadline_s: float) -> None:
@@ -63,4 +88,10 @@ async def _beat(stuck_s: float) -> None:
     """Postpone the end of the process for as long as the event loop runs."""
     while True:
         await asyncio.sleep(1)
-        signal.setitimer(signal.ITIMER_PROF, stuck_s)
+        _postpone(stuck_s)
+
+
+def _postpone(stuck_s: float) -> None:
+    """Set the kernel's timers: the stack for the record comes before the end."""
+    signal.setitimer(signal.ITIMER_VIRTUAL, stuck_s * 0.8)
+    signal.setitimer(signal.ITIMER_PROF, stuck_s)

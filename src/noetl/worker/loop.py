@@ -13,6 +13,7 @@ from contextvars import ContextVar
 
 from msgspec import DecodeError, ValidationError
 
+from noetl.expr.runtime.running import RUNNING
 from noetl.model.errors import NoetlError, log_level
 from noetl.model.messages import Ending
 from noetl.model.outcome import ErrorKind, failed
@@ -153,6 +154,7 @@ class Worker:
         work = held.lease.work
         _lease.set((work.work_id, held.lease.epoch))
         try:
+            RUNNING.begin(work.work_id)
             plan = self._playbooks.cached(work) or await self._playbooks.fetched(work)
             return await StepWork(self._shared, plan, held, self._want).run()
         except asyncio.CancelledError:

@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 
 from noetl.cli.runtime.driver_lock import killed_workers, worker_lock
+from noetl.client.local_server import local_server
 from noetl.settings import Settings
 from tests.acceptance.running import until
 from tests.cluster.process import Process
@@ -31,7 +32,7 @@ POOLED = SHELL.replace("  - step: gate\n", "  - step: gate\n    spec: { pool: fa
 
 def start(url: str, folder: Path, content: str = SHELL, times: int = 1) -> str:
     """Start an execution, and wait until its task runs; return its id."""
-    with httpx.Client(base_url=url, timeout=PATIENCE_S) as client:
+    with httpx.Client(base_url=url, timeout=PATIENCE_S, headers=own_token(url)) as client:
         path = client.post("/api/catalog", json={"content": content}).json()["path"]
         started = str(client.post("/api/execute", json={"path": path}).json()["execution_id"])
     until(lambda: count(folder, "started") >= times, "the start of the task")
@@ -44,7 +45,14 @@ def count(folder: Path, name: str) -> int:
 
 
 def completed(url: str, execution_id: str) -> None:
-    until(lambda: httpx.get(f"{url}/api/executions/{execution_id}").json()["status"] == "completed", "the end")
+    with httpx.Client(base_url=url, timeout=PATIENCE_S, headers=own_token(url)) as client:
+        until(lambda: client.get(f"/api/executions/{execution_id}").json()["status"] == "completed", "the end")
+
+
+def own_token(url: str) -> dict[str, str]:
+    """Return the headers for a server that asks for the token of its user."""
+    token = local_server(url).token
+    return {} if token is None else {"Authorization": f"Bearer {token}"}
 
 
 def test_the_work_of_a_killed_up_goes_on_at_once(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def restore(
     ] = None,
     store: StorePath = None,
 ) -> None:
-    """Restore a backup; hold what was in flight until a person continues it.
+    """Restore a backup; what was in flight waits for a review.
 
     Stop servers and runs first. Restore a PostgreSQL database with `pg_restore`, then run this without a file before
     any server starts.

@@ -156,29 +156,6 @@ class Fuel:
         return self._last
 
 
-class Running:
-    """The evaluation in progress, as a watchdog in another thread sees it."""
-
-    __slots__ = ("_budget",)
-
-    def __init__(self) -> None:
-        self._budget: Budget | None = None
-
-    @property
-    def budget(self) -> Budget | None:
-        """The budget of the evaluation in progress, if there is one."""
-        return self._budget
-
-    def enter(self, budget: Budget) -> None:
-        self._budget = budget
-
-    def leave(self) -> None:
-        self._budget = None
-
-
-RUNNING: Final = Running()
-
-
 def check_bits(bits: int) -> None:
     """Refuse an integer before it is computed."""
     if bits > INTEGER_BITS:

@@ -22,7 +22,8 @@ from noetl.expr.compiler.expressions import Compiler
 from noetl.expr.compiler.statements import Step, steps_of
 from noetl.expr.errors import EvaluationError, TemplateError
 from noetl.expr.lowering import tree
-from noetl.expr.runtime.budget import RUNNING, Budget, Context
+from noetl.expr.runtime.budget import Budget, Context
+from noetl.expr.runtime.running import RUNNING
 from noetl.expr.runtime.undefined import Undefined
 from noetl.expr.sql.lexer import Lexer
 from noetl.expr.sql.literals import as_text, identifier, literal
@@ -70,7 +71,7 @@ def render_sql(
     """
     context = Context(scope, budget or Budget(), functions, strict, [MISSING] * template.slots)
     out: list[str] = []
-    RUNNING.enter(context.budget)
+    RUNNING.enter(context.budget, template.source)
     try:
         for step in _steps(template):
             step(context, out)

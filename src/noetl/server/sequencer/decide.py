@@ -5,8 +5,11 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from noetl.engine.handlers.decide import NeedsLoad, decide, late
+from noetl.engine.plan.plan import Plan
+from noetl.engine.state.execution import Execution
+from noetl.expr.runtime.running import RUNNING
 from noetl.model.errors import InvalidInput, UnknownExecution
-from noetl.model.messages import Report, Start
+from noetl.model.messages import AnyMessage, Report, Start
 from noetl.ports import Commit, EventLog
 from noetl.server.cache.plan_cache import PlanCache
 from noetl.server.cache.state_cache import StateCache
@@ -28,8 +31,7 @@ def decide_cached(entry: Entry, states: StateCache, plans: PlanCache, now: int) 
         plan = plans.cached(state.playbook) if state is not None else None
         if state is None or plan is None:
             return None
-    decision = decide(plan, state, message, now, entry.resolved)
-    return decision if isinstance(decision, NeedsLoad) else commit_of(entry, decision)
+    return _decide(entry, plan, state, message, now)
 
 
 async def decide_loading(
@@ -54,5 +56,10 @@ async def decide_loading(
     plan = await plans.get(message.playbook if isinstance(message, Start) and not state.seq else state.playbook)
     if entry.late and isinstance(message, Report):
         return commit_of(entry, late(plan, state, message, now))
+    return _decide(entry, plan, state, message, now)
+
+
+def _decide(entry: Entry, plan: Plan, state: Execution, message: AnyMessage, now: int) -> Commit | NeedsLoad:
+    RUNNING.begin(f"{entry.execution_id}:{message.message_id}")
     decision = decide(plan, state, message, now, entry.resolved)
     return decision if isinstance(decision, NeedsLoad) else commit_of(entry, decision)
