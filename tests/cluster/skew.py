@@ -17,7 +17,7 @@ from tests.cluster.cluster import KEY
 from tests.cluster.process import PATIENCE_S, Process
 from tests.services import PostgresServer, free_port
 
-LEASE_S = 5  # longer than a stall of a busy machine that the reaper does not notice (3 s)
+LEASE_S = 4  # longer than a stall of a busy machine that the reaper does not notice (3 s)
 _SHIM = Path(__file__).parent / "shim"
 # A step that outlasts its lease, a wait for a duration, and a last step. Each begun step leaves a line.
 PLAYBOOK = """

@@ -68,7 +68,7 @@ class StuckRecord:
             self._page[: len(data)] = data
 
     def refused(self) -> dict[str, str]:
-        """Read what dead processes left; return the deliveries that ended too many, with their templates."""
+        """Read what dead processes left; return deliveries to refuse, with templates."""
         make_private_folder(self._folder)
         with open(open_private(self._folder / "lock"), "rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Templates that a viewer renders: beside the event loop, with one budget for a request."""
+"""Templates of a request: rendered beside the event loop, with one budget."""
 
 from __future__ import annotations
 

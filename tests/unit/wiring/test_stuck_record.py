@@ -49,7 +49,7 @@ def test_a_delivery_that_ended_two_processes_is_refused(tmp_path: Path) -> None:
     refused = run(tmp_path, "busy")
     assert refused.returncode == 1
     assert "EndedProcesses: evaluating a template ended the processes that tried: `{{ now() }}`" in refused.stderr
-    assert run(tmp_path, "busy").stderr.count("{{ now() }}") == 1  # known, and told again to nobody but the caller
+    assert run(tmp_path, "busy").stderr.count("{{ now() }}") == 1  # only by the error: it is known
 
 
 def test_a_process_that_is_killed_otherwise_counts_for_nothing(tmp_path: Path) -> None:

@@ -212,7 +212,7 @@ def _counted(value: Any) -> str:
 
 
 def _is_long(value: Any) -> bool:
-    """Whether the text of a list or map is surely too long to be shown: a large value is never walked whole."""
+    """Whether a value is surely too long to be shown; a large one is not walked whole."""
     size, level = 0, [value]
     while level and size <= _SHOWN_BYTES:
         item = level.pop()

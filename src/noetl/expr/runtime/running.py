@@ -39,7 +39,7 @@ class Running:
         self._note, self._refused = note, refused
 
     def begin(self, delivery: str) -> None:
-        """Name the message or work that the next evaluations are for. Raises EndedProcesses."""
+        """Name the delivery that the next evaluations are for. Raises EndedProcesses."""
         if delivery in self._refused:
             raise EndedProcesses(self._refused[delivery])
         _DELIVERY.set(delivery)
