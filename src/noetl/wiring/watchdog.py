@@ -3,7 +3,7 @@
 A thread ends an evaluation that takes longer than its deadline: its budget is drained, so it fails with an error. If the
 event loop does not run while the process uses `_STUCK_S` seconds of processor time, the kernel ends the process: code of
 a library that never returns cannot be interrupted otherwise, not even by a thread, which would need the interpreter's
-lock. What it was evaluating is kept (`stuck_record`): a delivery that ended several processes becomes a dead letter. The
+lock. What it was evaluating is kept (`stuck_record`): a template that ended several processes is not evaluated again. The
 leases of a worker run out, and work that costs every worker that takes it fails by `limits.max_attempts`. Processor time
 counts, so a frozen process or a sleeping machine is not ended. Tested in tests/unit/wiring/test_watchdog.py.
 """
@@ -67,7 +67,7 @@ def _recorded() -> Iterator[None]:
             faulthandler.register(signal.SIGVTALRM, file=file)
             stack.callback(faulthandler.unregister, signal.SIGVTALRM)
             RUNNING.watch(record.note, refused)
-            stack.callback(RUNNING.watch, None, {})
+            stack.callback(RUNNING.watch, None, frozenset())
         yield
 
 

@@ -153,8 +153,8 @@ class Worker:
         """Do the work of one lease; return the new leases from its last report."""
         work = held.lease.work
         _lease.set((work.work_id, held.lease.epoch))
+        RUNNING.begin(work.execution_id)
         try:
-            RUNNING.begin(work.work_id)
             plan = self._playbooks.cached(work) or await self._playbooks.fetched(work)
             return await StepWork(self._shared, plan, held, self._want).run()
         except asyncio.CancelledError:

@@ -11,7 +11,8 @@ from textwrap import dedent
 
 import pytest
 
-from noetl.expr.runtime.running import RUNNING, EndedProcesses
+from noetl.expr import EvaluationError, compile_template
+from noetl.expr.runtime.running import RUNNING
 from noetl.wiring.stuck_record import StuckRecord
 
 EVALUATES = """
@@ -28,7 +29,7 @@ EVALUATES = """
 
     async def main():
         async with watched(stuck_s=2):
-            RUNNING.begin("7:m1")
+            RUNNING.begin("7")
             print(compile_template("{{ gen_uuid() }}").evaluate({}, functions={"gen_uuid": lambda: "2"}))
             compile_template("{{ now() }}").evaluate({}, functions={"now": globals()[sys.argv[1]]})
 
@@ -42,29 +43,29 @@ def run(home: Path, hole: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
 
 
-def test_a_delivery_that_ended_two_processes_is_refused(tmp_path: Path) -> None:
+def test_a_template_that_ended_two_processes_is_refused(tmp_path: Path) -> None:
     for _ in range(2):
         ended = run(tmp_path, "busy")
         assert (ended.returncode, ended.stdout) == (-signal.SIGPROF, "2\n")
     refused = run(tmp_path, "busy")
     assert refused.returncode == 1
-    assert "EndedProcesses: evaluating a template ended the processes that tried: `{{ now() }}`" in refused.stderr
+    assert "EvaluationError: evaluating `{{ now() }}` ended the processes that tried" in refused.stderr
     assert run(tmp_path, "busy").stderr.count("{{ now() }}") == 1  # only by the error: it is known
 
 
 def test_a_process_that_is_killed_otherwise_counts_for_nothing(tmp_path: Path) -> None:
     for _ in range(3):
         assert run(tmp_path, "killed").returncode == -signal.SIGKILL
-    assert StuckRecord(tmp_path / "noetl" / "evaluations").refused() == {}
+    assert StuckRecord(tmp_path / "noetl" / "evaluations").refused() == frozenset()
     assert list(tmp_path.glob("noetl/evaluations/*.evaluation")) == []
 
 
 def test_the_record_of_a_living_process_is_left_alone(tmp_path: Path) -> None:
     record = StuckRecord(tmp_path)
     with record.kept() as file:
-        record.note("7:m1", "{{ a }}")
+        record.note("7", "{{ a }}")
         os.write(file, b"a stack")
-        assert StuckRecord(tmp_path).refused() == {}
+        assert StuckRecord(tmp_path).refused() == frozenset()
         assert len(list(tmp_path.glob("*.evaluation"))) == 1
     assert list(tmp_path.glob("*.evaluation")) == []
 
@@ -72,14 +73,18 @@ def test_the_record_of_a_living_process_is_left_alone(tmp_path: Path) -> None:
 def test_what_cannot_be_read_is_forgotten(tmp_path: Path) -> None:
     (tmp_path / "stuck.json").write_bytes(b"\xff{")
     (tmp_path / "1.evaluation").write_bytes(b"\xff" * 5_000)
-    assert StuckRecord(tmp_path).refused() == {}
+    assert StuckRecord(tmp_path).refused() == frozenset()
 
 
-def test_a_refused_delivery_names_its_template() -> None:
-    RUNNING.watch(None, {"7:m1": "{{ a }}"})
+def test_a_template_is_refused_in_its_execution_only() -> None:
+    RUNNING.watch(lambda execution_id, template: None, {("7", "{{ range(3) | sum }}")})
     try:
-        RUNNING.begin("7:m2")
-        with pytest.raises(EndedProcesses, match=r"`{{ a }}`"):
-            RUNNING.begin("7:m1")
+        for execution_id, template in (("8", "{{ range(3) | sum }}"), ("7", "{{ range(4) | sum }}")):
+            RUNNING.begin(execution_id)
+            compile_template(template).evaluate({})
+        RUNNING.begin("7")
+        with pytest.raises(EvaluationError, match="not tried again in this execution"):
+            compile_template("{{ range(3) | sum }}").evaluate({})
     finally:
-        RUNNING.watch(None, {})
+        RUNNING.watch(None, frozenset())
+        RUNNING.begin("")

@@ -60,6 +60,6 @@ async def decide_loading(
 
 
 def _decide(entry: Entry, plan: Plan, state: Execution, message: AnyMessage, now: int) -> Commit | NeedsLoad:
-    RUNNING.begin(f"{entry.execution_id}:{message.message_id}")
+    RUNNING.begin(entry.execution_id)
     decision = decide(plan, state, message, now, entry.resolved)
     return decision if isinstance(decision, NeedsLoad) else commit_of(entry, decision)
