@@ -1,4 +1,4 @@
-"""Measure a server that is attacked: templates, documents, bodies, headers, frames.
+"""Measure a server under attack: templates, documents, bodies, headers, frames.
 
     python bench/hostile.py [--seed 0] [--only PHASE] [--document-bytes 1000000]
 
