@@ -109,7 +109,7 @@ class Busy:
         if self.kind in ("postgres", "transfer"):
             return await asyncio.to_thread(self._queries)
         if self.kind == "duckdb":
-            return sum(thread.name == "noetl-duckdb" for thread in threading.enumerate())
+            return sum(thread.name == "noetl-task" for thread in threading.enumerate())
         rows = [await self.served.services.store.execution(one) for one in self.started]
         return sum(row is not None and row["status"] in ("running", "waiting") for row in rows)
 

@@ -22,6 +22,7 @@ from noetl.ports.outbox import OutboxMessage
 from noetl.server.api import endpoints
 from noetl.server.app import app
 from noetl.server.http.endpoint import Endpoint
+from noetl.server.http.worker_socket import ADMIT
 from noetl.settings import ServerSettings
 from noetl.wire.session import Heartbeat, Stop
 from tests.databases import fresh_database
@@ -184,6 +185,7 @@ async def test_no_frame_breaks_a_session(tmp_path: Path) -> None:
             "type": "websocket", "asgi": {"version": "3.0"}, "http_version": "1.1", "scheme": "ws", "root_path": "",
             "path": "/api/worker/session", "raw_path": b"/api/worker/session", "query_string": b"", "subprotocols": [],
             "headers": [(b"host", b"127.0.0.1")], "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 8082),
+            "state": {ADMIT: lambda: None},
         }  # fmt: skip
         frames = [
             {"type": kind, **body}
