@@ -36,6 +36,7 @@ from noetl.server.cache.result_loader import LOAD_MAX_BYTES, ResultLoader
 from noetl.server.cache.state_cache import StateCache
 from noetl.server.feeds.completion import CompletionWaiters
 from noetl.server.feeds.followers import Followers
+from noetl.server.processes.side import SideProcesses
 from noetl.server.sequencer.inbox import Entry, Subscription, Takes
 from noetl.server.sequencer.sequencer import Sequencer
 
@@ -74,9 +75,9 @@ class LocalControlPlane:
         unavailable: Unavailable | None = None,
         derived: DerivedTables | None = None,
         liveness_s: float = 10.0,
+        side: SideProcesses | None = None,
     ) -> None:
-        self._store = store
-        self._clock = clock
+        self._store, self._clock = store, clock
         self._lease_ms = round(lease_s * 1000)
         self._doorbell: Doorbell = doorbell or Poll(clock)
         self._look_s = look_s
@@ -92,6 +93,7 @@ class LocalControlPlane:
             lease_ms=self._lease_ms,
             most_unanswered=most_unanswered,
             patience_s=patience_s,
+            side=side,
         )
         listeners = self.sequencer.hooks
         self.followers = Followers(store, clock, listeners)
@@ -99,9 +101,8 @@ class LocalControlPlane:
         if doorbell is not None:
             listeners.register(change=doorbell.ring)
         self.timers = Timers(store, self.sequencer, clock)
-        self.lease_reaper = LeaseReaper(
-            store, self.sequencer, clock, max_attempts=max_attempts, every_s=min(1.0, max(lease_s / 10, 0.01))
-        )
+        every_s = min(1.0, max(lease_s / 10, 0.01))
+        self.lease_reaper = LeaseReaper(store, self.sequencer, clock, max_attempts=max_attempts, every_s=every_s)
         self._derived, self._liveness_s = derived, liveness_s
         self._takes: dict[str, Takes] = {}  # by worker
         self._tasks: list[asyncio.Task[None]] = []

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from noetl.server.background.rebuild import Rebuild
     from noetl.server.background.result_gc import ResultGC
     from noetl.server.control_plane import LocalControlPlane
+    from noetl.server.processes.side import SideProcesses
     from noetl.server.services import Bounds, Services
     from noetl.stores.postgres.admin import PostgresAdmin
     from noetl.worker.http.egress import Egress
@@ -371,8 +372,11 @@ async def child_processes(settings: Settings) -> AsyncIterator[ChildPool]:
 
 
 @asynccontextmanager
-async def embedded(settings: Settings) -> AsyncIterator[Embedded]:
-    """Run the control plane on the store of the settings."""
+async def embedded(settings: Settings, side: SideProcesses | None = None) -> AsyncIterator[Embedded]:
+    """Run the control plane on the store of the settings.
+
+    With `side`, heavy decisions are evaluated in processes of their own.
+    """
     from noetl.server.background.maintenance import run_maintenance
     from noetl.server.control_plane import LocalControlPlane
 
@@ -394,6 +398,7 @@ async def embedded(settings: Settings) -> AsyncIterator[Embedded]:
             unavailable=not_built,
             derived=open_derived(store),
             liveness_s=settings.liveness_s,
+            side=side,
         )
         async with control, run_maintenance(getattr(store, "tend", None), store.clock):
             yield Embedded(settings, store, control, _credential)
@@ -418,12 +423,12 @@ async def serving(
     from noetl.server.store_probe import StoreProbe
     from noetl.server.workers.registry import WorkerRegistry
 
-    async with embedded(settings) as app:
+    side = SideProcesses()
+    async with embedded(settings, side) as app:
         store, team, clock = app.store, open_team(app.store), app.store.clock
         has_tokens = await _has_tokens(team, clock.now())
-        required = needs_token(
-            server.auth, server.host, has_tokens=has_tokens, option=store_option(variables(), settings)
-        )
+        option = store_option(variables(), settings)
+        required = needs_token(server.auth, server.host, has_tokens=has_tokens, option=option)
         vault = _vault(settings, server)
         services = Services(
             server_id=f"{os.uname().nodename}:{os.getpid()}",
@@ -435,7 +440,7 @@ async def serving(
             clock=clock,
             kinds=kinds(),
             cannot_run=cannot_run,
-            side=SideProcesses(),
+            side=side,
             checks=_CHECKS,
             gate=Gate(team, clock, required=required, local=own_token),
             registry=WorkerRegistry(app.control, store, team, clock, lease_ms=settings.lease_ms),

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from noetl.engine.decision.evaluations import Evaluations
 from noetl.engine.decision.needs_load import NOTHING, Resolved
 from noetl.engine.decision.scope import Scope, functions
 from noetl.engine.decision.work import REPLAYED, WORK_EVENTS, work_for, work_id
@@ -21,7 +22,6 @@ from noetl.engine.plan.plan import Plan
 from noetl.engine.state.dead_letters import change_of
 from noetl.engine.state.evolve import apply
 from noetl.engine.state.execution import Execution, StepRun, Suspended, Token
-from noetl.expr import Fuel
 from noetl.model.commit import Commit
 from noetl.model.events import EVENT_TYPES, Event
 from noetl.model.ids import message_digest
@@ -63,7 +63,7 @@ class DecisionBuilder(msgspec.Struct, eq=False):
     cause: Mapping[str, Any] = NOTHING  # `event` as gates see it when they are evaluated again
     halted: bool = False  # a failure stopped the execution; `advance` ends the runs
     transitions: int = 0  # step-runs scheduled by this decision
-    fuel: Fuel = msgspec.field(default_factory=Fuel)  # of all templates of this decision
+    evaluations: Evaluations = msgspec.field(default_factory=Evaluations)
     _calls: Mapping[str, Callable[..., Any]] | None = None
 
     def emit(
@@ -170,7 +170,7 @@ class DecisionBuilder(msgspec.Struct, eq=False):
 
     def scope(self, args: Mapping[str, Any], own: Mapping[str, Any] | None = None, **fixed: Any) -> Scope:
         """Return the names that templates see in this decision."""
-        return Scope(self.state, args, own, self.resolved, self.fuel, **fixed)
+        return Scope(self.state, args, own, self.resolved, self.evaluations, **fixed)
 
     def queue(self, item: WorkItem) -> None:
         """Put work in the queue, or replace its content there; a review withholds it."""
@@ -270,12 +270,27 @@ class DecisionBuilder(msgspec.Struct, eq=False):
         )
 
 
-def begin(plan: Plan, state: Execution, message: AnyMessage, at: int, resolved: Resolved = NOTHING) -> DecisionBuilder:
+def begin(
+    plan: Plan,
+    state: Execution,
+    message: AnyMessage,
+    at: int,
+    resolved: Resolved = NOTHING,
+    evaluations: Evaluations | None = None,
+) -> DecisionBuilder:
     """Begin a decision on a message."""
     timers = frozenset(state.timers) if state.timers else _NO_TIMERS
     standing = _standing(state) if state.seq and not isinstance(message, Mend) else _NO_ROW  # a repair writes the row
     return DecisionBuilder(
-        plan, state, message, at, resolved, f"{message_digest(message.message_id)}.", timers, standing
+        plan,
+        state,
+        message,
+        at,
+        resolved,
+        f"{message_digest(message.message_id)}.",
+        timers,
+        standing,
+        evaluations=evaluations or Evaluations(),
     )
 
 

@@ -24,11 +24,12 @@ _ABSENT: Final = object()
 
 
 class NeedsLoad(msgspec.Struct, frozen=True):
-    """What a decision needs: results to load, and lists to store by address."""
+    """What a decision needs: results to load, lists to store by address, evaluations."""
 
     loads: tuple[Mapping[str, Any], ...] = ()
     puts: Mapping[str, Any] = {}
     touched: bool = False  # the state was changed on the way and must be discarded
+    template: str = ""  # that is too heavy to be evaluated here
 
 
 class Missing(Exception):  # noqa: N818 (a request, not an error)

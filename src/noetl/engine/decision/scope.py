@@ -14,11 +14,12 @@ from typing import Any
 from uuid import UUID
 
 from noetl.dsl.secret_names import is_secret_name
+from noetl.engine.decision.evaluations import Evaluations
 from noetl.engine.decision.needs_load import NOTHING, Resolved, view
 from noetl.engine.plan.plan import template
 from noetl.engine.state.execution import Execution
 from noetl.engine.state.writes import plain
-from noetl.expr import Envelope, Fuel, TemplateError, Undefined
+from noetl.expr import Budget, Envelope, TemplateError, Undefined
 from noetl.model.events import EVENT_TYPES, names_of
 from noetl.model.outcome import whole
 from noetl.model.refs import is_ref
@@ -59,7 +60,7 @@ _EVENT_NAMES |= {name: EventName(name) for name in EVENT_TYPES}
 class Scope(Mapping[str, Any]):
     """Root names for one decision: fixed names first, then bare names."""
 
-    __slots__ = ("_args", "_fixed", "_iter", "_own", "_resolved", "_state", "fuel")
+    __slots__ = ("_args", "_fixed", "_iter", "_own", "_resolved", "_state", "evaluations")
 
     def __init__(
         self,
@@ -67,10 +68,10 @@ class Scope(Mapping[str, Any]):
         args: Mapping[str, Any],
         own: Mapping[str, Any] | None = None,
         resolved: Resolved = NOTHING,
-        fuel: Fuel | None = None,
+        evaluations: Evaluations | None = None,
         **fixed: Any,
     ) -> None:
-        self.fuel = fuel or Fuel()  # of all templates that are evaluated in a decision
+        self.evaluations = evaluations or Evaluations()  # of the decision
         self._state = state
         self._resolved = resolved
         self._args = args
@@ -160,20 +161,26 @@ def test(condition: Any, scope: Scope, calls: Mapping[str, Callable[..., Any]], 
     compiled = template(condition) if isinstance(condition, str) else None
     if compiled is None:
         return Verdict(False, error=f"the condition {condition!r} is not a template")
-    try:
-        budget = scope.fuel.budget(limit_ms)
+
+    def judge(budget: Budget) -> Verdict:
         value, read = compiled.evaluate_traced(scope, functions=calls, budget=budget)
         holds = compiled.test(scope, budget, functions=calls) if compiled.kind == "text" else bool(value)
+        return Verdict(holds, {path: _shown(found, path) for path, found in read.items()})
+
+    try:
+        return scope.evaluations.run(compiled.source, limit_ms, judge)
     except TemplateError as error:
         return Verdict(False, error=error.message)
-    return Verdict(holds, {path: _shown(found, path) for path, found in read.items()})
 
 
 def render(data: Any, scope: Scope, calls: Mapping[str, Callable[..., Any]]) -> Any:
     """Render every template in a value. Raises TemplateError."""
     if isinstance(data, str):
         compiled = template(data)
-        return data if compiled is None else compiled.evaluate(scope, functions=calls, budget=scope.fuel.budget())
+        if compiled is None:
+            return data
+        evaluate = compiled.evaluate
+        return scope.evaluations.run(data, None, lambda budget: evaluate(scope, functions=calls, budget=budget))
     if isinstance(data, Mapping):
         return {key: render(value, scope, calls) for key, value in data.items()}
     if isinstance(data, list | tuple):

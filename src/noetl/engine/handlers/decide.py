@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from noetl.engine.decision.builder import Decision, DecisionBuilder, begin
+from noetl.engine.decision.evaluations import Evaluations, Heavy
 from noetl.engine.decision.needs_load import NOTHING, Missing, NeedsLoad, Resolved
 from noetl.engine.decision.scope import EventName
 from noetl.engine.decision.work import open_work
@@ -50,18 +51,25 @@ __all__ = ["Decision", "NeedsLoad", "decide", "late"]
 
 
 def decide(
-    plan: Plan, state: Execution, message: AnyMessage, at: int, resolved: Resolved = NOTHING
+    plan: Plan,
+    state: Execution,
+    message: AnyMessage,
+    at: int,
+    resolved: Resolved = NOTHING,
+    evaluations: Evaluations | None = None,
 ) -> Decision | NeedsLoad:
     """Decide a message on `state`; discard that after a `NeedsLoad` with `touched`."""
     if state.letters:
         refuse_discarded(state, message)
-    d = begin(plan, state, message, at, resolved)
+    d = begin(plan, state, message, at, resolved, evaluations)
     try:
         if state.phase not in ("pending", "ended") or isinstance(message, _accepted(state)):
             _HANDLERS[type(message)](d, message)
             advance(d)
     except Missing as missing:
         return NeedsLoad(missing.loads, missing.puts, bool(d.events))
+    except Heavy as heavy:
+        return NeedsLoad(touched=bool(d.events), template=heavy.template)
     if state.letters:
         settle(d)
     return d.build()

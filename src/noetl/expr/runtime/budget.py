@@ -139,10 +139,10 @@ class Fuel:
         self._limit = self._left = operations
         self._last: Budget | None = None
 
-    def budget(self, milliseconds: Any = None) -> Budget:
+    def budget(self, milliseconds: Any = None, most: int | None = None) -> Budget:
         """Return the budget of the next evaluation. Raises BudgetExceeded.
 
-        A time limit is converted at a fixed rate, equal on every machine.
+        It has `most` operations. A time limit is converted at a fixed rate, equal on every machine.
         """
         if self._last is not None:
             self._left -= self._last.operations_used
@@ -152,7 +152,7 @@ class Fuel:
         own = OPERATIONS
         if isinstance(milliseconds, int | float):
             own = max(1, int(min(milliseconds * OPERATIONS_PER_MS, self._limit)))
-        self._last = Budget(min(own, self._left))
+        self._last = Budget(min(own, self._left, own if most is None else most))
         return self._last
 
 

@@ -12,9 +12,10 @@ from noetl.dsl.checking.requirements import CannotRun, lacking
 from noetl.dsl.checking.uses import Unavailable
 from noetl.dsl.tree.pin import unpinned
 from noetl.engine.plan.plan import Plan, plan
+from noetl.engine.state.execution import Execution
 from noetl.model.errors import InvalidInput
 from noetl.model.letters import NO_LETTERS
-from noetl.model.messages import Start
+from noetl.model.messages import AnyMessage, Start
 from noetl.ports import Catalog
 
 
@@ -54,7 +55,7 @@ class PlanCache:
         if found is None:
             data = await self._catalog.canonical(playbook)
             if data is None:
-                raise InvalidInput(f"there is no playbook with the content hash {playbook or '(none)'} in this store")
+                raise _unknown(playbook)
             tree = unpinned(data)
             lacks = lacking(tree, self._cannot_run, self._unavailable)
             found = self._plans[playbook] = plan(tree, playbook, self._defaults, lacks)
@@ -69,6 +70,15 @@ class PlanCache:
             old, _ = self._plans.popitem(last=False)
             del self._sizes[old]
 
+    async def source(self, message: AnyMessage, state: Execution) -> tuple[str, bytes, Mapping[str, Any]]:
+        """Return what a plan is made of: content hash, canonical tree, defaults."""
+        is_first = isinstance(message, Start) and not state.seq
+        playbook = await self.named(message) if isinstance(message, Start) and is_first else state.playbook
+        data = await self._catalog.canonical(playbook)
+        if data is None:
+            raise _unknown(playbook)
+        return playbook, data, self._defaults
+
     async def named(self, start: Start) -> str:
         """Return the content hash of a start: its own, or that of its path and version."""
         if start.playbook:
@@ -79,6 +89,10 @@ class PlanCache:
             wanted = f"`{start.path}`" if version is None else f"version {version} of `{start.path}`"
             raise InvalidInput(f"the catalog has no playbook {wanted}; register it, or check `path` and `version`")
         return found
+
+
+def _unknown(playbook: str) -> InvalidInput:
+    return InvalidInput(f"there is no playbook with the content hash {playbook or '(none)'} in this store")
 
 
 def _number(version: Any) -> int | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
+from contextlib import suppress
 
 import msgspec
 from msgspec import Struct
@@ -24,19 +25,24 @@ _PAGE = 5_000
 
 
 class Known(Struct):
-    """A state in memory, and when its next snapshot is due."""
+    """A state in memory, its size, and when its next snapshot is due."""
 
     state: Execution
     snapshot_at: int
+    size: int = 0  # of its data, written as JSON
 
 
 class StateCache:
     """States by execution, bounded: ended ones go first, then least recently used."""
 
-    def __init__(self, log: EventLog, most: int = 2_048, every: int = 500, few: int = 512) -> None:
+    def __init__(
+        self, log: EventLog, most: int = 2_048, every: int = 500, few: int = 512, most_bytes: int = 64 << 20
+    ) -> None:
         self._log = log
         self._most = most
         self._few = min(few, most)
+        self._most_bytes = most_bytes
+        self._bytes = 0
         self.every = every  # fewest events between two snapshots
         self._known: OrderedDict[str, Known] = OrderedDict()
 
@@ -64,12 +70,31 @@ class StateCache:
 
     def _keep(self, execution_id: str, state: Execution, snapshot_at: int) -> Execution:
         self._known[execution_id] = Known(state, snapshot_at)
+        self.weigh(execution_id)
         while len(self._known) > self._few:
             first = next(iter(self._known.values()))
             if first.state.phase != "ended" and len(self._known) <= self._most:
                 break
-            self._known.popitem(last=False)
+            self._evict()
         return state
+
+    def weigh(self, execution_id: str) -> None:
+        """Count the size of a state's data; evict others if it is large."""
+        known = self._known.get(execution_id)
+        if known is None or not (known.state.workload or known.state.ctx):
+            return
+        with suppress(OverflowError, TypeError, ValueError):  # what cannot be written is small
+            self._measure(known, len(msgspec.json.encode((known.state.workload, known.state.ctx))))
+        while self._bytes > self._most_bytes and len(self._known) > 1:
+            self._evict()
+
+    def _measure(self, known: Known, size: int) -> None:
+        self._bytes += size - known.size
+        known.size = size
+
+    def _evict(self) -> None:
+        _, known = self._known.popitem(last=False)
+        self._bytes -= known.size
 
     def mark_ended(self, execution_id: str) -> None:
         """Make a state the next to be evicted, because its execution has ended."""
@@ -78,7 +103,8 @@ class StateCache:
 
     def drop(self, execution_id: str) -> None:
         """Drop a state that may differ from what is committed."""
-        self._known.pop(execution_id, None)
+        known = self._known.pop(execution_id, None)
+        self._bytes -= known.size if known is not None else 0
 
     def is_due(self, execution_id: str, seq: int) -> bool:
         """Return whether a snapshot is due; never beyond `seq`: that may yet be refused."""
@@ -96,6 +122,7 @@ class StateCache:
             known.snapshot_at = known.state.seq + 100 * self.every
             return
         known.snapshot_at = known.state.seq + max(self.every, len(data) // _BYTES_PER_EVENT)
+        self._measure(known, len(data))
         try:
             await self._log.save_snapshot(execution_id, known.state.seq, STATE_VERSION, data)
         except StoreUnavailable as error:  # a snapshot only saves time

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from noetl.engine.decision.evaluations import Evaluations
 from noetl.engine.handlers.decide import NeedsLoad, decide, late
 from noetl.engine.plan.plan import Plan
 from noetl.engine.state.execution import Execution
@@ -17,7 +18,9 @@ from noetl.server.sequencer.commits import commit_of, refuse_child, refuse_taken
 from noetl.server.sequencer.inbox import Entry
 
 
-def decide_cached(entry: Entry, states: StateCache, plans: PlanCache, now: int) -> Commit | NeedsLoad | None:
+def decide_cached(
+    entry: Entry, states: StateCache, plans: PlanCache, now: int, quick: int | None
+) -> Commit | NeedsLoad | None:
     """Decide a message from the caches; None if it needs a load or a check first."""
     if entry.refused or entry.trouble is not None:
         return None
@@ -31,11 +34,11 @@ def decide_cached(entry: Entry, states: StateCache, plans: PlanCache, now: int) 
         plan = plans.cached(state.playbook) if state is not None else None
         if state is None or plan is None:
             return None
-    return _decide(entry, plan, state, message, now)
+    return _decide(entry, plan, state, message, now, quick)
 
 
 async def decide_loading(
-    entry: Entry, log: EventLog, states: StateCache, plans: PlanCache, now: int
+    entry: Entry, log: EventLog, states: StateCache, plans: PlanCache, now: int, quick: int | None
 ) -> Commit | NeedsLoad:
     """Load what the decision needs, and decide."""
     message = entry.message
@@ -56,10 +59,14 @@ async def decide_loading(
     plan = await plans.get(message.playbook if isinstance(message, Start) and not state.seq else state.playbook)
     if entry.late and isinstance(message, Report):
         return commit_of(entry, late(plan, state, message, now))
-    return _decide(entry, plan, state, message, now)
+    return _decide(entry, plan, state, message, now, quick)
 
 
-def _decide(entry: Entry, plan: Plan, state: Execution, message: AnyMessage, now: int) -> Commit | NeedsLoad:
+def _decide(
+    entry: Entry, plan: Plan, state: Execution, message: AnyMessage, now: int, quick: int | None
+) -> Commit | NeedsLoad:
+    """Decide a message, with at most `quick` operations of templates."""
     RUNNING.begin(entry.execution_id)
-    decision = decide(plan, state, message, now, entry.resolved)
+    evaluations = Evaluations(quick, entry.answers_in(state))
+    decision = decide(plan, state, message, now, entry.resolved, evaluations)
     return decision if isinstance(decision, NeedsLoad) else commit_of(entry, decision)

@@ -12,6 +12,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from noetl.engine.decision.evaluations import Answer
+from noetl.engine.state.execution import Execution
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, WorkItem
 from noetl.ports import Audit, Claim, Commit
@@ -38,6 +40,8 @@ class Entry(Struct, eq=False):
     alone: bool = False  # a batch with it could not be written: it is retried alone
     tries: int = 0
     resolved: Mapping[str, Any] = {}  # what was loaded for its decision
+    answers: tuple[Execution, int, Sequence[Answer]] | None = None  # of its templates, in a state with a seq
+    rounds: int = 0  # how often its templates were evaluated apart
     trouble: Exception | None = None  # why that could not be loaded
 
     @property
@@ -66,6 +70,21 @@ class Entry(Struct, eq=False):
     def resolve(self, loaded: Mapping[str, Any]) -> None:
         """Take what was loaded for the decision."""
         self.resolved = {**self.resolved, **loaded}
+
+    def answer(self, state: Execution, seq: int, answers: Sequence[Answer]) -> None:
+        """Take the answers of its templates in a state, while that has this seq."""
+        self.answers = (state, seq, answers)
+
+    def answers_in(self, state: Execution) -> Sequence[Answer]:
+        """Return the answers that hold in a state; one that was loaded anew is another."""
+        if self.answers is None or self.answers[0] is not state or self.answers[1] != state.seq:
+            return ()
+        return self.answers[2]
+
+    def count_round(self) -> int:
+        """Count that its templates are evaluated apart."""
+        self.rounds += 1
+        return self.rounds
 
     def fail(self, error: Exception) -> None:
         """Note that what the decision needs cannot be loaded."""

@@ -31,7 +31,9 @@ from noetl.ports.work import Answer, resolve
 from noetl.server.cache.plan_cache import PlanCache
 from noetl.server.cache.result_loader import ResultLoader
 from noetl.server.cache.state_cache import StateCache
+from noetl.server.processes.side import SideProcesses
 from noetl.server.sequencer.admission import AdmissionQueue
+from noetl.server.sequencer.apart import QUICK, HeavyDecisions
 from noetl.server.sequencer.commit_hooks import CommitHooks
 from noetl.server.sequencer.commits import answer_of
 from noetl.server.sequencer.decide import decide_cached, decide_loading
@@ -102,8 +104,12 @@ class Sequencer:
         lease_ms: int = 30_000,
         most_unanswered: int = 4_096,
         patience_s: float | None = None,
+        side: SideProcesses | None = None,
     ) -> None:
         self._store = log
+        self._heavy = HeavyDecisions(side, plans) if side is not None else None
+        self._quick = QUICK if side is not None else None
+        self._parked: dict[str, list[Entry]] = {}  # by execution: messages behind one that is evaluated apart
         self._queue = queue
         self._plans = plans
         self._clock = clock
@@ -339,9 +345,9 @@ class Sequencer:
             entry = batch.undecided[0]
             if entry.execution_id in batch.broken:
                 batch.postponed.append(entry)
-            else:
+            elif not self._parks(entry):
                 try:
-                    made = decide_cached(entry, self._states, self._plans, batch.now)
+                    made = decide_cached(entry, self._states, self._plans, batch.now, self._quick)
                 except Exception as error:  # noqa: BLE001  a mistake in one message must not stop the others
                     self._drop(batch, entry, error)
                 else:
@@ -354,8 +360,12 @@ class Sequencer:
         """Decide the rest of a batch, and load what that needs."""
         while batch.undecided:
             entry = batch.undecided.popleft()
+            if self._parks(entry):
+                continue
             try:
-                made = await decide_loading(entry, self._store, self._states, self._plans, self._clock.now())
+                made = await decide_loading(
+                    entry, self._store, self._states, self._plans, self._clock.now(), self._quick
+                )
             except Exception as error:  # noqa: BLE001  likewise
                 self._drop(batch, entry, error)
             else:
@@ -367,12 +377,16 @@ class Sequencer:
         if not isinstance(made, NeedsLoad):
             batch.entries.append(entry)
             batch.commits.append(made)
+            if isinstance(entry.message, Start):
+                self._states.weigh(entry.execution_id)
             return
         # Set aside while what it needs is loaded; others go on.
         if made.touched or isinstance(entry.message, Start):
             self._states.drop(entry.execution_id)
         if made.touched:
             batch.broken.add(entry.execution_id)
+        if made.template:
+            self._parked[entry.execution_id] = []
         task = asyncio.create_task(self._load_needs(entry, made), name="noetl-load")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -387,16 +401,31 @@ class Sequencer:
             batch.postponed.append(entry)
 
     async def _load_needs(self, entry: Entry, needs: NeedsLoad) -> None:
+        back = [entry]
         try:
+            if needs.template and self._heavy is not None:
+                state = await self._states.get(entry.execution_id, new=isinstance(entry.message, Start))
+                needs = await self._heavy.evaluate(entry, state, needs.template, self._clock.now())
             entry.resolve(await self._stored.bring(needs))
         except StoreUnavailable as error:
-            if not self._may_try_again(entry, error):
-                return
-            await self._clock.sleep(backoff([entry]))
+            if self._may_try_again(entry, error):
+                await self._clock.sleep(backoff([entry]))
+            else:
+                back.clear()
         except Exception as error:  # noqa: BLE001  the sender gets it
             entry.fail(error)
-        self._inbox.put_back([entry])
+        self._inbox.put_back([*back, *self._parked.pop(entry.execution_id, ())])
         self._advance()
+
+    def _parks(self, entry: Entry) -> bool:
+        """Park a message while another of its execution is evaluated apart.
+
+        Deciding it would change the state, and the answers would hold no more.
+        """
+        parked = self._parked.get(entry.execution_id)
+        if parked is not None:
+            parked.append(entry)
+        return parked is not None
 
     # Commit
 

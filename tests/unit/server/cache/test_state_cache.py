@@ -87,3 +87,16 @@ async def test_states_of_executions_that_have_ended_are_pushed_out_before_any_th
     assert await states.get("2") is not live["2"]
     await states.get("5")
     assert await states.get("1") is not live["1"]  # the least used of more than there is place for
+
+
+async def test_large_states_are_evicted_by_their_size(store: Store) -> None:
+    states = StateCache(store, most_bytes=3_000_000)
+    for number in range(10):
+        states.new(str(number)).workload["text"] = "x" * 1_000_000
+        states.weigh(str(number))
+    assert [number for number in range(10) if states.known(str(number)) is not None] == [8, 9]
+    states.drop("9")
+    for number in range(20, 30):
+        states.new(str(number))
+        states.weigh(str(number))
+    assert states.known("8") is not None
