@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,14 @@ from noetl.model.errors import InvalidInput
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     return tmp_path
+
+
+def test_a_server_that_stops_late_leaves_the_token_of_the_next_one() -> None:
+    with ExitStack() as later:
+        with offered_token("127.0.0.1", 8082):
+            token = later.enter_context(offered_token("127.0.0.1", 8082))
+        assert local_server("http://127.0.0.1:8082").token == token
+    assert local_server("http://127.0.0.1:8082").token is None
 
 
 def test_a_token_is_in_a_private_file_while_its_server_runs() -> None:

@@ -68,6 +68,36 @@ async def test_messages_of_one_execution_wait_for_each_other(tmp_path: Path) -> 
         assert sum(event.event_type == "ctx.patched" for event in events) == 30
 
 
+async def test_a_start_with_a_heavy_workload_is_checked_before_it_is_written(tmp_path: Path) -> None:
+    schema = {"properties": {"n": {"type": "integer"}}}
+    text = playbook(
+        "  - step: a\n    tool: {kind: noop}\n",
+        "costly",
+        workload={"text": f"{HEAVY}x", "n": 1},
+        executor={"spec": {"workload_schema": schema}},
+    )
+    async with in_process(tmp_path) as served, served.embedded.run_worker(""):
+        path = await served.register(text)
+        told = await served.json("POST", "/api/execute", {"path": path, "payload": {"n": "many"}}, 422)
+        assert "workload.n" in told["detail"]
+        many = {"path": path, "payloads": [{"n": 1}, {"n": 2}, {"n": "many"}]}
+        assert "workload.n" in (await served.json("POST", "/api/execute/many", many, 422))["detail"]
+        assert (await served.json("GET", "/api/executions"))["executions"] == []
+        started = await served.json("POST", "/api/execute", {"path": path, "payload": {"n": 5}})
+        found = await served.until(started["execution_id"], "completed")
+        assert found["workload"] == {"text": "x", "n": 5}
+
+
+async def test_a_start_that_cannot_be_evaluated_in_time_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apart, "_DEADLINE_S", 0.001)
+    text = playbook("  - step: a\n    tool: {kind: noop}\n", "costly", workload={"text": f"{HEAVY}x"})
+    async with in_process(tmp_path) as served:
+        told = await served.json("POST", "/api/execute", {"path": await served.register(text)}, 400)
+        assert "takes longer than 0.001 s" in told["detail"]
+
+
 async def test_the_event_loop_runs_while_a_decision_is_heavy(tmp_path: Path) -> None:
     async with in_process(tmp_path) as served, served.embedded.run_worker(""):
         await served.until(await served.start(heavy()), "completed")  # a child is there now

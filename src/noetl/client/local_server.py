@@ -80,7 +80,8 @@ def offered_token(host: str, port: int) -> Iterator[str]:
         yield token
     finally:
         with suppress(OSError):
-            file.unlink()
+            if file.read_text(encoding="ascii").strip() == token:  # else it is of the server that came after
+                file.unlink()
 
 
 def _file(host: str, port: int) -> Path:

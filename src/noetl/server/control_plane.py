@@ -20,6 +20,7 @@ from uuid import uuid4
 from noetl.doorbells.poll import Poll
 from noetl.dsl.checking.requirements import CannotRun
 from noetl.dsl.checking.uses import Unavailable
+from noetl.engine.decision.evaluations import Evaluations, Heavy
 from noetl.engine.plan.plan import Plan
 from noetl.engine.routing.start import check, misfit
 from noetl.model.errors import InvalidInput, InvalidPayload, NoetlError, log_level
@@ -37,6 +38,7 @@ from noetl.server.cache.state_cache import StateCache
 from noetl.server.feeds.completion import CompletionWaiters
 from noetl.server.feeds.followers import Followers
 from noetl.server.processes.side import SideProcesses
+from noetl.server.sequencer.apart import QUICK, HeavyTemplates
 from noetl.server.sequencer.inbox import Entry, Subscription, Takes
 from noetl.server.sequencer.sequencer import Sequencer
 
@@ -83,6 +85,7 @@ class LocalControlPlane:
         self._look_s = look_s
         self.defaults = defaults or {}
         self._plans = PlanCache(store, self.defaults, cannot_run=cannot_run, unavailable=unavailable)
+        self._heavy = HeavyTemplates(side, self._plans) if side is not None else None
         self.sequencer = Sequencer(
             store,
             store,
@@ -93,7 +96,7 @@ class LocalControlPlane:
             lease_ms=self._lease_ms,
             most_unanswered=most_unanswered,
             patience_s=patience_s,
-            side=side,
+            heavy=self._heavy,
         )
         listeners = self.sequencer.hooks
         self.followers = Followers(store, clock, listeners)
@@ -131,19 +134,48 @@ class LocalControlPlane:
     async def submit(self, execution_id: str, message: AnyMessage, act: Audit = None) -> Mapping[str, Any]:
         """Decide a message; a start with an invalid payload is refused unwritten."""
         if isinstance(message, Start) and "run_id" not in (message.parent or {}):
-            plan = await self._plans.get(await self._plans.named(message))
-            check(plan, execution_id, message, self._clock.now())
+            await self._check(execution_id, message)
         return (await self.sequencer.submit(execution_id, message, act=act)).row
 
     async def misfit(self, like: Start, payloads: Sequence[Mapping[str, Any]]) -> tuple[int, InvalidPayload] | None:
         """Return the first payload that does not match its schema, and why; or None."""
         plan, now = await self._plans.get(like.playbook), self._clock.now()
         for first in range(0, len(payloads), _CHECKED_AT_ONCE):
-            found = misfit(plan, str(new_execution(now)), like, payloads[first : first + _CHECKED_AT_ONCE], now)
+            found = await self._misfit(
+                plan, str(new_execution(now)), like, payloads[first : first + _CHECKED_AT_ONCE], now
+            )
             if found is not None:
                 return first + found[0], found[1]
             await asyncio.sleep(0)  # a schema takes its time
         return None
+
+    async def _check(self, execution_id: str, message: Start) -> None:
+        """Refuse a start whose payload is not valid, before anything is written."""
+        plan, now = await self._plans.get(await self._plans.named(message)), self._clock.now()
+        try:
+            check(plan, execution_id, message, now, self._evaluations())
+        except Heavy:
+            found = await self._misfit(plan, execution_id, message, [message.payload], now)
+            if found is not None:
+                raise found[1] from None
+
+    async def _misfit(
+        self, plan: Plan, execution_id: str, like: Start, payloads: Sequence[Mapping[str, Any]], now: int
+    ) -> tuple[int, InvalidPayload] | None:
+        try:
+            return misfit(plan, execution_id, like, payloads, now, self._evaluations())
+        except Heavy as heavy:
+            assert self._heavy is not None  # nothing is too heavy without it
+            found = await self._heavy.misfit(execution_id, like, payloads, heavy.template, now)
+        if found is None:
+            return None
+        index, problem = found
+        if index < 0:
+            raise InvalidPayload(problem)
+        return index, InvalidPayload(problem)
+
+    def _evaluations(self) -> Evaluations:
+        return Evaluations(None if self._heavy is None else QUICK)
 
     async def claim(
         self, worker: str, pools: Sequence[str], most: int, wait_s: float, tags: Sequence[str] = ()

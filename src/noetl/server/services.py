@@ -80,6 +80,7 @@ class Services:
     probe: StoreProbe
     streams: Quota  # open event streams
     answers: Quota  # bytes of large answers that are being sent
+    renderings: Quota = field(default_factory=lambda: Quota(64, 8, "renderings"))
     vault: Vault | None = None  # None: no key is configured, so credentials cannot be stored
     bounds: Bounds = field(default_factory=Bounds)
     resolving: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))  # results in memory

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from noetl.server.background.rebuild import Rebuild
     from noetl.server.background.result_gc import ResultGC
     from noetl.server.control_plane import LocalControlPlane
-    from noetl.server.processes.side import SideProcesses
     from noetl.server.services import Bounds, Services
     from noetl.stores.postgres.admin import PostgresAdmin
     from noetl.worker.http.egress import Egress
@@ -372,15 +371,16 @@ async def child_processes(settings: Settings) -> AsyncIterator[ChildPool]:
 
 
 @asynccontextmanager
-async def embedded(settings: Settings, side: SideProcesses | None = None) -> AsyncIterator[Embedded]:
+async def embedded(settings: Settings, *, apart: bool = False) -> AsyncIterator[Embedded]:
     """Run the control plane on the store of the settings.
 
-    With `side`, heavy decisions are evaluated in processes of their own.
+    With `apart`, heavy templates of decisions are evaluated in processes of their own.
     """
     from noetl.server.background.maintenance import run_maintenance
     from noetl.server.control_plane import LocalControlPlane
+    from noetl.server.processes.side import SideProcesses
 
-    store = open_store(settings)
+    store, side = open_store(settings), SideProcesses() if apart else None
     try:
         if settings.database:
             # Reads its clock too. A database that is not there is one error, not one of each background task.
@@ -403,6 +403,8 @@ async def embedded(settings: Settings, side: SideProcesses | None = None) -> Asy
         async with control, run_maintenance(getattr(store, "tend", None), store.clock):
             yield Embedded(settings, store, control, _credential)
     finally:
+        if side is not None:
+            await side.close()
         await store.close()
 
 
@@ -423,8 +425,7 @@ async def serving(
     from noetl.server.store_probe import StoreProbe
     from noetl.server.workers.registry import WorkerRegistry
 
-    side = SideProcesses()
-    async with embedded(settings, side) as app:
+    async with embedded(settings, apart=True) as app:
         store, team, clock = app.store, open_team(app.store), app.store.clock
         has_tokens = await _has_tokens(team, clock.now())
         option = store_option(variables(), settings)
@@ -440,7 +441,7 @@ async def serving(
             clock=clock,
             kinds=kinds(),
             cannot_run=cannot_run,
-            side=side,
+            side=SideProcesses(),
             checks=_CHECKS,
             gate=Gate(team, clock, required=required, local=own_token),
             registry=WorkerRegistry(app.control, store, team, clock, lease_ms=settings.lease_ms),

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import faulthandler
 import logging
+import os
 import signal
 import sys
 import threading
@@ -27,7 +28,7 @@ from noetl.wiring.stuck_record import StuckRecord
 
 _log = logging.getLogger(__name__)
 _EVALUATION_S: Final = 2.0
-_STUCK_S: Final = 20.0
+_STUCK_S: Final = max(20.0, 2.0 * (os.cpu_count() or 1))  # of all threads: a query of DuckDB may use every core
 _LOOK_S: Final = 0.5
 
 

@@ -112,6 +112,28 @@ async def test_a_revocation_ends_a_stream_on_another_server(tmp_path: Path, data
             assert "event: end" not in await reading
 
 
+@pytest.mark.asyncio
+async def test_a_revocation_ends_a_download_on_another_server(tmp_path: Path, database: str) -> None:
+    async with servers(tmp_path, database) as pair:
+        path, text = await pair.one.register(WAITS), "x" * 7_000_000
+        body = {"path": path, "payload": {"text": text}}
+        started = (await pair.one.json("POST", "/api/execute", body, headers=bearer(pair.admin)))["execution_id"]
+        url, held = httpx.URL(pair.two.url), pair.two.services.gate._revocation._held
+        reader, writer = await asyncio.open_connection(url.host, url.port, limit=1_000)
+        token = pair.bearer("viewer")["Authorization"]
+        writer.write(
+            f"GET /api/executions/{started} HTTP/1.1\r\nHost: {url.host}\r\nAuthorization: {token}\r\n\r\n".encode()
+        )
+        assert b" 200 " in await reader.readline()
+        async with asyncio.timeout(SOON_S):
+            assert pair.tokens["viewer"][0] in held
+            await pair.revoke("viewer")
+            while pair.tokens["viewer"][0] in held:
+                await asyncio.sleep(0.01)
+            assert len(await reader.read()) < len(text)
+        writer.close()
+
+
 async def claim(pair: Pair) -> httpx.Response:
     headers = pair.bearer("worker")
     await pair.two.json("POST", "/api/worker/hello", {"worker": "w", "pools": ["idle"]}, headers=headers)

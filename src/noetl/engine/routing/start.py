@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from noetl.dsl.analysis.workload_schema import SchemaProblem, misfits
 from noetl.engine.decision.builder import DecisionBuilder
+from noetl.engine.decision.evaluations import Evaluations
 from noetl.engine.decision.scope import Scope, functions, number, render
 from noetl.engine.plan.plan import Plan
 from noetl.engine.routing.route import failure, send_token
@@ -26,14 +27,16 @@ from noetl.model.messages import Start
 _PROBLEMS_SHOWN = 5
 
 
-def check(plan: Plan, execution_id: str, message: Start, at: int) -> dict[str, Any]:
-    """Return the workload of a new execution. Raises InvalidPayload."""
+def check(
+    plan: Plan, execution_id: str, message: Start, at: int, evaluations: Evaluations | None = None
+) -> dict[str, Any]:
+    """Return the workload of a new execution. Raises InvalidPayload and Heavy."""
     if plan.lacks is not None:
         raise InvalidPayload(plan.lacks)
     if plan.fixed_workload is not None:
         return merge(plan.fixed_workload, message.payload)
     state = Execution(execution_id)
-    scope = Scope(state, {})
+    scope = Scope(state, {}, evaluations=evaluations)
     calls = functions(state, at)
     workload: dict[str, Any] = {}
     for key, value in plan.playbook.workload.items():
@@ -53,24 +56,30 @@ def check(plan: Plan, execution_id: str, message: Start, at: int) -> dict[str, A
 
 
 def misfit(
-    plan: Plan, execution_id: str, like: Start, payloads: Sequence[Mapping[str, Any]], at: int
+    plan: Plan,
+    execution_id: str,
+    like: Start,
+    payloads: Sequence[Mapping[str, Any]],
+    at: int,
+    evaluations: Evaluations | None = None,
 ) -> tuple[int, InvalidPayload] | None:
     """Return the index and error of the first invalid payload; None if all fit.
 
-    Raises InvalidPayload if no execution can start. Without a schema, a payload only replaces values: if the workload is
+    Raises InvalidPayload if no execution can start, and Heavy. The evaluations are those of all payloads. Without a schema, a payload only replaces values: if the workload is
     valid without one, every payload is.
     """
     if plan.lacks is not None:
         raise InvalidPayload(plan.lacks)
+    evaluations = evaluations or Evaluations()
     if plan.playbook.executor.setting("workload_schema") is None:
         try:
-            check(plan, execution_id, like, at)
+            check(plan, execution_id, like, at, evaluations)
             return None
         except InvalidPayload:
             pass  # some payloads may replace what cannot be evaluated
     for index, payload in enumerate(payloads):
         try:
-            check(plan, execution_id, replace(like, payload=payload), at)
+            check(plan, execution_id, replace(like, payload=payload), at, evaluations)
         except InvalidPayload as problem:
             return index, problem
     return None
@@ -115,7 +124,7 @@ def start(d: DecisionBuilder, message: Start) -> None:
         return
     d.emit("playbook.execution.requested", state.execution_id, _request(message))
     try:
-        workload = check(d.plan, state.execution_id, message, d.at)
+        workload = check(d.plan, state.execution_id, message, d.at, d.evaluations)
     except InvalidPayload as problem:
         refused = failure("schema", str(problem), "INVALID_PAYLOAD")
         d.emit("playbook.request.evaluated", state.execution_id, {"workload": {}, "error": refused}, status="refused")
@@ -128,7 +137,7 @@ def start(d: DecisionBuilder, message: Start) -> None:
     d.emit("playbook.started", state.execution_id)
     d.emit("workflow.started", "workflow", {"entry": d.plan.entry})
     allowed = d.plan.setting("timeout_s")
-    seconds = number(allowed, Scope(state, {}), d.calls) if allowed is not None else None
+    seconds = number(allowed, d.scope({}), d.calls) if allowed is not None else None
     if seconds is not None:
         d.set_timer("execution", "execution", d.at + round(seconds * 1000))
     send_token(d, d.plan.entry, {}, {})

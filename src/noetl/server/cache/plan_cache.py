@@ -70,10 +70,12 @@ class PlanCache:
             old, _ = self._plans.popitem(last=False)
             del self._sizes[old]
 
-    async def source(self, message: AnyMessage, state: Execution) -> tuple[str, bytes, Mapping[str, Any]]:
+    async def source(self, message: AnyMessage, state: Execution | None = None) -> tuple[str, bytes, Mapping[str, Any]]:
         """Return what a plan is made of: content hash, canonical tree, defaults."""
-        is_first = isinstance(message, Start) and not state.seq
-        playbook = await self.named(message) if isinstance(message, Start) and is_first else state.playbook
+        if isinstance(message, Start) and (state is None or not state.seq):
+            playbook = await self.named(message)
+        else:
+            playbook = state.playbook if state is not None else ""
         data = await self._catalog.canonical(playbook)
         if data is None:
             raise _unknown(playbook)

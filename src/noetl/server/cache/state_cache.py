@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import msgspec
 from msgspec import Struct
@@ -43,6 +44,7 @@ class StateCache:
         self._few = min(few, most)
         self._most_bytes = most_bytes
         self._bytes = 0
+        self._pinned: set[str] = set()
         self.every = every  # fewest events between two snapshots
         self._known: OrderedDict[str, Known] = OrderedDict()
 
@@ -73,9 +75,8 @@ class StateCache:
         self.weigh(execution_id)
         while len(self._known) > self._few:
             first = next(iter(self._known.values()))
-            if first.state.phase != "ended" and len(self._known) <= self._most:
+            if (first.state.phase != "ended" and len(self._known) <= self._most) or not self._evict():
                 break
-            self._evict()
         return state
 
     def weigh(self, execution_id: str) -> None:
@@ -85,16 +86,28 @@ class StateCache:
             return
         with suppress(OverflowError, TypeError, ValueError):  # what cannot be written is small
             self._measure(known, len(msgspec.json.encode((known.state.workload, known.state.ctx))))
-        while self._bytes > self._most_bytes and len(self._known) > 1:
-            self._evict()
+        while self._bytes > self._most_bytes and len(self._known) > 1 and self._evict():
+            pass
 
     def _measure(self, known: Known, size: int) -> None:
         self._bytes += size - known.size
         known.size = size
 
-    def _evict(self) -> None:
-        _, known = self._known.popitem(last=False)
-        self._bytes -= known.size
+    @contextmanager
+    def pinned(self, execution_id: str) -> Iterator[None]:
+        """Do not evict a state until the end; it may still be dropped."""
+        self._pinned.add(execution_id)
+        try:
+            yield
+        finally:
+            self._pinned.discard(execution_id)
+
+    def _evict(self) -> bool:
+        """Evict the first state that is not pinned; return False if all are."""
+        first = next((execution_id for execution_id in self._known if execution_id not in self._pinned), None)
+        if first is not None:
+            self.drop(first)
+        return first is not None
 
     def mark_ended(self, execution_id: str) -> None:
         """Make a state the next to be evicted, because its execution has ended."""

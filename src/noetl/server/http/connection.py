@@ -228,7 +228,7 @@ class Socket(WebSocketsSansIOProtocol):
         assert isinstance(transport, Line)  # of the connection that was upgraded
         self._line = transport
         transport.attend(transport.hang_up, transport.abort)
-        transport.enter(Phase.BUSY)
+        transport.enter(Phase.IDLE)  # it gives way to others until it is admitted
         super().connection_made(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -265,6 +265,7 @@ class Socket(WebSocketsSansIOProtocol):
 
     def _admit(self) -> None:
         self._left = None
+        self._line.enter(Phase.BUSY)
 
 
 def _too_long() -> Refusal:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, get_origin, get_type_hints
 import msgspec
 from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from noetl.ports import AuditEntry
@@ -131,7 +131,7 @@ class Endpoint:
         async def serve(scope: Scope, receive: Receive, send: Send) -> None:
             call = Call(scope, receive, services, headers_of(scope), scope["path_params"])
             result = await self.answer(call)
-            if isinstance(result, StreamingResponse):
+            if isinstance(result, Pieces):
                 with suppress(Refusal), services.gate.valid(call.actor):  # a download breaks off with its token
                     await result(scope, receive, send)
                 return

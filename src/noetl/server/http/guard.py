@@ -53,11 +53,12 @@ class Guard:
         except Refusal as refusal:
             await _refuse(refusal, scope, receive, send)
             return
+        if kind == "websocket":  # the bound of connections is its bound
+            await self._app(scope, receive, send)
+            return
         self._active += 1
         try:
-            if kind == "websocket":
-                await self._app(scope, receive, send)
-            elif extra and scope["method"] == "OPTIONS":
+            if extra and scope["method"] == "OPTIONS":
                 await _answer_preflight(_with_headers(send, {**extra, **_PREFLIGHT}))
             else:
                 await self._app(scope, receive, _with_headers(send, extra))

@@ -7,14 +7,17 @@ Tested in tests/server/http/test_bounds.py and test_readers.py.
 from __future__ import annotations
 
 import asyncio
+import logging
 import resource
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from enum import IntEnum
 from ipaddress import IPv6Address, ip_address
 from typing import Any
 
 from noetl.settings import HttpSettings
 
+_log = logging.getLogger(__name__)
 LINGER_S = 30  # in which what a refused client still sends is discarded
 MIN_RATE = 1024  # bytes per second of a client that sends a body or reads an answer
 _SPARE_FILES = 256  # open files that connections leave to the rest of the process
@@ -131,10 +134,10 @@ class Lines:
     """All connections of a server, by address."""
 
     def __init__(self, bounds: HttpSettings) -> None:
-        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        self._most = bounds.connections
-        if files != resource.RLIM_INFINITY:
-            self._most = max(1, min(self._most, files - _SPARE_FILES))
+        files = _files(bounds.connections + _SPARE_FILES)
+        self._most = min(bounds.connections, max(files // 2, files - _SPARE_FILES))
+        if self._most < bounds.connections:
+            _log.warning("At most %d connections: %d files may be open (`ulimit -n`).", self._most, files)
         self._most_of_one = max(1, bounds.per_address * self._most // bounds.connections)
         self._by_address: dict[str, dict[Line, None]] = {}
         self._count = 0
@@ -178,6 +181,19 @@ class Lines:
         for line in [line for mine in self._by_address.values() for line in mine]:
             line.tick()
         self._timer = asyncio.get_running_loop().call_later(1, self._tick) if self._count else None
+
+
+def _files(wanted: int) -> int:
+    """Raise the number of files that this process may open; return it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return wanted
+    if soft < wanted:
+        with suppress(OSError, ValueError):
+            most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+            soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return soft
 
 
 def _network(transport: asyncio.Transport) -> str:

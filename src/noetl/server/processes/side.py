@@ -17,12 +17,15 @@ import sys
 from heapq import heappop, heappush
 from typing import Any, Final
 
+from noetl.model.errors import Overloaded
 from noetl.server.processes.child import LENGTH
 
 _PUBLIC: Final = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 _START_S: Final = 30.0  # a child loads a function on its first call
 _MOST_ANSWER: Final = 64 << 20
-_SMALL: Final = 1 << 16  # orders up to this size are served in order of arrival
+_SMALL: Final = 1 << 16  # bytes of an order for which another may overtake it
+_MOST_OVERTAKEN: Final = 64  # orders that may overtake a large one
+_MOST_WAITING: Final = 200
 
 
 class TimedOut(Exception):  # noqa: N818 - it is an outcome, not a bug
@@ -38,7 +41,7 @@ class OutOfMemory(Crashed):
 
 
 class SideProcesses:
-    """Child processes of a server, started on demand; the smallest order goes first."""
+    """Child processes of a server, started on demand; small orders overtake large ones."""
 
     def __init__(self, most: int = 2, memory: int = 1 << 30) -> None:
         self._memory = memory
@@ -54,7 +57,7 @@ class SideProcesses:
         """Call `package.module:function` in a child and return its result.
 
         Arguments and result are data that pickle knows. The deadline counts from when the function is loaded. A caller
-        that is cancelled ends its child. Raises TimedOut, Crashed and OutOfMemory.
+        that is cancelled ends its child. Raises TimedOut, Crashed and OutOfMemory, and Overloaded if many calls wait.
         """
         order = pickle.dumps((function, arguments, deadline_s), 5)
         await self._enter(len(order))
@@ -146,8 +149,11 @@ class SideProcesses:
         if self._free:
             self._free -= 1
             return
+        if len(self._waiting) >= _MOST_WAITING:
+            raise Overloaded
         turn = asyncio.get_running_loop().create_future()
-        heappush(self._waiting, (size // _SMALL, next(self._numbers), turn))
+        number = next(self._numbers)
+        heappush(self._waiting, (number + min(4 * (size // _SMALL), _MOST_OVERTAKEN), number, turn))
         try:
             await turn
         except asyncio.CancelledError:

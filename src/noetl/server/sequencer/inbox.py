@@ -66,6 +66,7 @@ class Entry(Struct, eq=False):
     def refuse(self, *, late: bool = False, alone: bool = False) -> None:
         """Mark a decision that was not committed: it is made again, from the log."""
         self.refused, self.late, self.alone = True, self.late or late, self.alone or alone
+        self.answers = None
 
     def resolve(self, loaded: Mapping[str, Any]) -> None:
         """Take what was loaded for the decision."""

@@ -22,6 +22,7 @@ from noetl.model.errors import Conflict, Foreign, NoetlError, StoreUnavailable, 
 from noetl.model.events import Event
 from noetl.model.messages import Discard, Mend, Redrive, Start, TimerDue
 from noetl.ports import Clock, Commit, EventLog, Receipt
+from noetl.server.sequencer.apart import TooHeavy
 from noetl.server.sequencer.commits import child_ended
 from noetl.server.sequencer.inbox import Entry
 
@@ -73,7 +74,7 @@ class PoisonHandler:
             return Undecided(f"the server could not decide a {what}; it waits: `noetl dlq show {letter}`")
         if not isinstance(error, NoetlError):
             _log.error("a message of execution %s cannot be decided", entry.execution_id, exc_info=error)
-        return error
+        return error.refusal if isinstance(error, TooHeavy) else error
 
     async def _keep_once(self, entry: Entry, error: Exception) -> bool:
         """Keep a message unless it was kept a moment ago; returns whether it is kept."""

@@ -31,9 +31,8 @@ from noetl.ports.work import Answer, resolve
 from noetl.server.cache.plan_cache import PlanCache
 from noetl.server.cache.result_loader import ResultLoader
 from noetl.server.cache.state_cache import StateCache
-from noetl.server.processes.side import SideProcesses
 from noetl.server.sequencer.admission import AdmissionQueue
-from noetl.server.sequencer.apart import QUICK, HeavyDecisions
+from noetl.server.sequencer.apart import QUICK, HeavyTemplates
 from noetl.server.sequencer.commit_hooks import CommitHooks
 from noetl.server.sequencer.commits import answer_of
 from noetl.server.sequencer.decide import decide_cached, decide_loading
@@ -104,11 +103,11 @@ class Sequencer:
         lease_ms: int = 30_000,
         most_unanswered: int = 4_096,
         patience_s: float | None = None,
-        side: SideProcesses | None = None,
+        heavy: HeavyTemplates | None = None,
     ) -> None:
         self._store = log
-        self._heavy = HeavyDecisions(side, plans) if side is not None else None
-        self._quick = QUICK if side is not None else None
+        self._heavy = heavy
+        self._quick = QUICK if heavy is not None else None
         self._parked: dict[str, list[Entry]] = {}  # by execution: messages behind one that is evaluated apart
         self._queue = queue
         self._plans = plans
@@ -401,11 +400,10 @@ class Sequencer:
             batch.postponed.append(entry)
 
     async def _load_needs(self, entry: Entry, needs: NeedsLoad) -> None:
-        back = [entry]
+        back, is_heavy = [entry], bool(needs.template)
         try:
-            if needs.template and self._heavy is not None:
-                state = await self._states.get(entry.execution_id, new=isinstance(entry.message, Start))
-                needs = await self._heavy.evaluate(entry, state, needs.template, self._clock.now())
+            if is_heavy and self._heavy is not None:
+                needs = await self._heavy.evaluate(entry, self._states, needs.template, self._clock.now())
             entry.resolve(await self._stored.bring(needs))
         except StoreUnavailable as error:
             if self._may_try_again(entry, error):
@@ -414,7 +412,7 @@ class Sequencer:
                 back.clear()
         except Exception as error:  # noqa: BLE001  the sender gets it
             entry.fail(error)
-        self._inbox.put_back([*back, *self._parked.pop(entry.execution_id, ())])
+        self._inbox.put_back([*back, *(self._parked.pop(entry.execution_id, ()) if is_heavy else ())])
         self._advance()
 
     def _parks(self, entry: Entry) -> bool:

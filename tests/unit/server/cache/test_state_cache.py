@@ -100,3 +100,18 @@ async def test_large_states_are_evicted_by_their_size(store: Store) -> None:
         states.new(str(number))
         states.weigh(str(number))
     assert states.known("8") is not None
+
+
+async def test_a_pinned_state_is_not_evicted(store: Store) -> None:
+    states = StateCache(store, most=2, most_bytes=1_000_000)
+    first = states.new("1")
+    with states.pinned("1"):
+        for number in range(2, 9):
+            states.new(str(number)).workload["text"] = "x" * 900_000
+            states.weigh(str(number))
+        assert states.known("1") is first
+        states.drop("1")
+        assert states.known("1") is None
+    states.new("9")
+    states.new("10")
+    assert states.known("8") is None

@@ -13,6 +13,7 @@ from textwrap import dedent
 import pytest
 import pytest_asyncio
 
+from noetl.model.errors import Overloaded
 from noetl.server.processes.side import Crashed, OutOfMemory, SideProcesses, TimedOut
 from tests.server.cancelling import is_alive
 
@@ -171,3 +172,39 @@ async def test_a_child_ends_with_its_server(tmp_path: Path) -> None:
     async with asyncio.timeout(30):
         while is_alive(int(log.read_text())):
             await asyncio.sleep(0.02)
+
+
+async def test_a_large_call_is_overtaken_by_some_and_not_for_ever(side: SideProcesses, tmp_path: Path) -> None:
+    gates = [tmp_path / "gate1", tmp_path / "gate2"]
+    busy = [asyncio.create_task(side.run("tried:waits", str(gate), deadline_s=LONG_S)) for gate in gates]
+    ended: list[str] = []
+
+    async def call(name: str, size: int) -> None:
+        await side.run("tried:double", b"x" * size, deadline_s=LONG_S)
+        ended.append(name)
+
+    await asyncio.sleep(0)
+    calls = [asyncio.create_task(call("large", 300_000))]
+    await asyncio.sleep(0)
+    calls += [asyncio.create_task(call(str(number), 10)) for number in range(40)]
+    while len(side._waiting) < 41:
+        await asyncio.sleep(0.01)
+    for gate in gates:
+        gate.touch()
+    await asyncio.gather(*busy, *calls)
+    assert 5 < ended.index("large") < 30
+
+
+async def test_calls_are_refused_when_many_wait(
+    side: SideProcesses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("noetl.server.processes.side._MOST_WAITING", 1)
+    gates = [tmp_path / name for name in ("gate1", "gate2")]
+    calls = [asyncio.create_task(side.run("tried:waits", str(gate), deadline_s=LONG_S)) for gate in gates]
+    while not side._waiting:
+        await asyncio.sleep(0.01)
+    with pytest.raises(Overloaded):
+        await side.run("tried:me", deadline_s=LONG_S)
+    for gate in gates:
+        gate.touch()
+    await asyncio.gather(*calls)
