@@ -179,3 +179,29 @@ async def test_a_worker_without_a_sandbox_reads_and_writes_as_its_user(tmp_path:
             assert (await free.run(kind, fields)).outcome.error is None, (kind, fields)
     finally:
         await free.close()
+
+
+async def test_rows_are_transferred_to_a_database_in_a_shared_folder(walled: Attempts) -> None:
+    database = f"{walled.folder}/shared/own.duckdb"
+    assert (
+        await walled.run("duckdb", {"database": database, "command": "CREATE TABLE t (a INT)"})
+    ).outcome.error is None
+    source = {"kind": "file", "path": "closed/rows.jsonl"}
+    target = {"kind": "duckdb", "database": database, "table": "t"}
+    moved = await walled.run("transfer", {"source": source, "target": target})
+    assert moved.outcome.error is None, moved.outcome
+
+
+async def test_a_task_names_no_files_in_a_connection_that_it_writes_itself(walled: Attempts) -> None:
+    for option in ("sslkeylogfile", "sslrootcert", "passfile", "service"):
+        auth = {"dsn": f"host=127.0.0.1 port=1 {option}={walled.folder}/hidden/key"}
+        said = message(await walled.run("postgres", {"query": "SELECT 1"}, auth=auth))
+        assert f"may not set `{option}`" in said, said
+
+
+async def test_a_pipe_is_no_database_and_holds_up_no_other_task(walled: Attempts) -> None:
+    pipe = f"{walled.folder}/shared/pipe"
+    os.mkfifo(pipe)
+    said = message(await walled.run("duckdb", {"database": pipe, "command": "SELECT 1"}))
+    assert "is no regular file" in said
+    assert (await walled.run("duckdb", {"command": "SELECT 1"})).outcome.error is None

@@ -246,10 +246,10 @@ class ToolContext(Protocol):
     def http(self) -> Any:
         """The one pooled httpx.AsyncClient of the worker."""
 
-    def web(self, verify: bool | str) -> Any:
+    def web(self, verify: bool | bytes) -> Any:
         """Return the worker's httpx.AsyncClient for a way to verify certificates.
 
-        A text is the path of a file with trusted certificates.
+        Bytes are the trusted certificates, as a file in PEM format has them.
         """
 
     async def addresses(self, host: str, port: int) -> list[str] | None:

@@ -58,6 +58,8 @@ class Store(EventLog, WorkQueue, Catalog, Protocol):
 class LocalControlPlane:
     """The control plane over a store, in process."""
 
+    _tasks: Sequence[asyncio.Task[None]] = ()
+
     def __init__(
         self,
         store: Store,
@@ -108,7 +110,6 @@ class LocalControlPlane:
         self.lease_reaper = LeaseReaper(store, self.sequencer, clock, max_attempts=max_attempts, every_s=every_s)
         self._derived, self._liveness_s = derived, liveness_s
         self._takes: dict[str, Takes] = {}  # by worker
-        self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> LocalControlPlane:
         parts = [self.sequencer.run, self.timers.run, self.lease_reaper.run, self._watch]

@@ -82,7 +82,7 @@ async def run(input: Input, context: ToolContext) -> Outcome:
     if problem is not None:
         return problem
     try:
-        async with duckdb_connection(input.database, context, read_only=input.read_only) as (connection, run):
+        async with duckdb_connection(input.database, context, read_only=input.read_only) as (connection, run, _):
             found = ok(await run(_perform, connection, input, sent, context))
             if context.confirm is not None:  # keep the transaction open until the claimed rows are recorded
                 await run(connection.commit if await context.confirm(found) else connection.rollback)

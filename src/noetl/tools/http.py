@@ -123,8 +123,7 @@ async def _client(verify: bool | str, context: ToolContext) -> Any:
         return context.web(verify)
     path = Path(context.folder, verify)
     async with context.thread() as thread:
-        await read_file(path, thread)  # a task uses only certificates that it may read
-    return context.web(str(path))
+        return context.web(await read_file(path, thread))  # a task uses only certificates that it may read
 
 
 async def _send(input: Input, context: ToolContext, credential: Mapping[str, Any] | None) -> Outcome:

@@ -277,7 +277,7 @@ class TaskContext:
     def http(self) -> Any:
         return self._run.shared.http()
 
-    def web(self, verify: bool | str) -> Any:
+    def web(self, verify: bool | bytes) -> Any:
         return self._run.shared.http() if verify is True else self._run.shared.http(verify)
 
     async def addresses(self, host: str, port: int) -> list[str] | None:

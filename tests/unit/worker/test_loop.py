@@ -264,7 +264,7 @@ async def test_a_worker_that_is_gone_is_followed_by_another(tmp_path: Path) -> N
             folder=str(tmp_path),
         )
         async with asyncio.timeout(20):
-            while not await run.events(execution, "task.done"):
+            while not await run.events(execution, "task.done") or "b" not in (tmp_path / "done").read_text():
                 await asyncio.sleep(0.02)
         run.running[0].cancel()
         await asyncio.wait([run.running[0]])

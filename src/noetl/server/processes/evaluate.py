@@ -47,7 +47,7 @@ def evaluate_decision(
 def find_misfit(
     source: Source, execution_id: str, like: Start, payloads: Sequence[Mapping[str, Any]], at: int
 ) -> tuple[int, str] | None:
-    """Return the index of the first payload that does not fit, and why; -1 if none can."""
+    """Return the index of the first payload that does not fit, and why; -1: of all."""
     try:
         found = misfit(_plan(source), execution_id, like, payloads, at)
     except InvalidPayload as problem:

@@ -41,7 +41,7 @@ class OutOfMemory(Crashed):
 
 
 class SideProcesses:
-    """Child processes of a server, started on demand; small orders overtake large ones."""
+    """Child processes of a server, started on demand; small orders go first."""
 
     def __init__(self, most: int = 2, memory: int = 1 << 30) -> None:
         self._memory = memory

@@ -3,12 +3,15 @@
 Tested in tests/tools/test_postgres.py and test_duckdb.py.
 """
 
+import errno
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
+from weakref import WeakValueDictionary
 
 from noetl.extras import install_command
 from noetl.model.outcome import ErrorKind, Outcome, failed
@@ -30,6 +33,14 @@ _PARTS = {
     "db_name": "dbname", "sslmode": "sslmode",
 }  # fmt: skip
 _FILES = ("passfile", "sslcert", "sslkey", "sslrootcert", "sslcrl", "servicefile")
+# Options of a connection that a confined task may write itself: the driver reads and writes no file for them.
+_FREE = frozenset({
+    "application_name", "channel_binding", "client_encoding", "connect_timeout", "dbname", "fallback_application_name",
+    "host", "hostaddr", "keepalives", "keepalives_count", "keepalives_idle", "keepalives_interval", "load_balance_hosts",
+    "max_protocol_version", "min_protocol_version", "options", "password", "port", "require_auth", "ssl_max_protocol_version",
+    "ssl_min_protocol_version", "sslcompression", "sslmode", "sslnegotiation", "sslsni", "target_session_attrs",
+    "tcp_user_timeout", "user",
+})  # fmt: skip
 _REFUSED = ("authentication failed", "no password supplied", "no pg_hba.conf entry", 'role "', "permission denied")
 _DUCKDB: dict[str, ErrorKind] = {
     "ConstraintException": "db_constraint", "ParserException": "parse", "BinderException": "client_error",
@@ -37,11 +48,20 @@ _DUCKDB: dict[str, ErrorKind] = {
     "IOException": "connection", "HTTPException": "connection", "ConnectionException": "db_connection",
     "TransactionException": "db_deadlock",
 }  # fmt: skip
-_OPENING = Lock()  # a database is shared by all connections to it, and so are its settings
 _HARMLESS = ("TimeZone", "Calendar", "search_path", "schema", "default_order", "default_null_order", "integer_division")
 _NO_NETWORK = "With NOETL_SANDBOX or egress rules (NOETL_EGRESS_PRIVATE), DuckDB has no network and no extensions."
 _DENIED = ("Permission denied", "by configuration", "through configuration", "has been locked", "to be loaded")
 _RETRYABLE_DUCKDB = frozenset({"HTTPException", "TransactionException"})
+
+
+class _Opening:
+    """Lock of a database, which all connections to it share with its settings."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+
+
+_opening: WeakValueDictionary[str, _Opening] = WeakValueDictionary()  # by database
 
 
 async def pg_pool(auth: Any, context: ToolContext) -> Any:
@@ -50,7 +70,7 @@ async def pg_pool(auth: Any, context: ToolContext) -> Any:
         raise ValueError("the task has no credential; set `auth` to the credential of the database")
     given = auth if isinstance(auth, Mapping) else await context.credential(str(auth))
     address = _address(given)
-    await _check_files(address, context)
+    await _check_options(address, context, is_own=isinstance(auth, Mapping))
 
     async def open_pool() -> Any:
         return PgPool(address, partial(_permitted, context=context))
@@ -100,20 +120,31 @@ async def _permitted(address: str, context: ToolContext) -> str:
     return make_conninfo(**{**parts, **told})
 
 
-async def _check_files(address: str, context: ToolContext) -> None:
-    """Refuse a connection string with files that a task may not read (ValueError)."""
+async def _check_options(address: str, context: ToolContext, *, is_own: bool) -> None:
+    """Refuse what a confined task may not have the driver do (ValueError).
+
+    The driver runs in the worker, outside the walls. A task that writes the connection itself names no files; of a
+    stored credential, it must be able to read them.
+    """
     from psycopg.conninfo import conninfo_to_dict
 
-    named = {key: str(value) for key, value in conninfo_to_dict(address).items() if key in _FILES and value}
-    if not named:
+    found = {key: str(value) for key, value in conninfo_to_dict(address).items() if value is not None}
+    others = sorted(found.keys() - _FREE)
+    if not others:
         return
     async with context.thread() as thread:
-        for key, path in named.items():
+        if thread.walls.is_open:
+            return
+        if is_own:
+            raise ValueError(
+                f"a task on this worker may not set `{others[0]}`; store a credential and name it in `auth`"
+            )
+        for key in others:
             try:
-                await read_file(Path(path), thread)
+                if key in _FILES:
+                    await read_file(Path(found[key]), thread)
             except OSError as error:
-                if not thread.walls.is_open:
-                    raise ValueError(f"cannot read the file of `{key}`: {error.strerror}") from None
+                raise ValueError(f"cannot read the file of `{key}`: {error.strerror}") from None
 
 
 def _not_connected(message: str) -> Outcome:
@@ -153,10 +184,10 @@ def pg_failed(error: Any) -> Outcome:
 @asynccontextmanager
 async def duckdb_connection(
     database: str | None, context: ToolContext, *, read_only: bool = False
-) -> AsyncIterator[tuple[Any, Callable[..., Awaitable[Any]]]]:
+) -> AsyncIterator[tuple[Any, Callable[..., Awaitable[Any]], str]]:
     """Open a DuckDB connection in its own thread; also yield what runs jobs there.
 
-    The name is relative to the playbook's folder. Cancellation interrupts a query. Raises PermissionError for what the
+    The third value is the thread's folder. The name is relative to the playbook's folder. Cancellation interrupts a query. Raises PermissionError for what the
     walls refuse, else the driver's errors.
     """
     import duckdb
@@ -167,7 +198,7 @@ async def duckdb_connection(
             connection = await thread.run(_open_duckdb, place, read_only, thread)
             run = partial(thread.run, interrupt=connection.interrupt)
             try:
-                yield connection, run
+                yield connection, run, thread.folder
             finally:
                 await run(connection.close)
         except duckdb.Error as error:
@@ -180,7 +211,10 @@ async def duckdb_connection(
 def _open_duckdb(place: str, read_only: bool, thread: OwnThread) -> Any:
     import duckdb
 
-    with _OPENING:
+    if not place.startswith(":") and os.path.exists(place) and not os.path.isfile(place):
+        raise PermissionError(errno.EPERM, f"The database {place} is no regular file.")
+    opening = _opening.setdefault(place, _Opening())
+    with opening.lock:
         connection = duckdb.connect(place, read_only=read_only)
         try:
             _confine(connection, thread, place)

@@ -137,7 +137,7 @@ async def _pool(place: Place, context: ToolContext) -> Any:
 
 
 @asynccontextmanager
-async def _duckdb(database: str | None, context: ToolContext) -> AsyncIterator[tuple[Any, Run]]:
+async def _duckdb(database: str | None, context: ToolContext) -> AsyncIterator[tuple[Any, Run, str]]:
     try:
         import duckdb  # noqa: F401 - fail early if it is missing
     except ModuleNotFoundError:
@@ -149,8 +149,8 @@ async def _duckdb(database: str | None, context: ToolContext) -> AsyncIterator[t
 async def _from_duckdb(source: Place, most: int, context: ToolContext) -> AsyncGenerator[list[Row], None]:
     if source.database is None:
         raise _lacks("duckdb", "database")
-    async with _duckdb(source.database, context) as opened:
-        async for rows in _select(*opened, _query(source), source.params, most):
+    async with _duckdb(source.database, context) as (connection, run, _):
+        async for rows in _select(connection, run, _query(source), source.params, most):
             yield rows
 
 
@@ -165,8 +165,8 @@ async def _select(connection: Any, run: Run, sql: str, params: Any, most: int) -
 async def _to_duckdb(target: Place, how: SqlInput, context: ToolContext) -> AsyncIterator[Add]:
     if target.database is None or not target.table:
         raise _lacks("duckdb", "database" if target.database is None else "table")
-    async with _duckdb(target.database, context) as (connection, run):
-        with TemporaryDirectory(prefix="noetl-") as folder:
+    async with _duckdb(target.database, context) as (connection, run, own):
+        with TemporaryDirectory(prefix="noetl-", dir=own or None) as folder:
             path = Path(folder, "rows.jsonl")
             await run(connection.execute, "BEGIN")
             if how.mode == "overwrite":
@@ -216,8 +216,8 @@ async def _from_file(
     path: Path, format: str, rows_path: str | None, most: int, context: ToolContext
 ) -> AsyncGenerator[list[Row], None]:
     if format in ("csv", "parquet"):
-        async with _duckdb(None, context) as opened:
-            async for rows in _select(*opened, f"SELECT * FROM read_{format}(?)", [str(path)], most):
+        async with _duckdb(None, context) as (connection, run, _):
+            async for rows in _select(connection, run, f"SELECT * FROM read_{format}(?)", [str(path)], most):
                 yield rows
         return
     async with context.thread() as thread:
@@ -333,7 +333,7 @@ def _append(lines: Path, rows: list[Row]) -> None:
 
 
 async def _to_parquet(lines: Path, whole: Path, context: ToolContext) -> None:
-    async with _duckdb(None, context) as (connection, run):
+    async with _duckdb(None, context) as (connection, run, _):
         sql = f"COPY (SELECT * FROM read_json({_quoted(str(lines))})) TO {_quoted(str(whole))} (FORMAT parquet)"
         await run(connection.execute, sql)
 

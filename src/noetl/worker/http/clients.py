@@ -27,21 +27,21 @@ class HttpClient:
         self._egress = egress
         self._clients: dict[Any, Any] = {}
 
-    def get(self, verify: bool | str = True) -> Any:
+    def get(self, verify: bool | bytes = True) -> Any:
         if verify not in self._clients:
             self._clients[verify] = self._made(verify)
         return self._clients[verify]
 
-    def _made(self, verify: bool | str) -> Any:
+    def _made(self, verify: bool | bytes) -> Any:
         from http.cookiejar import DefaultCookiePolicy
 
         import httpx
 
         checked: Any = verify
-        if isinstance(verify, str):
+        if isinstance(verify, bytes):
             import ssl
 
-            checked = ssl.create_default_context(cafile=verify)
+            checked = ssl.create_default_context(cadata=verify.decode("ascii", "ignore"))
         transport = None
         if self._egress is not None and not self._egress.is_open:
             from noetl.worker.http.egress import guarded

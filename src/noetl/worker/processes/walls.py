@@ -20,6 +20,7 @@ from typing import Any, Final
 from noetl.worker.processes import sandbox
 
 _AGAIN_S: Final = 0.05  # between two interrupts of a job
+_MOST_INTERRUPTS: Final = 200  # then it is left alone: it waits for what never comes
 _OWN: Final = ("/proc", "/dev")  # the worker's own: its environment, memory and open files
 _NEEDED: Final = ("/proc/self/cgroup",)  # DuckDB ends the process if it cannot read it
 _Job = tuple[Callable[..., Any], tuple[Any, ...], Callable[[Any, BaseException | None], None]]
@@ -104,7 +105,9 @@ class OwnThread:
         try:
             return await asyncio.shield(done)
         except asyncio.CancelledError:
-            while interrupt is not None and not done.done():
+            for _ in range(_MOST_INTERRUPTS):
+                if interrupt is None or done.done():
+                    break
                 interrupt()
                 await asyncio.wait([done], timeout=_AGAIN_S)
             done.add_done_callback(lambda ended: ended.exception())  # retrieve it: the caller cancelled the job

@@ -46,6 +46,7 @@ def test_step_and_execution_have_their_own_and_the_earliest_counts() -> None:
 def test_a_task_that_runs_has_its_own_from_when_it_began() -> None:
     script = held("- step: a\n  tool: {kind: http, url: x, timeout_ms: 5000}\n")
     begun = Record("task.started", BEGIN + 100, task="a_task", task_run_id="k", payload={"timeout_ms": 5000})
+    script.now = BEGIN + 200  # when the report arrives
     one = told(progress(script, begun))
     assert limits(one) == {"the task `a_task` (`timeout_ms`)": (5_100, 5000)}
     assert one.until == BEGIN + 5_100

@@ -70,6 +70,7 @@ class Clock(SteadyClock):
     """A clock that can be put forward and sleeps in no time."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.ahead = 0
 
     def now(self) -> int:
