@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import os
 import re
-import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -23,7 +22,7 @@ from noetl.environ import public_variables
 from noetl.model.errors import InvalidInput
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import Ended, Job
-from noetl.worker.processes import network
+from noetl.worker.processes import folders, network
 from noetl.worker.processes.bounds import Bounds
 from noetl.worker.processes.fork_client import Child, Nursery, Output, told
 from noetl.worker.processes.fork_server import LEFT, Limits
@@ -357,7 +356,7 @@ class ChildPool:
         if self._endings:
             await asyncio.gather(*self._endings)
         if self.scratch:
-            shutil.rmtree(self.scratch, ignore_errors=True)
+            folders.remove(self.scratch)
 
 
 async def _end(child: Child, outputs: Sequence[Output]) -> None:

@@ -21,7 +21,6 @@ import json
 import os
 import resource
 import select
-import shutil
 import signal
 import socket
 import struct
@@ -32,7 +31,7 @@ import time
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
-from noetl.worker.processes import network, python_runner, sandbox
+from noetl.worker.processes import folders, network, python_runner, sandbox
 from noetl.worker.processes.bounds import (
     Bounds,
     PidGroups,
@@ -118,7 +117,7 @@ class ForkServer:
         for number in numbers:
             self._clear(number)
         if self._limits.folders:
-            shutil.rmtree(self._limits.folders, ignore_errors=True)
+            folders.remove(self._limits.folders)
 
     def _obey(self) -> bool:
         """Execute one order; return False if the worker is gone."""
@@ -195,7 +194,7 @@ class ForkServer:
     def _clear(self, number: int) -> None:
         """Remove the folder and the group of an ended task."""
         if self._limits.folders:
-            shutil.rmtree(Path(self._limits.folders, str(number)), ignore_errors=True)
+            folders.remove(os.path.join(self._limits.folders, str(number)))
         if self._groups is not None:
             self._groups.remove(number)
 
@@ -324,16 +323,7 @@ def _work(channel: socket.socket, job: dict[str, Any] | None, bounds: Bounds, sc
             os.environ.clear()
             os.environ.update(environment)
         if scratch:
-            _empty(scratch)
-
-
-def _empty(folder: str) -> None:
-    with contextlib.suppress(OSError):
-        for entry in os.scandir(folder):
-            if entry.is_dir(follow_symlinks=False):
-                shutil.rmtree(entry.path, ignore_errors=True)
-            else:
-                os.unlink(entry.path)
+            folders.empty(scratch)
 
 
 def _become(channel: socket.socket, argv: list[str], env: dict[str, str], cwd: str | None) -> None:
