@@ -1,4 +1,4 @@
-"""Remove the folders of tasks, however deep they are and whatever their permissions.
+"""Remove the folders of tasks, however deep or closed they are.
 
 Only the standard library is used, because children load it. Tested in tests/unit/worker/processes/test_folders.py.
 """

@@ -66,6 +66,7 @@ class Child:
         self.number = number
         self.pid = 0  # until the nursery has told it
         self.exceeded = ""  # the bound for which the nursery ended it
+        self.refused = 0  # the error number for which it could not be forked
         self.status: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._nursery = nursery
         self._channel = channel
@@ -92,9 +93,11 @@ class Child:
         return bytes(memoryview(data)[LENGTH.size :]) if len(data) == size else b""
 
     def learn(self, what: bytes, value: int) -> None:
-        """Take a notice of the nursery: its pid, or the bound that it exceeded."""
+        """Take a notice of the nursery: its pid, why it has none, or an exceeded bound."""
         if what == b"B":
             self.pid = value
+        elif what == b"F":
+            self.refused = value
         else:
             self.exceeded = {b"P": "processes", b"D": "disk"}[what]
 
