@@ -20,7 +20,7 @@ from typing import Any
 from noetl.blobs import pieces
 from noetl.environ import public_variables
 from noetl.worker.processes.bounds import is_alone
-from noetl.worker.processes.fork_server import LENGTH, MOST_FRAME, NOTICE, ORDER, Limits
+from noetl.worker.processes.fork_server import LENGTH, MOST_ANSWER, NOTICE, ORDER, Limits
 
 _CHUNK = 1 << 16
 
@@ -88,7 +88,7 @@ class Child:
             data += part
             if len(data) >= LENGTH.size:
                 size = LENGTH.size + LENGTH.unpack_from(data)[0]
-            if size > LENGTH.size + MOST_FRAME:
+            if size > LENGTH.size + MOST_ANSWER:
                 return b""
         return bytes(memoryview(data)[LENGTH.size :]) if len(data) == size else b""
 

@@ -31,6 +31,7 @@ import time
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
+from noetl.model.refs import MOST_BYTES
 from noetl.worker.processes import folders, network, python_runner, sandbox
 from noetl.worker.processes.bounds import (
     Bounds,
@@ -46,7 +47,7 @@ from noetl.worker.processes.bounds import (
 ORDER: Final = struct.Struct(">cQ")
 NOTICE: Final = struct.Struct(">cQi")
 LENGTH: Final = struct.Struct(">I")
-MOST_FRAME: Final = 1 << 30  # more is no frame: something else was written to the channel
+MOST_ANSWER: Final = MOST_BYTES + (1 << 20)  # of a child: a result, and what is around it
 LEFT: Final = b'{"left":true,'  # how an answer begins whose process must not serve another task
 _PRELOAD: Final = (
     *("base64", "collections", "csv", "datetime", "decimal", "functools", "hashlib", "itertools", "math", "random"),
@@ -327,6 +328,8 @@ def _work(channel: socket.socket, job: dict[str, Any] | None, bounds: Bounds, sc
         streams.flush()
         if threading.active_count() > 1 or (bounds.cpu_s and time.process_time() > bounds.cpu_s / _SPENT):
             answer = LEFT + answer[1:]  # threads still run, or its processor time is spent: no other task may share it
+        if len(answer) > MOST_ANSWER:
+            answer = LEFT + python_runner.too_large(len(answer), MOST_BYTES)[1:]
         channel.sendall(LENGTH.pack(len(answer)) + answer)
         job = read(channel)
         with contextlib.suppress(OSError):
