@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from noetl.model.refs import MOST_BYTES
 from tests.tools.attempts import Attempts
 
 pytestmark = pytest.mark.asyncio
@@ -29,6 +30,17 @@ async def test_a_time_with_a_zone_is_plain_data(attempts: Attempts) -> None:
     done = await attempts.run("duckdb", {"query": query})
     assert done.outcome.error is None, done.outcome.error
     assert done.outcome.result["rows"] == [{"t": "2024-03-01T10:00:00+00:00"}]
+
+
+async def test_rows_beyond_the_limit_of_a_result_are_an_error(attempts: Attempts) -> None:
+    tried = await attempts.run("duckdb", {"query": "SELECT repeat('x', 100000) AS t FROM range(1000000)"})
+    assert (tried.error.kind, tried.error.code) == ("schema", "RESULT_TOO_LARGE")
+    assert f"more than the {MOST_BYTES:,} bytes" in tried.error.message
+
+
+async def test_more_rows_than_are_read_at_once_keep_their_order(attempts: Attempts) -> None:
+    tried = await attempts.run("duckdb", {"query": "SELECT range AS n FROM range(1000)"})
+    assert [row["n"] for row in tried.result["rows"]] == list(range(1000))
 
 
 async def test_many_statements_give_each_its_answer(attempts: Attempts) -> None:

@@ -11,6 +11,8 @@ from noetl.tools.fields import SQL_FORMS, SQL_RESULT, TABLE_NEEDS, MarkerTable, 
 from noetl.tools.sql.completion_markers import in_transaction, once_in_duckdb, refuse_transaction_control
 from noetl.tools.sql.connections import duckdb_connection, duckdb_failed, missing_library
 from noetl.tools.sql.statements import (
+    ROWS_AT_ONCE,
+    RowLimit,
     RowsError,
     answer,
     name,
@@ -107,11 +109,11 @@ def _perform(connection: Any, input: Input, sent: list[str], context: ToolContex
 
 
 def _all(connection: Any, input: Input, sent: list[str]) -> dict[str, Any]:
-    answers = []
+    answers, limit = [], RowLimit()
     for text in sent:
         for statement in connection.extract_statements(text):
             cursor = connection.execute(statement, _bind(input.params, statement.named_parameters))
-            answers.append(_read(cursor, statement))
+            answers.append(_read(cursor, statement, limit))
     return result_of(answers)
 
 
@@ -124,12 +126,15 @@ def _bind(params: Any, wanted: set[str]) -> Any:
     return params
 
 
-def _read(cursor: Any, statement: Any) -> dict[str, Any]:
+def _read(cursor: Any, statement: Any, limit: RowLimit) -> dict[str, Any]:
     status = statement.type.name
     columns = [column[0] for column in cursor.description or ()]
-    rows = cursor.fetchall() if columns else []
     if status in ("INSERT", "UPDATE", "DELETE", "COPY") and columns == ["Count"]:
-        return answer((), (), rows[0][0] if rows else 0, f"{status} {rows[0][0] if rows else 0}")
+        count = (cursor.fetchone() or (0,))[0]
+        return answer((), [], count, f"{status} {count}")
+    rows: list[dict[str, Any]] = []
+    while columns and (batch := cursor.fetchmany(ROWS_AT_ONCE)):
+        rows += limit.plain(columns, batch)
     return answer(columns, rows, None, f"{status} {len(rows)}")
 
 
@@ -139,4 +144,4 @@ def _write(connection: Any, input: Input, context: ToolContext) -> dict[str, Any
         connection.execute(f"DELETE FROM {name(input.table or '')}")
     for row in rows:
         connection.execute(write_statement(input, list(row), ["?"] * len(row)), list(row.values()))
-    return result_of([answer((), (), len(rows), f"INSERT {len(rows)}")])
+    return result_of([answer((), [], len(rows), f"INSERT {len(rows)}")])

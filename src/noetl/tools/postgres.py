@@ -15,6 +15,8 @@ from noetl.tools.sql.completion_markers import once_in_postgres, refuse_transact
 from noetl.tools.sql.connections import missing_library, pg_failed, pg_pool
 from noetl.tools.sql.pg_pool import NoConnectionError
 from noetl.tools.sql.statements import (
+    ROWS_AT_ONCE,
+    RowLimit,
     RowsError,
     answer,
     name,
@@ -167,12 +169,14 @@ async def _claim(connection: Any, input: Input, sent: list[str], confirm: Confir
 
 
 async def _all(connection: Any, input: Input, sent: list[str]) -> dict[str, Any]:
-    answers = []
+    answers, limit = [], RowLimit()
     async with connection.cursor() as cursor:
         for text in sent:
             await cursor.execute(text, _bind(input.params, text))
             columns = [column.name for column in cursor.description or ()]
-            rows = await cursor.fetchall() if columns else []
+            rows: list[dict[str, Any]] = []
+            while columns and (batch := await cursor.fetchmany(ROWS_AT_ONCE)):
+                rows += limit.plain(columns, batch)
             count = None if columns else max(cursor.rowcount, 0)
             answers.append(answer(columns, rows, count, cursor.statusmessage or ""))
     return result_of(answers)
@@ -203,4 +207,4 @@ async def _write(connection: Any, input: Input, context: ToolContext) -> dict[st
             await cursor.execute(f"DELETE FROM {name(input.table or '')}")
         for row in rows:
             await cursor.execute(percent_statement(input, list(row)), [_bindable(value) for value in row.values()])
-    return answer((), (), len(rows), f"INSERT 0 {len(rows)}")
+    return answer((), [], len(rows), f"INSERT 0 {len(rows)}")

@@ -7,12 +7,16 @@ from decimal import Decimal
 from math import isfinite
 from typing import Any
 
+import msgspec
+
 from noetl.expr.sql.statements import split_statements
 from noetl.model.outcome import Outcome, failed
+from noetl.model.refs import MOST_BYTES
 from noetl.ports import ToolContext
 from noetl.tools.fields import SqlInput, script_text
 
 _LEAST, _MOST = -(2**63), 2**64 - 1  # integers that every part of the system can carry; larger ones become strings
+ROWS_AT_ONCE = 256  # read from a driver
 KEY_COLUMN = "idempotency_key"
 
 
@@ -22,6 +26,26 @@ class RowsError(Exception):
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(outcome.error.message if outcome.error else "")
         self.outcome = outcome
+
+
+class RowLimit:
+    """Bounds the rows of a task while they are read, before they fill the memory."""
+
+    def __init__(self, most: int = MOST_BYTES) -> None:
+        self._most = most
+        self._size = 0
+
+    def plain(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
+        """Return a batch of rows as plain data. Raises RowsError beyond the limit."""
+        made = [dict(zip(columns, map(plain, row), strict=True)) for row in rows]
+        self._size += len(msgspec.json.encode(made))
+        if self._size > self._most:
+            message = (
+                f"the rows have more than the {self._most:,} bytes that are accepted; select less, or write them to a file "
+                "or table"
+            )
+            raise RowsError(failed("schema", message, code="RESULT_TOO_LARGE", details={"most": self._most}))
+        return made
 
 
 async def statements(input: SqlInput, context: ToolContext) -> list[str]:
@@ -85,12 +109,11 @@ def write_statement(input: SqlInput, columns: Sequence[str], marks: Sequence[str
     return f"{sql} ON CONFLICT ({conflict}) DO UPDATE SET {sets}"
 
 
-def answer(columns: Sequence[str], rows: Iterable[Sequence[Any]], count: int | None, status: str) -> dict[str, Any]:
-    """Return the result of one statement as plain data."""
-    made = [dict(zip(columns, map(plain, row), strict=True)) for row in rows]
+def answer(columns: Sequence[str], rows: list[dict[str, Any]], count: int | None, status: str) -> dict[str, Any]:
+    """Return the result of one statement; its rows are plain data."""
     return {
-        "rows": made,
-        "row_count": len(made) if count is None else count,
+        "rows": rows,
+        "row_count": len(rows) if count is None else count,
         "columns": list(columns),
         "status": status,
     }
@@ -98,7 +121,7 @@ def answer(columns: Sequence[str], rows: Iterable[Sequence[Any]], count: int | N
 
 def result_of(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the result of a task: fields of the last statement, and of each one."""
-    last = dict(answers[-1]) if answers else answer((), (), 0, "")
+    last = dict(answers[-1]) if answers else answer((), [], 0, "")
     return {**last, **{f"command_{index}": dict(one) for index, one in enumerate(answers)}}
 
 

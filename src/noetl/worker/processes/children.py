@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import os
 import re
-import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -23,13 +22,14 @@ from noetl.environ import public_variables
 from noetl.model.errors import InvalidInput
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import Ended, Job
-from noetl.worker.processes import network
+from noetl.worker.processes import folders, network
 from noetl.worker.processes.bounds import Bounds
 from noetl.worker.processes.fork_client import Child, Nursery, Output, told
 from noetl.worker.processes.fork_server import LEFT, Limits
 from noetl.worker.processes.sandbox import problem
 
 _KEPT_LINE: Final = 16_384  # bytes of one line; an ellipsis is in place of the rest
+_NO_PROCESS: Final = "run fewer tasks on this machine, or raise its limits of processes and memory"
 _NO_MEMORY: Final = "; the machine may have run out of memory"
 _SETTINGS: Final = {
     "memory": "NOETL_TASK_MEMORY_MB",
@@ -101,7 +101,7 @@ class Warm:
             frame = None
         else:
             frame = await self.child.receive()
-        gone = _gone(await self.child.end(), self.child.exceeded) if frame is None else None
+        gone = _gone(await self.child.end(), self.child) if frame is None else None
         self.output.drain()
         self.lines.flush()
         if gone is not None or frame is None:
@@ -138,7 +138,11 @@ def _garbled() -> Outcome:
     return failed("python", message, code="PY_GARBLED")
 
 
-def _gone(status: int, exceeded: str) -> Outcome:
+def _gone(status: int, child: Child) -> Outcome:
+    if child.refused:
+        text = f"no process could be started for the code: {os.strerror(child.refused)}; {_NO_PROCESS}"
+        return failed("python", text, code="PY_NOT_STARTED", retryable=True)
+    exceeded = child.exceeded
     why, code = reason(status)
     why = f"was ended for {EXCEEDED[exceeded]}" if exceeded else why
     why += f" ({_SETTINGS[exceeded]} changes the limit)" if exceeded else ""
@@ -344,6 +348,8 @@ class ChildPool:
         if refused is not None:
             answer = await told(refused)
             raise OSError(answer["errno"], answer["message"])
+        if child.refused:
+            raise OSError(child.refused, os.strerror(child.refused))
         why = f"{EXCEEDED[child.exceeded]} ({_SETTINGS[child.exceeded]} changes it)" if child.exceeded else ""
         return Ended(status, bytes(out.data), bytes(err.data), out.cut or err.cut, why)
 
@@ -357,7 +363,7 @@ class ChildPool:
         if self._endings:
             await asyncio.gather(*self._endings)
         if self.scratch:
-            shutil.rmtree(self.scratch, ignore_errors=True)
+            folders.remove(self.scratch)
 
 
 async def _end(child: Child, outputs: Sequence[Output]) -> None:

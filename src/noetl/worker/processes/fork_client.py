@@ -20,7 +20,7 @@ from typing import Any
 from noetl.blobs import pieces
 from noetl.environ import public_variables
 from noetl.worker.processes.bounds import is_alone
-from noetl.worker.processes.fork_server import LENGTH, MOST_FRAME, NOTICE, ORDER, Limits
+from noetl.worker.processes.fork_server import LENGTH, MOST_ANSWER, NOTICE, ORDER, Limits
 
 _CHUNK = 1 << 16
 
@@ -66,6 +66,7 @@ class Child:
         self.number = number
         self.pid = 0  # until the nursery has told it
         self.exceeded = ""  # the bound for which the nursery ended it
+        self.refused = 0  # the error number for which it could not be forked
         self.status: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._nursery = nursery
         self._channel = channel
@@ -87,14 +88,16 @@ class Child:
             data += part
             if len(data) >= LENGTH.size:
                 size = LENGTH.size + LENGTH.unpack_from(data)[0]
-            if size > LENGTH.size + MOST_FRAME:
+            if size > LENGTH.size + MOST_ANSWER:
                 return b""
         return bytes(memoryview(data)[LENGTH.size :]) if len(data) == size else b""
 
     def learn(self, what: bytes, value: int) -> None:
-        """Take a notice of the nursery: its pid, or the bound that it exceeded."""
+        """Take a notice of the nursery: its pid, why it has none, or an exceeded bound."""
         if what == b"B":
             self.pid = value
+        elif what == b"F":
+            self.refused = value
         else:
             self.exceeded = {b"P": "processes", b"D": "disk"}[what]
 

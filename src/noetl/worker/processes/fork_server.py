@@ -8,8 +8,8 @@ all children are killed. Children also die with the nursery itself. Limits and t
 reads its first task. Tested in tests/unit/worker/processes/test_children.py.
 
 Control, from the worker: `S` id with four file descriptors (channel, stdin, stdout, stderr), `K` id. To the worker: `B`
-id pid (it runs), `P` and `D` id 0 (it is ended, for its processes or its disk), `E` id status. A channel carries frames:
-four bytes of length, then JSON.
+id pid (it runs), `F` id errno (it could not be forked), `P` and `D` id 0 (it is ended, for its processes or its disk), `E`
+id status. A channel carries frames: four bytes of length, then JSON.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import json
 import os
 import resource
 import select
-import shutil
 import signal
 import socket
 import struct
@@ -32,7 +31,8 @@ import time
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
-from noetl.worker.processes import network, python_runner, sandbox
+from noetl.model.refs import MOST_BYTES
+from noetl.worker.processes import folders, network, python_runner, sandbox
 from noetl.worker.processes.bounds import (
     Bounds,
     PidGroups,
@@ -47,7 +47,7 @@ from noetl.worker.processes.bounds import (
 ORDER: Final = struct.Struct(">cQ")
 NOTICE: Final = struct.Struct(">cQi")
 LENGTH: Final = struct.Struct(">I")
-MOST_FRAME: Final = 1 << 30  # more is no frame: something else was written to the channel
+MOST_ANSWER: Final = MOST_BYTES + (1 << 20)  # of a child: a result, and what is around it
 LEFT: Final = b'{"left":true,'  # how an answer begins whose process must not serve another task
 _PRELOAD: Final = (
     *("base64", "collections", "csv", "datetime", "decimal", "functools", "hashlib", "itertools", "math", "random"),
@@ -57,7 +57,8 @@ _loads = json.loads  # code may replace what a module holds
 _SET_DEATH_SIGNAL: Final = 1
 _SET_SUBREAPER: Final = 36
 _LOOK_MS: Final = 1_000  # interval at which bounds are checked that the kernel does not keep
-_MOST_ROUNDS: Final = 100  # of killing what killed processes leave; the next look goes on
+_WAIT_S: Final = 1.0  # for killed processes to end; those that do not are waited for once, and looked at later
+_PAUSE_S: Final = 0.001
 _SPENT: Final = 10  # a process that used this part of its processor time serves no other task
 
 
@@ -80,6 +81,7 @@ class ForkServer:
         self._limits = limits
         self._groups = PidGroups() if limits.bounds.processes else None
         self._pids: dict[int, int] = {}
+        self._lasting: set[int] = set()  # processes that did not end when they were killed
         self._bell, self._ringer = socket.socketpair()
 
     def serve(self) -> None:
@@ -118,7 +120,7 @@ class ForkServer:
         for number in numbers:
             self._clear(number)
         if self._limits.folders:
-            shutil.rmtree(self._limits.folders, ignore_errors=True)
+            folders.remove(self._limits.folders)
 
     def _obey(self) -> bool:
         """Execute one order; return False if the worker is gone."""
@@ -130,20 +132,28 @@ class ForkServer:
             return False
         what, number = ORDER.unpack(order)
         if what == b"S":
-            server = os.getpid()
+            self._fork(number, fds)
+        elif number in self._pids:
+            _kill_session(self._pids[number])
+        return True
+
+    def _fork(self, number: int, fds: list[int]) -> None:
+        server = os.getpid()
+        try:
             pid = os.fork()
+        except OSError as error:
+            self._tell(b"F", number, error.errno or 0)
+            self._tell(b"E", number, 1)
+        else:
             if pid == 0:
                 signal.set_wakeup_fd(-1)
                 for one in (self._control, self._bell, self._ringer):
                     one.close()
                 _child(fds, server, self._limits, number, self._groups)
-            for fd in fds:
-                os.close(fd)
             self._pids[number] = pid
             self._tell(b"B", number, pid)
-        elif number in self._pids:
-            _kill_session(self._pids[number])
-        return True
+        for fd in fds:
+            os.close(fd)
 
     def _reap(self) -> None:
         """Report ended children; what each started is killed first, before pid reuse."""
@@ -182,20 +192,22 @@ class ForkServer:
 
     def _kill_orphans(self) -> None:
         """Kill adopted processes: those of ended tasks, and those that left their own."""
-        for _ in range(_MOST_ROUNDS):  # killed processes may leave orphans
-            orphans = children_of(os.getpid()) - set(self._pids.values())
-            if not orphans:
-                return
+        until = time.monotonic() + _WAIT_S
+        while orphans := children_of(os.getpid()) - set(self._pids.values()):  # killed processes may leave orphans
             for pid in orphans:
                 _kill_session(pid)
                 kill_tree(pid)
                 with contextlib.suppress(ChildProcessError):
-                    os.waitpid(pid, 0)
+                    os.waitpid(pid, os.WNOHANG)
+            if orphans <= self._lasting or time.monotonic() > until:
+                break
+            time.sleep(_PAUSE_S)
+        self._lasting = orphans
 
     def _clear(self, number: int) -> None:
         """Remove the folder and the group of an ended task."""
         if self._limits.folders:
-            shutil.rmtree(Path(self._limits.folders, str(number)), ignore_errors=True)
+            folders.remove(os.path.join(self._limits.folders, str(number)))
         if self._groups is not None:
             self._groups.remove(number)
 
@@ -316,6 +328,8 @@ def _work(channel: socket.socket, job: dict[str, Any] | None, bounds: Bounds, sc
         streams.flush()
         if threading.active_count() > 1 or (bounds.cpu_s and time.process_time() > bounds.cpu_s / _SPENT):
             answer = LEFT + answer[1:]  # threads still run, or its processor time is spent: no other task may share it
+        if len(answer) > MOST_ANSWER:
+            answer = LEFT + python_runner.too_large(len(answer), MOST_BYTES)[1:]
         channel.sendall(LENGTH.pack(len(answer)) + answer)
         job = read(channel)
         with contextlib.suppress(OSError):
@@ -324,16 +338,7 @@ def _work(channel: socket.socket, job: dict[str, Any] | None, bounds: Bounds, sc
             os.environ.clear()
             os.environ.update(environment)
         if scratch:
-            _empty(scratch)
-
-
-def _empty(folder: str) -> None:
-    with contextlib.suppress(OSError):
-        for entry in os.scandir(folder):
-            if entry.is_dir(follow_symlinks=False):
-                shutil.rmtree(entry.path, ignore_errors=True)
-            else:
-                os.unlink(entry.path)
+            folders.empty(scratch)
 
 
 def _become(channel: socket.socket, argv: list[str], env: dict[str, str], cwd: str | None) -> None:

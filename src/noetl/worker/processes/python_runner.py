@@ -57,6 +57,17 @@ def run(job: Mapping[str, Any]) -> bytes:
         return _answer({"kind": "schema", "message": str(problem)})
 
 
+def too_large(size: int, most: int) -> bytes:
+    """Return the answer of code whose result exceeds a limit."""
+    message = (
+        f"the result of the code has {size:,} bytes, and at most {most:,} are accepted; give back less, or write it to a "
+        "file or table"
+    )
+    return _answer(
+        {"kind": "schema", "code": "RESULT_TOO_LARGE", "message": message, "details": {"bytes": size, "most": most}}
+    )
+
+
 def _answer(error: Mapping[str, Any]) -> bytes:
     return _dumps({"error": error}).encode()
 
@@ -281,7 +292,7 @@ def _plain_map(given: Any) -> Any:
 
 def _json(value: Any) -> bytes:
     try:
-        return _dumps(value, ensure_ascii=False, allow_nan=False).encode()
+        return _dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     except Exception:  # noqa: BLE001 - the value's own code may run, and fail in any way
         raise _NotJsonError(_said(lambda: _complaint(value, "result", 0) or "the result is not JSON.")) from None
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -17,7 +16,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Final
 
-from noetl.worker.processes import sandbox
+from noetl.worker.processes import folders, sandbox
 
 _AGAIN_S: Final = 0.05  # between two interrupts of a job
 _MOST_INTERRUPTS: Final = 200  # then it is left alone: it waits for what never comes
@@ -58,7 +57,7 @@ class Walls:
         finally:
             started.close()
             if own:
-                shutil.rmtree(own, ignore_errors=True)
+                folders.remove(own)
 
     def enter(self, own: str) -> None:
         """Confine the calling thread. Raises OSError."""

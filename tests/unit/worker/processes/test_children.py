@@ -15,6 +15,7 @@ import pytest
 import pytest_asyncio
 
 from noetl.model.outcome import Outcome
+from noetl.model.refs import MOST_BYTES
 from noetl.ports import Job
 from noetl.worker.processes.bounds import Bounds
 from noetl.worker.processes.children import ChildPool, Lines, reason
@@ -201,6 +202,37 @@ async def test_code_that_forks_answers_once(pool: ChildPool) -> None:
 async def test_a_large_job_and_a_large_answer(pool: ChildPool) -> None:
     text = "x" * 20_000_000
     assert (await run(pool, "result = text + 'y'", text=text)).result == text + "y"
+
+
+async def test_an_answer_beyond_the_limit_is_an_error_and_ends_the_child() -> None:
+    pool = ChildPool()
+    try:
+        first = (await run(pool, WHO)).result
+        outcome = await run(pool, f"result = 'x' * {MOST_BYTES + (2 << 20)}")
+        assert outcome.error is not None
+        assert (outcome.error.kind, outcome.error.code) == ("schema", "RESULT_TOO_LARGE")
+        assert f"at most {MOST_BYTES:,} are accepted" in outcome.error.message
+        assert (await run(pool, WHO)).result != first
+    finally:
+        await pool.close()
+
+
+async def test_a_frame_that_claims_too_much_is_refused_before_it_is_read(pool: ChildPool) -> None:
+    code = """
+import os, stat, struct, time
+for fd in map(int, os.listdir("/proc/self/fd")):
+    try:
+        if stat.S_ISSOCK(os.fstat(fd).st_mode):
+            os.write(fd, struct.pack(">I", size))
+    except OSError:
+        pass
+time.sleep(300)
+"""
+    async with asyncio.timeout(60):
+        outcome = await run(pool, code, size=MOST_BYTES + (2 << 20))
+    assert outcome.error is not None
+    assert outcome.error.code == "PY_GARBLED"
+    assert (await run(pool, "result = 1")).result == 1
 
 
 async def test_many_lines_do_not_stop_the_code(pool: ChildPool) -> None:
