@@ -102,6 +102,10 @@ def _token(url: str, answer: Any) -> dict[str, Any]:
         found = None
     if not isinstance(found, dict) or not isinstance(found.get("access_token"), str):
         raise CredentialUnavailable(f"no token from {url}: its answer holds no `access_token`")
+    try:
+        json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise CredentialUnavailable(f"no token from {url}: its answer is not valid Unicode") from None
     return found
 
 
@@ -112,7 +116,7 @@ def _why(answer: Any) -> str:
     except ValueError:
         return ""
     parts = [str(found[name]) for name in ("error", "error_description") if isinstance(found, dict) and found.get(name)]
-    text = ": ".join(parts)
+    text = ": ".join(parts).encode(errors="replace").decode()
     return f" ({text if len(text) <= _MOST_WHY else text[:_MOST_WHY] + '…'})" if parts else ""
 
 

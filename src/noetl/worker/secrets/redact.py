@@ -85,13 +85,12 @@ class Secrets:
         fresh = [value for _, value in held if len(value) >= LEAST and value not in self._values]
         if not fresh:
             return
-        self._values |= dict.fromkeys(fresh)
-        while len(self._values) > _MOST:
-            del self._values[next(iter(self._values))]
-        variants = sorted({one for value in self._values for one in _variants(value)}, key=len, reverse=True)
-        self._texts = re.compile("|".join(map(re.escape, variants)))
-        escaped = dict.fromkeys(json.dumps(one, ensure_ascii=False)[1:-1].encode() for one in variants)
+        known = dict.fromkeys([*self._values, *fresh][-_MOST:])
+        variants = sorted({one for value in known for one in _variants(value)}, key=len, reverse=True)
+        texts = re.compile("|".join(map(re.escape, variants)))
+        escaped = dict.fromkeys(json.dumps(one, ensure_ascii=False)[1:-1].encode(errors="replace") for one in variants)
         self._bytes = re.compile(b"|".join(map(re.escape, escaped)))
+        self._values, self._texts = known, texts
         self._heads, self._tails, self._longest = {}, {}, len(variants[0])
         for one in variants:
             self._heads.setdefault(one[:_LEAST_CUT], []).append(one)
@@ -276,7 +275,11 @@ def _in_url(url: str, public: bool) -> Iterator[str]:
     """
     from urllib.parse import parse_qsl, urlsplit
 
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # no URL that can be split
+        yield from () if public else (url,)
+        return
     path = url.partition(parts.netloc)[2]
     if path.strip("/") and not public:
         yield url
@@ -302,13 +305,13 @@ def _variants(value: str) -> Iterator[str]:
     import html  # only where something was resolved: it is slow to load
     from urllib.parse import quote, quote_plus
 
-    quoted = {quote(value), quote(value, safe=""), quote_plus(value)}
+    data = value.encode(errors="replace")  # it may not be valid Unicode
+    quoted = {quote(data), quote(data, safe=""), quote_plus(data)}
     escaped = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
     escaped |= {html.escape(value), repr(value)[1:-1]}
     yield value
     yield from quoted | {re.sub("%..", lambda found: found[0].lower(), one) for one in quoted}
     yield from escaped | {json.dumps(one)[1:-1] for one in escaped}
-    data = value.encode(errors="replace")
     for encode in (b64encode, urlsafe_b64encode):
         yield encode(data).decode()
         for shift, first in enumerate((0, 2, 3)):  # inside a longer text that was encoded whole: `user:password`

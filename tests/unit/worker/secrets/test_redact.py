@@ -130,6 +130,14 @@ def test_the_url_of_a_web_hook_is_a_secret(credential: dict[str, str], shown: st
     assert secrets.value({"x": [shown]}) == {"x": [masked]}
 
 
+@pytest.mark.parametrize("odd", ["\ud800aaaaaaaa", "bbbb\udfffbbbb", "https://[aaaaaaaa"])
+def test_a_value_that_is_no_valid_text_or_url_keeps_no_other_from_being_learned(odd: str) -> None:
+    secrets = knowing(token=odd)
+    assert secrets.value(f"x {odd}") == f"x {MASK}"
+    secrets.learn("other", {"token": "s3cret-value"})
+    assert secrets.value("x s3cret-value") == f"x {MASK}"
+
+
 def test_every_line_of_a_key_file_is_a_secret() -> None:
     lines = ["-----BEGIN PRIVATE KEY-----", "MIIEvQIBADANBgkqhkiG9w0BAQEF", "AASCBKcwggSjAgEAAoIBAQDPqf2y"]
     secrets = knowing(data={"private_key": "\n".join(lines)})
