@@ -33,11 +33,8 @@ from noetl.ports.work import BlobStore as BlobStore
 from noetl.ports.work import Children as Children
 from noetl.ports.work import Confirm as Confirm
 from noetl.ports.work import ControlPlane as ControlPlane
-from noetl.ports.work import Cut as Cut
 from noetl.ports.work import Ended as Ended
 from noetl.ports.work import Job as Job
-from noetl.ports.work import Masked as Masked
 from noetl.ports.work import Runner as Runner
 from noetl.ports.work import ToolContext as ToolContext
 from noetl.ports.work import Tools as Tools
-from noetl.ports.work import unmasked as unmasked

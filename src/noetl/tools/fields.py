@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 
 from noetl.dsl.grammar.kinds import Need
 from noetl.model.outcome import Outcome, failed, ok
-from noetl.ports import Masked, ToolContext
+from noetl.ports import ToolContext
+from noetl.ports.work import Masked
 from noetl.tools.contract import Seconds, Sql, ToolInput, about
 from noetl.tools.sql.files import read_file
 

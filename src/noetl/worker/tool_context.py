@@ -19,8 +19,9 @@ from noetl.engine.tasks.run_info import RunInfo
 from noetl.model.messages import Record
 from noetl.model.outcome import Outcome
 from noetl.model.plain_data import repaired
-from noetl.ports import Blobs, Children, Clock, Confirm, ControlPlane, Cut, Tools
+from noetl.ports import Blobs, Children, Clock, Confirm, ControlPlane, Tools
 from noetl.ports.outbox import OutboxIn
+from noetl.ports.work import Cut
 from noetl.worker.processes.walls import OwnThread, Walls
 from noetl.worker.secrets.keychain import KeyRing
 from noetl.worker.secrets.oauth2 import Tokens

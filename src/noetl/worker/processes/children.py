@@ -22,7 +22,8 @@ import msgspec
 from noetl.environ import public_variables
 from noetl.model.errors import InvalidInput
 from noetl.model.outcome import Outcome, failed, ok
-from noetl.ports import Ended, Job, Masked, unmasked
+from noetl.ports import Ended, Job
+from noetl.ports.work import Masked, unmasked
 from noetl.worker.processes import network
 from noetl.worker.processes.bounds import Bounds
 from noetl.worker.processes.fork_client import Child, Nursery, Output, told

@@ -14,7 +14,8 @@ from hashlib import sha256
 from typing import Any, Final
 
 from noetl.model.errors import CredentialUnavailable
-from noetl.ports import Clock, Masked, unmasked
+from noetl.ports import Clock
+from noetl.ports.work import Masked, unmasked
 
 _EARLY_S: Final = 30  # a token is replaced this long before its end, or after nine tenths of a short life
 _UNKNOWN_S: Final = 300  # if the server does not return a lifetime

@@ -22,7 +22,7 @@ import msgspec
 
 from noetl.dsl.secret_names import is_secret_name
 from noetl.model.outcome import Outcome
-from noetl.ports import Cut
+from noetl.ports.work import Cut
 
 MASK: Final = "(masked secret)"
 LEAST: Final = 6  # characters of a value that is masked everywhere; shorter ones occur in innocent text
