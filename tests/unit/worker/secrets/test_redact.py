@@ -241,6 +241,7 @@ def test_a_cookie_that_a_response_sets_is_masked_by_name_once_one_was_seen() -> 
 # In the whole system
 
 SECRET = "s3cr3t-Value/+"
+LONG = "".join(f"part{number:03d}-" for number in range(60))
 LEAK = """
 - step: leak
   tool:
@@ -253,7 +254,7 @@ LEAK = """
 
 
 async def credential(name: str) -> Mapping[str, Any]:
-    return {"api": {"token": SECRET}, "short": {"password": "abc"}}[name]
+    return {"api": {"token": SECRET}, "short": {"password": "abc"}, "long": {"token": LONG}}[name]
 
 
 def worker_resources(run: System) -> None:
@@ -329,3 +330,40 @@ async def test_a_stored_result_is_masked_too() -> None:
         events = await run.store.read(execution)
         assert any(event.event_type == "result.stored" for event in events)
         assert SECRET.encode() not in b"".join(map(msgspec.json.encode, events))
+
+
+@pytest.mark.asyncio
+async def test_a_task_cannot_try_out_how_a_secret_begins() -> None:
+    async with system() as run:
+        worker_resources(run)
+        row = await run.run(
+            """
+            - step: guess
+              tool:
+                - know: {kind: python, auth: api, code: "result = 1"}
+                - try: {kind: python, code: "result = ['s3cr…', 's3cr3t-Valu…', 'zzzz…', '…lue/+']"}
+            """
+        )
+        assert row["result"]["try"] == ["s3cr…", "s3cr3t-Valu…", "zzzz…", "…lue/+"]
+
+
+@pytest.mark.asyncio
+async def test_no_half_of_a_long_secret_is_kept_where_a_condition_reads_it_or_an_error_quotes_it() -> None:
+    async with system() as run:
+        worker_resources(run)
+        execution = await run.start(
+            """
+            - step: leak
+              tool:
+                - first:
+                    kind: python
+                    auth: long
+                    code: "result = {'t': 'x' + auth['token']}"
+                    spec: {policy: {rules: [{when: "{{ output.data.t == 'x' }}", then: {do: fail}}, {else: {then: {do: continue}}}]}}
+                - second: {kind: noop, result: "{{ 'a' | hash(first.t) }}"}
+            """
+        )
+        assert (await run.ended(execution))["status"] == "failed"
+        told = b"".join(map(msgspec.json.encode, await run.store.read(execution)))
+        assert b'"(secret)"' in told
+        assert b"part00" not in told
