@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -20,6 +20,18 @@ if TYPE_CHECKING:
     import asyncio
 
 Result = TypeVar("Result")
+Cut = Literal["", "start", "end"]  # the side at which a text was cut before it is masked
+
+
+class Masked(Protocol):
+    """Masks the secrets in a text."""
+
+    def __call__(self, text: str, cut: Cut = "") -> str: ...
+
+
+def unmasked(text: str, cut: Cut = "") -> str:  # noqa: ARG001 - as Masked
+    """Return a text as it is, where no secret is known."""
+    return text
 
 
 class Blobs(Protocol):
@@ -127,8 +139,13 @@ class Children(Protocol):
     def hint(self, text: str) -> str:
         """Return what to add to an error's text: the setting it is about, or nothing."""
 
-    async def python(self, execution_id: str, job: Job, log: Callable[[str], None]) -> Outcome:
-        """Run code in a warm child of this execution only; every printed line is logged."""
+    async def python(
+        self, execution_id: str, job: Job, log: Callable[[str], None], masked: Masked = unmasked
+    ) -> Outcome:
+        """Run code in a warm child of this execution only; every printed line is logged.
+
+        `masked` masks the texts of an error before they are cut.
+        """
 
     async def command(
         self,
@@ -263,8 +280,12 @@ class ToolContext(Protocol):
     def log(self, text: str, level: str = "info") -> None:
         """Add a line to the task's log."""
 
-    def masked(self, text: str) -> str:
-        """Mask the secrets in a text for people, which must be done before it is cut."""
+    def masked(self, text: str, cut: Cut = "") -> str:
+        """Mask the secrets in a text for people, which must be done before it is cut.
+
+        Where a text is too long for that, `cut` says at which side the caller cut it: what may be half a secret there is
+        left out.
+        """
 
     async def credential(self, name: str) -> Mapping[str, Any]:
         """Resolve a stored credential. Raises KeyError if there is none."""

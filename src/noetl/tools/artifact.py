@@ -138,7 +138,7 @@ async def run(input: Input, context: ToolContext) -> Outcome:
 
 async def _get(input: Input, context: ToolContext) -> dict[str, Any]:
     meta_hint = input.ref.get("meta") if isinstance(input.ref, Mapping) else None
-    ref = _address(input.ref)
+    ref = _address(input.ref, context)
     if ref.startswith(_FILE):
         path = _path(ref, context)
         try:
@@ -169,7 +169,7 @@ async def _whole(reference: Mapping[str, Any], context: ToolContext) -> dict[str
 
 async def _put_rows(input: Input, context: ToolContext) -> dict[str, Any]:
     """Write rows to a file, all or none."""
-    ref = _address(input.ref)
+    ref = _address(input.ref, context)
     if not ref.startswith(_FILE):
         raise InvalidInput(f"`mode` requires a file: a URI that begins with {_FILE}")
     if not isinstance(input.data, dict) and not (
@@ -197,7 +197,7 @@ async def _put(input: Input, context: ToolContext) -> dict[str, Any]:
     if input.ref is None:
         ref = address(context.execution_id, context.step, f"{context.idempotency_key}.artifact", 1, context.attempt)
     else:
-        ref = _address(input.ref)
+        ref = _address(input.ref, context)
         if ref.startswith(_RESULTS):
             raise InvalidInput(f"results of tasks cannot be overwritten: choose a URI outside {_RESULTS}")
     if ref.startswith(_FILE):
@@ -219,11 +219,13 @@ async def _put(input: Input, context: ToolContext) -> dict[str, Any]:
     return _artifact_info(ref, store, meta)
 
 
-def _address(ref: Any) -> str:
+def _address(ref: Any, context: ToolContext) -> str:
     text = str(ref["ref"]) if is_ref(ref) else ref
     if isinstance(text, str) and text.startswith((SCHEME, _FILE)):
         return text
-    raise InvalidInput(f"`{cut(str(text), 200)}` is not supported: a URI begins with {SCHEME} or {_FILE}")
+    raise InvalidInput(
+        f"`{cut(context.masked(str(text)), 200)}` is not supported: a URI begins with {SCHEME} or {_FILE}"
+    )
 
 
 def _path(ref: str, context: ToolContext) -> Path:

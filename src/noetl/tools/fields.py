@@ -1,7 +1,7 @@
 """Inputs and helpers that kinds share. Tested in tests/tools/test_registry.py."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from noetl.dsl.grammar.kinds import Need
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import ToolContext
+from noetl.ports.work import Masked
 from noetl.tools.contract import Seconds, Sql, ToolInput, about
 from noetl.tools.sql.files import read_file
 
@@ -153,19 +154,26 @@ def retry_after(headers: Mapping[str, str], now: int) -> float | None:
         return None
 
 
-def excerpt(content: bytes | str, mask: Callable[[str], str], *, last: bool = False) -> str:
+def excerpt(content: bytes | str, masked: Masked, *, last: bool = False) -> str:
     """Return the first lines of a text for people, or the last; empty if it is binary.
 
     They are masked before they are cut.
     """
     if isinstance(content, bytes):
         content = "" if b"\0" in content[:_MOST_EXCERPT] else content.decode("utf-8", "replace")
-    content = mask(cut(content, _READ, last=last))
+    content = _read(content, masked, last=last)
     lines = [line.rstrip() for line in content.splitlines() if line.strip()]
     text = "\n".join(lines[-_MOST_LINES:] if last else lines[:_MOST_LINES])
     return cut(
         "".join(char if char.isprintable() or char in "\n\t" else "�" for char in text), _MOST_EXCERPT, last=last
     )
+
+
+def _read(text: str, masked: Masked, *, last: bool = False) -> str:
+    """Return the beginning or end of a text, masked, of which a part can be shown."""
+    if len(text) <= _READ:
+        return masked(text)
+    return f"…{masked(text[-_READ:], 'start')}" if last else f"{masked(text[:_READ], 'end')}…"
 
 
 def cut(text: str, most: int, *, last: bool = False) -> str:
@@ -210,7 +218,7 @@ async def run_process(
         return ok(result)
     why = f"exit code {ended.returncode}" if ended.returncode > 0 else f"signal {-ended.returncode}"
     said = stderr.strip() or stdout.strip()
-    last = cut(context.masked(cut(said.rpartition("\n")[2], _READ)), _MOST_LAST)
+    last = cut(_read(said.rpartition("\n")[2], context.masked), _MOST_LAST)
     if ended.exceeded:
         return failed("unknown", f"the command was ended for {ended.exceeded}", code="LIMIT", result=result)
     hint = context.children.hint(f"{why} {last}")

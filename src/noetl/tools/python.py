@@ -107,7 +107,7 @@ async def run(input: Input, context: ToolContext) -> Outcome:
     given = dict(context.input)
     file = input.script.uri or "" if input.script is not None else ""
     job = Job(code, context.task, variables, given, tuple(_libs(input.libs)), file)
-    return await context.children.python(context.execution_id, job, context.log)
+    return await context.children.python(context.execution_id, job, context.log, context.masked)
 
 
 async def _code(input: Input, context: ToolContext) -> str:

@@ -96,7 +96,7 @@ async def _value(given: Any, context: ToolContext) -> Any:
     """Resolve a reference, or each of a list; return other values unchanged."""
     if isinstance(given, str):
         if not given.startswith(SCHEME):
-            raise BadReference(f"`{cut(given, 200)}` is not a reference: its URI begins with {SCHEME}")
+            raise BadReference(f"`{cut(context.masked(given), 200)}` is not a reference: its URI begins with {SCHEME}")
         return await manifests.at(context.blobs, given, context.now())
     if isinstance(given, list):
         return [await _value(one, context) if isinstance(one, str) or is_ref(one) else one for one in given]

@@ -171,11 +171,13 @@ async def restore_store(settings: Settings, backup: Path | None) -> tuple[list[s
     """
     from msgspec.structs import replace
 
-    from noetl.stores.sqlite.backup import copy_store, is_backup
+    from noetl.stores.sqlite.backup import copy_store, is_backup, refuse_other_log
 
     source = backup or settings.store
-    if settings.database or (backup is None and not is_backup(source)):
+    in_place = settings.store.exists() and settings.store.samefile(source)
+    if settings.database or (in_place and not is_backup(source)):
         return await _hold(settings)
+    refuse_other_log(settings.store)
     part = settings.store.with_name(settings.store.name + ".restoring")
     make_private_folder(part.parent)
     copy_store(source, part)

@@ -21,6 +21,7 @@ from noetl.model.outcome import Outcome
 from noetl.model.plain_data import repaired
 from noetl.ports import Blobs, Children, Clock, Confirm, ControlPlane, Tools
 from noetl.ports.outbox import OutboxIn
+from noetl.ports.work import Cut
 from noetl.worker.processes.walls import OwnThread, Walls
 from noetl.worker.secrets.keychain import KeyRing
 from noetl.worker.secrets.oauth2 import Tokens
@@ -111,7 +112,7 @@ class WorkerResources:
     tokens: Tokens = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "tokens", Tokens(self.http, self.clock))
+        object.__setattr__(self, "tokens", Tokens(self.http, self.clock, self.secrets.text))
 
     def keys(self, declared: Iterable[Keychain] = (), names: Mapping[str, Any] | None = None) -> KeyRing:
         """Return the credentials that a work item may use."""
@@ -135,8 +136,10 @@ class Log:
         if self._count > MOST_LINES:
             self._dropped += 1
             return
-        text = self._secrets.text(repaired(text))
-        cut = text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + "…"
+        text = repaired(text)
+        is_long = len(text) > MOST_TEXT  # its end may have been cut before
+        text = self._secrets.text(text, "end" if is_long else "")
+        cut = text if len(text) <= MOST_TEXT and not is_long else text[:MOST_TEXT] + "…"
         self._lines.append([self._clock.now(), level, cut])
 
     @property
@@ -294,8 +297,8 @@ class TaskContext:
             self._run.sources[self] = self.lines.records
         self.lines.add(text, level)
 
-    def masked(self, text: str) -> str:
-        return self._run.shared.secrets.text(text)
+    def masked(self, text: str, cut: Cut = "") -> str:
+        return self._run.shared.secrets.text(text, cut)
 
     async def credential(self, name: str) -> Mapping[str, Any]:
         return await self._run.keys.get(name)

@@ -86,6 +86,35 @@ def test_a_backup_that_is_only_copied_into_place_is_not_continued(tmp_path: Path
     assert "restored from a backup" in explained["standing"][0]["waits_for"]
 
 
+@pytest.mark.parametrize("copied", [False, True], ids=["from a file", "copied into place"])
+def test_the_log_of_another_store_is_not_replayed_into_a_backup(tmp_path: Path, copied: bool) -> None:
+    store, backup = tmp_path / ".noetl" / "noetl.db", tmp_path / "old.db"
+    with process(tmp_path, "up") as (url, up):
+        running = start(url, tmp_path)
+        done(noetl("admin", "backup", "old.db", cwd=tmp_path))
+        (tmp_path / "open").touch()
+        completed(url, running)
+        up.kill()  # so its log stays
+        up.wait()
+    log = Path(f"{store}-wal")
+    assert log.stat().st_size > 0
+    store.unlink()
+    if copied:
+        backup.rename(store)
+    before = log.read_bytes()
+    ran = noetl("admin", "restore", *(() if copied else ("old.db",)), cwd=tmp_path)
+    assert ran.code == 2, ran.out
+    assert "would be replayed into the restored store" in ran.err
+    assert "noetl.db-wal" in ran.err
+    assert (log.read_bytes(), store.exists()) == (before, copied)
+    for name in ("-wal", "-shm"):
+        Path(f"{store}{name}").unlink(missing_ok=True)
+    Path(f"{store}-journal").touch()
+    assert noetl("admin", "restore", *(() if copied else ("old.db",)), cwd=tmp_path).code == 2
+    Path(f"{store}-journal").unlink()
+    assert "held 1 executions" in done(noetl("admin", "restore", *(() if copied else ("old.db",)), cwd=tmp_path))
+
+
 def test_a_restored_database_asks_before_it_repeats_effects(tmp_path: Path) -> None:
     with postgres_server() as server:
         with process(tmp_path, "up", "--postgres", server.address()) as (url, up):

@@ -212,7 +212,9 @@ class Pipeline(Frame):
             outcome = msgspec.structs.replace(outcome, meta=meta)
             if outcome.error is not None:
                 outcome = classed(task, outcome, outcome.error)
-            attempt = Attempt(task, self.fields, memory.attempt, self.key, self.info.seed, self.settings)
+            attempt = Attempt(
+                task, self.fields, memory.attempt, self.key, self.info.seed, self.settings, self.info.is_secret
+            )
             if has_policy:
                 return self._judge(attempt, outcome, at, stored)
             verdict = without_policy(attempt, outcome)

@@ -5,7 +5,7 @@ A verdict is data: the action, the writes, the delay, and the values that the co
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
@@ -61,6 +61,7 @@ class Attempt(Struct, frozen=True):
     key: str
     seed: str
     settings: Mapping[str, Any]
+    is_secret: Callable[[Any], bool] | None = None  # whether a value contains a resolved secret
 
 
 def judge(attempt: Attempt, outcome: Outcome, renderer: Renderer) -> Verdict:
@@ -70,7 +71,7 @@ def judge(attempt: Attempt, outcome: Outcome, renderer: Renderer) -> Verdict:
     read: dict[str, Any] = {}
     problems: list[str] = []
     for index, rule in enumerate(attempt.task.rules):
-        holds, problem = _holds(rule.when, renderer, read, f"rule {index}", attempt.settings)
+        holds, problem = _holds(rule.when, renderer, read, f"rule {index}", attempt)
         if problem is not None:
             problems.append(problem)
             if attempt.settings.get("on_when_error") == "fail_step":
@@ -103,7 +104,7 @@ def ended_by_policy(label: str) -> TaskError:
 
 
 def _holds(
-    when: Value | None, renderer: Renderer, read: dict[str, Any], where: str, settings: Mapping[str, Any]
+    when: Value | None, renderer: Renderer, read: dict[str, Any], where: str, attempt: Attempt
 ) -> tuple[bool, str | None]:
     if when is None or isinstance(when.data, bool):
         return when is None or when.data, None
@@ -112,9 +113,9 @@ def _holds(
         return False, f"the condition {when.data!r} is not a template"
     try:
         calls, names = renderer.functions(where), renderer.names
-        budget = renderer.fuel.budget(settings.get("evaluate_when_timeout_ms"))
+        budget = renderer.fuel.budget(attempt.settings.get("evaluate_when_timeout_ms"))
         value, seen = compiled.evaluate_traced(names, functions=calls, budget=budget)
-        read.update({path: shown(found, path) for path, found in seen.items()})
+        read.update({path: shown(found, path, attempt.is_secret) for path, found in seen.items()})
         return (bool(value) if compiled.kind == "expression" else compiled.test(names, budget, functions=calls)), None
     except TemplateError as error:
         return False, error.message

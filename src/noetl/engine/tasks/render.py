@@ -239,8 +239,11 @@ def _templates(data: Any) -> Iterator[Template]:
             yield from _templates(item)
 
 
-def shown(value: Any, path: str = "") -> Any:
-    """Return a value for a record: plain, short, and masked if secret."""
+def shown(value: Any, path: str = "", is_secret: Callable[[Any], bool] | None = None) -> Any:
+    """Return a value for a record: plain, short, and masked if secret.
+
+    `is_secret` says whether a text contains a secret, half of which could not be recognised after a cut.
+    """
     if isinstance(value, Undefined):
         return "(undefined)"
     if path == "keychain" or path.startswith(("keychain.", "keychain[")):
@@ -249,7 +252,7 @@ def shown(value: Any, path: str = "") -> Any:
         return "(secret)"
     data = plain(value) if not isinstance(value, list | dict) or len(value) <= _SHOWN else value
     if isinstance(data, str) and len(data) > _SHOWN:
-        return data[:_SHOWN] + "…"
+        return "(secret)" if is_secret is not None and is_secret(data) else data[:_SHOWN] + "…"
     if isinstance(data, list | dict) and (data is value or len(repr(data)) > _SHOWN):
         return f"({'list' if isinstance(data, list) else 'map'} of {len(data)})"
     return data

@@ -17,7 +17,7 @@ from noetl.expr.runtime.formatting import fill, format_date
 from noetl.expr.runtime.iteration import items_of, number
 from noetl.expr.runtime.operators import backward_cost, equal, search_cost
 from noetl.expr.runtime.undefined import Undefined
-from noetl.expr.runtime.value_types import CONTAINERS, kind_of
+from noetl.expr.runtime.value_types import CONTAINERS, kind_of, shown
 
 Implementation = Callable[..., Any]
 
@@ -86,7 +86,7 @@ def _search(name: str, operate: Callable[[str, str, int, int], int]) -> Implemen
         try:
             return operate(value, sub, number("start", start), stop)
         except ValueError:
-            raise EvaluationError(f"the string does not contain `{sub[:80]}`") from None
+            raise EvaluationError(f"the string does not contain `{shown(sub)}`") from None
 
     method.__doc__ = f"Python's `str.{name}`."
     return method

@@ -15,6 +15,7 @@ from typing import Any, Final
 from noetl.expr.errors import EvaluationError
 from noetl.expr.runtime.budget import Context
 from noetl.expr.runtime.undefined import Undefined
+from noetl.expr.runtime.value_types import shown
 
 _PERCENT: Final = re.compile(
     r"%(?:\((?P<name>[^)]*)\))?[-#0 +]*(?P<width>\*|\d+)?(?:\.(?P<precision>\*|\d+))?(?P<type>.)?", re.DOTALL
@@ -110,7 +111,7 @@ def _field(context: Context, value: Any, spec: str, conversion: str | None) -> s
         return text
     match = _SPEC.match(spec)
     if match is None:
-        raise EvaluationError(f"`{spec[:40]}` is not a format specifier")
+        raise EvaluationError(f"`{shown(spec)}` is not a format specifier")
     context.produce(_size(match["width"]) + _size(match["precision"]) + (len(value) if isinstance(value, str) else 32))
     try:
         return format(value, spec)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from noetl.expr.errors import EvaluationError
 from noetl.expr.runtime.budget import SLOT, Context
-from noetl.expr.runtime.value_types import kind_of
+from noetl.expr.runtime.value_types import kind_of, shown
 
 _PATTERN_LIMIT: Final = 10_000
 _MOST_MEMORY: Final = 1 << 20  # of a program and its automaton
@@ -47,7 +47,7 @@ def _compile(pattern: str, ignorecase: bool, multiline: bool) -> Any:
         fix = (
             "look-around and back-references are not supported" if "perl operator" in text or "escape" in text else None
         )
-        raise EvaluationError(f"`{pattern[:80]}` is not a regular expression: {text}", None, fix) from None
+        raise EvaluationError(f"`{shown(pattern)}` is not a regular expression: {text}", None, fix) from None
 
 
 def compile_pattern(

@@ -33,7 +33,7 @@ _WORDS: Final[tuple[tuple[Any, str], ...]] = (
 def shown(value: Any) -> str:
     """Return a short text of a value for messages."""
     if isinstance(value, str):
-        return value if len(value) <= _SHOWN else value[:_SHOWN] + "…"
+        return value if len(value) <= _SHOWN else f"a string of {len(value):,} characters"  # half could be of a secret
     if value is None or isinstance(value, bool | float) or (isinstance(value, int) and value.bit_length() <= _SHOWN):
         return str(value)
     return kind_of(value)

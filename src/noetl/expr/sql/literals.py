@@ -9,6 +9,7 @@ from typing import Any
 
 from noetl.expr.errors import EvaluationError
 from noetl.expr.runtime.undefined import Undefined
+from noetl.expr.runtime.value_types import shown
 
 
 def as_text(value: Any) -> str:
@@ -54,11 +55,11 @@ def _quoted(text: str, dialect: str) -> str:
 def identifier(value: Any) -> str:
     """Return a quoted identifier; dots outside quotes separate its parts."""
     if isinstance(value, bool) or not isinstance(value, str | int):
-        shown = "null" if value is None else as_text(value)[:40]
-        raise EvaluationError(f"expected a name, not {shown!r}", None, "use a string such as `public.orders`")
+        found = "null" if value is None else shown(as_text(value))
+        raise EvaluationError(f"expected a name, not {found!r}", None, "use a string such as `public.orders`")
     parts = _parts(str(value))
     if not all(parts) or any("\0" in part for part in parts):
-        raise EvaluationError(f"{str(value)[:40]!r} is not a name", None, "use a string such as `public.orders`")
+        raise EvaluationError(f"{shown(str(value))!r} is not a name", None, "use a string such as `public.orders`")
     return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
 
 

@@ -22,13 +22,16 @@ from noetl.environ import public_variables
 from noetl.model.errors import InvalidInput
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import Ended, Job
+from noetl.ports.work import Masked, unmasked
 from noetl.worker.processes import folders, network
 from noetl.worker.processes.bounds import Bounds
 from noetl.worker.processes.fork_client import Child, Nursery, Output, told
 from noetl.worker.processes.fork_server import LEFT, Limits
+from noetl.worker.processes.python_runner import MOST_TEXT
 from noetl.worker.processes.sandbox import problem
 
-_KEPT_LINE: Final = 16_384  # bytes of one line; an ellipsis is in place of the rest
+_KEPT_LINE: Final = 16_384  # bytes of one line, more than a log keeps; an ellipsis is in place of the rest
+_MOST_SOURCE: Final = 160  # characters of a line of code in an error
 _NO_PROCESS: Final = "run fewer tasks on this machine, or raise its limits of processes and memory"
 _NO_MEMORY: Final = "; the machine may have run out of memory"
 _SETTINGS: Final = {
@@ -93,7 +96,7 @@ class Warm:
         self.is_used_up = False  # it must not serve another task
         self._sandbox = sandbox
 
-    async def run(self, job: Job, log: Callable[[str], None]) -> Outcome:
+    async def run(self, job: Job, log: Callable[[str], None], masked: Masked) -> Outcome:
         self.lines.log = log
         try:
             await self.child.send(msgspec.structs.asdict(job))
@@ -108,7 +111,7 @@ class Warm:
             return gone or _garbled()
         self.is_used_up = frame.startswith(LEFT) or not self._is_clean()
         try:
-            return _outcome(await told(frame))
+            return _outcome(await told(frame), masked)
         except (ValueError, KeyError, TypeError, AttributeError):
             self.is_used_up = True
             return _garbled()
@@ -120,17 +123,35 @@ class Warm:
         return self.child.is_alone(one_thread=self._sandbox != "none")
 
 
-def _outcome(answer: Mapping[str, Any]) -> Outcome:
+def _outcome(answer: Mapping[str, Any], masked: Masked) -> Outcome:
     error = answer.get("error")
     if error is None:
         return ok(answer["result"])
-    names = ("code", "retryable", "retry_after", "details", "sent", "where")
+    names = ("code", "retryable", "retry_after", "details", "sent")
     more = {name: error[name] for name in names if name in error}
-    outcome = failed(error["kind"], error["message"], class_=error.get("class", ""), **more)
+    where = error.get("where")
+    if where is not None:
+        more["where"] = _short_sources(where, masked)
+        if "frames" in where:
+            more["where"]["frames"] = [_short_sources(frame, masked) for frame in where["frames"]]
+    message = error.get("before", "") + _short(error["said"], MOST_TEXT, masked) + error.get("after", "")
+    outcome = failed(error["kind"], message, class_=error.get("class", ""), **more)
     if "traceback" not in error:
         return outcome
-    py = {name: error[name] for name in ("exception_type", "traceback")}
+    stack = "".join(_short(part, MOST_TEXT, masked) for part in error["traceback"])
+    py = {"exception_type": error["exception_type"], "traceback": stack}
     return msgspec.structs.replace(outcome, helpers={"py": py})
+
+
+def _short_sources(place: Mapping[str, Any], masked: Masked) -> dict[str, Any]:
+    return {**place, "source": _short(place["source"], _MOST_SOURCE, masked)}
+
+
+def _short(text: str, most: int, masked: Masked) -> str:
+    """Return a text of a child with `most` characters; a child gives one too many of what it cut."""
+    if len(text) <= most:
+        return text
+    return masked(text, "end" if len(text) > MOST_TEXT else "")[:most] + "…"
 
 
 def _garbled() -> Outcome:
@@ -222,11 +243,13 @@ class ChildPool:
                 return f"{shown} ({_SETTINGS[name]} changes it)"
         return ""
 
-    async def python(self, execution_id: str, job: Job, log: Callable[[str], None]) -> Outcome:
+    async def python(
+        self, execution_id: str, job: Job, log: Callable[[str], None], masked: Masked = unmasked
+    ) -> Outcome:
         """Run code in a warm child of this execution only; every printed line is logged."""
         warm = self._acquire(execution_id)
         try:
-            outcome = await warm.run(job, log)
+            outcome = await warm.run(job, log, masked)
         except BaseException:
             await asyncio.shield(self._later(self._kill(warm)))
             raise

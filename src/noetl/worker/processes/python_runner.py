@@ -26,10 +26,9 @@ MODULE: Final = "noetl_task"
 _BODY: Final = "__noetl_body__"
 _MOST_DEPTH: Final = 200
 _dumps = json.dumps  # code may replace what a module holds
-_MOST_TEXT: Final = 20_000  # characters of a message or a traceback
+MOST_TEXT: Final = 20_000  # characters of a message, a line of code or a traceback; the worker masks and cuts them
 _MOST_SECONDS: Final = 10.0**12
 _MOST_FRAMES: Final = 6  # of an error's place
-_MOST_SOURCE: Final = 160  # characters of a line of code
 _PREDEFINED: Final = {error.__name__: error for error in PREDEFINED}
 _KINDS: Final = {"CancelError": "cancelled", "TimeoutError": "timeout"}
 # Passed to `main` even if it has a default.
@@ -54,7 +53,7 @@ def run(job: Mapping[str, Any]) -> bytes:
     try:
         return b'{"result":' + _json(value) + b"}"
     except _NotJsonError as problem:
-        return _answer({"kind": "schema", "message": str(problem)})
+        return _answer({"kind": "schema", "said": str(problem)})
 
 
 def too_large(size: int, most: int) -> bytes:
@@ -216,18 +215,20 @@ def _raised(error: BaseException, job: Mapping[str, Any]) -> dict[str, Any]:
     lines = ["Traceback (most recent call last):\n", *traceback.format_list(own)] if own else []
     where = _where(error, own, job)
     if isinstance(error, SyntaxError):
-        message = f"line {error.lineno}: {error.msg}"
+        said, after = f"line {error.lineno}: {error.msg}", ""
     else:
-        message = _said(lambda: str(error)).strip() or "no message"
-        message += f" (line {where['line']} of {where.get('file', 'the code')})" if where else ""
+        said = _said(lambda: str(error).strip()) or "no message"
+        after = f" (line {where['line']} of {where.get('file', 'the code')})" if where else ""
     if isinstance(error, ModuleNotFoundError):
-        message += "; install it where the worker runs"
+        after += "; install it where the worker runs"
     kind = next((_KINDS[name] for name in names if name in _KINDS), "python")
     again = ("RetryableError" in names or kind == "timeout") and "FatalError" not in names
     return {
         "kind": kind,
         "code": f"PY_{names[0]}",
-        "message": f"{names[0]}: {message}",
+        "before": f"{names[0]}: ",
+        "said": said,
+        "after": after,
         "retryable": again,
         "retry_after": _seconds(getattr(error, "retry_after", None)),
         "details": _plain_map(getattr(error, "details", None)),
@@ -235,7 +236,7 @@ def _raised(error: BaseException, job: Mapping[str, Any]) -> dict[str, Any]:
         "class": "SinkError" if "SinkError" in names else "",
         "where": where,
         "exception_type": names[0],
-        "traceback": _cut("".join(lines)) + text,
+        "traceback": [_cut("".join(lines)), text],
     }
 
 
@@ -260,8 +261,7 @@ def _where(error: BaseException, own: list[traceback.FrameSummary], job: Mapping
 
 
 def _source(line: str | None) -> str:
-    text = (line or "").strip()
-    return text if len(text) <= _MOST_SOURCE else text[:_MOST_SOURCE] + "…"
+    return _cut((line or "").strip())
 
 
 def _said(tell: Callable[[], str]) -> str:
@@ -273,7 +273,7 @@ def _said(tell: Callable[[], str]) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _MOST_TEXT else text[:_MOST_TEXT] + "…"
+    return text[: MOST_TEXT + 1]
 
 
 def _seconds(given: Any) -> float | None:
@@ -300,7 +300,7 @@ def _json(value: Any) -> bytes:
 def _complaint(value: Any, path: str, depth: int) -> str | None:
     """Describe the first part of a value that JSON cannot represent."""
     if depth > _MOST_DEPTH:
-        return f"`{path[:60]}…` is too deep, or holds itself, so it cannot be JSON."
+        return "the result is too deep, or holds itself, so it cannot be JSON."
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str | int | float | bool | None):

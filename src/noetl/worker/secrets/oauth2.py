@@ -15,11 +15,13 @@ from typing import Any, Final
 
 from noetl.model.errors import CredentialUnavailable
 from noetl.ports import Clock
+from noetl.ports.work import Masked, unmasked
 
 _EARLY_S: Final = 30  # a token is replaced this long before its end, or after nine tenths of a short life
 _UNKNOWN_S: Final = 300  # if the server does not return a lifetime
 _AGAIN_S: Final = (0.2, 1.0)
 _MOST_WHY: Final = 300  # characters of a server's reason
+_READ: Final = 16_384  # of these are masked
 _SENT: Final = (
     "client_id", "client_secret", "scope", "audience", "resource", "refresh_token", "username", "password", "assertion",
 )  # fmt: skip
@@ -28,8 +30,9 @@ _SENT: Final = (
 class Tokens:
     """The tokens of a worker, by the request for them."""
 
-    def __init__(self, http: Callable[..., Any], clock: Clock) -> None:
+    def __init__(self, http: Callable[..., Any], clock: Clock, masked: Masked = unmasked) -> None:
         self._http = http
+        self._masked = masked
         self._clock = clock
         self._kept: dict[str, tuple[int, dict[str, Any]]] = {}
         self._locks: dict[str, asyncio.Lock] = {}
@@ -66,7 +69,7 @@ class Tokens:
                 if answer.is_success:
                     return _token(url, answer)
                 if not again:
-                    raise CredentialUnavailable(problem + _why(answer))
+                    raise CredentialUnavailable(problem + _why(answer, self._masked))
             if wait is not None:
                 await self._clock.sleep(wait)
         raise CredentialUnavailable(problem, retryable=again)
@@ -102,17 +105,22 @@ def _token(url: str, answer: Any) -> dict[str, Any]:
         found = None
     if not isinstance(found, dict) or not isinstance(found.get("access_token"), str):
         raise CredentialUnavailable(f"no token from {url}: its answer holds no `access_token`")
+    try:
+        json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise CredentialUnavailable(f"no token from {url}: its answer is not valid Unicode") from None
     return found
 
 
-def _why(answer: Any) -> str:
+def _why(answer: Any, masked: Masked) -> str:
     """Return the error that the server reports; never what was sent."""
     try:
         found = answer.json()
     except ValueError:
         return ""
     parts = [str(found[name]) for name in ("error", "error_description") if isinstance(found, dict) and found.get(name)]
-    text = ": ".join(parts)
+    whole = ": ".join(parts).encode(errors="replace").decode()
+    text = masked(whole[:_READ], "end" if len(whole) > _READ else "")
     return f" ({text if len(text) <= _MOST_WHY else text[:_MOST_WHY] + '…'})" if parts else ""
 
 

@@ -2,10 +2,10 @@
 
 Reports are log lines of tasks, results, errors, recorded values and the state of a pipeline. A worker learns the values of every
 credential that it resolves and masks them wherever they occur, also in common encodings. A short value is masked only
-under the name of a secret. Lines and messages for people are masked by name too, whatever was resolved. Where a text was
-cut before it came here, an ellipsis marks the cut, and the part of a secret beside it is masked. Tasks of the same
-pipeline still see the real value; everything that leaves the worker, and so the log and every state derived from it, has
-the mask. Tested in tests/unit/worker/secrets/test_redact.py.
+under the name of a secret. Lines and messages for people are masked by name too, whatever was resolved. Only whole values
+are masked: else data that a task makes up would show how a secret begins. So texts are masked before they are cut, and
+who must cut first says where, to lose what may be half a secret. Tasks of the same pipeline still see the real value;
+everything that leaves the worker, and so the log and every state derived from it, has the mask. Tested in tests/unit/worker/secrets/test_redact.py.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import msgspec
 
 from noetl.dsl.secret_names import is_secret_name
 from noetl.model.outcome import Outcome
+from noetl.ports.work import Cut
 
 MASK: Final = "(masked secret)"
 LEAST: Final = 6  # characters of a value that is masked everywhere; shorter ones occur in innocent text
@@ -50,8 +51,6 @@ _PUBLIC: Final = frozenset((  # fields of a credential that are no secret by the
     "in", "prefix", "location",
 ))  # fmt: skip
 _PUBLIC_URLS: Final = frozenset(("token_url", "auth_url", "audience"))  # of an identity provider: every part is known
-_CUT: Final = "…"
-_LEAST_CUT: Final = 4  # characters of a secret beside a cut; fewer occur in innocent text
 _CONNECTION: Final = re.compile(r"\bpassword\s*=\s*(?:'((?:[^'\\]|\\.)*)'|(\S+))")
 _ADDRESS: Final = re.compile(r"^\w[\w+.-]*://|\b(?:host|dbname)\s*=")
 Message = TypeVar("Message", bound=msgspec.Struct)
@@ -68,9 +67,7 @@ class Secrets:
         self._sees_cookies = False
         self._texts: re.Pattern[str] | None = None
         self._bytes: re.Pattern[bytes] | None = None
-        self._heads: dict[str, list[str]] = {}  # values in every encoding, by how they begin
-        self._tails: dict[str, list[str]] = {}  # and by how they end
-        self._longest = 0
+        self._longest = 0  # characters of a value in any encoding
 
     def learn(self, name: str, credential: Mapping[str, Any]) -> None:
         """Remember the values of a credential."""
@@ -85,17 +82,12 @@ class Secrets:
         fresh = [value for _, value in held if len(value) >= LEAST and value not in self._values]
         if not fresh:
             return
-        self._values |= dict.fromkeys(fresh)
-        while len(self._values) > _MOST:
-            del self._values[next(iter(self._values))]
-        variants = sorted({one for value in self._values for one in _variants(value)}, key=len, reverse=True)
-        self._texts = re.compile("|".join(map(re.escape, variants)))
-        escaped = dict.fromkeys(json.dumps(one, ensure_ascii=False)[1:-1].encode() for one in variants)
+        known = dict.fromkeys([*self._values, *fresh][-_MOST:])
+        variants = sorted({one for value in known for one in _variants(value)}, key=len, reverse=True)
+        texts = re.compile("|".join(map(re.escape, variants)))
+        escaped = dict.fromkeys(json.dumps(one, ensure_ascii=False)[1:-1].encode(errors="replace") for one in variants)
         self._bytes = re.compile(b"|".join(map(re.escape, escaped)))
-        self._heads, self._tails, self._longest = {}, {}, len(variants[0])
-        for one in variants:
-            self._heads.setdefault(one[:_LEAST_CUT], []).append(one)
-            self._tails.setdefault(one[-_LEAST_CUT:], []).append(one)
+        self._values, self._texts, self._longest = known, texts, len(variants[0])
 
     def learn_response(self, helper: Mapping[str, Any]) -> None:
         """Mask `set-cookie` from now on, once a response has set one.
@@ -119,13 +111,16 @@ class Secrets:
         """Return whether data encoded as JSON may contain a secret."""
         if self._short:
             return True
-        if self._bytes is not None and (_CUT.encode() in data or self._bytes.search(data) is not None):
+        if self._bytes is not None and self._bytes.search(data) is not None:
             return True
         return self._sees_cookies and b'"set-cookie"' in data
 
-    def text(self, text: str) -> str:
-        """Mask a text for people: resolved values, values by name, passwords in URLs."""
-        found = self._by_value(text)
+    def text(self, text: str, cut: Cut = "") -> str:
+        """Mask a text for people: resolved values, values by name, passwords in URLs.
+
+        `cut` says where the caller cut it: as many characters as half a secret may have are left out there.
+        """
+        found = self._by_value(self._whole(text, cut) if cut else text)
         if "://" in found:
             found = _ACCESS.sub(rf"\1{MASK}\2", found)
         lower = found.lower()
@@ -148,34 +143,18 @@ class Secrets:
         return value
 
     def _by_value(self, text: str) -> str:
-        """Mask resolved values, and what is left of one where the text was cut."""
+        return text if self._texts is None else self._texts.sub(MASK, text)
+
+    def _whole(self, text: str, cut: Cut) -> str:
+        """Return what is surely whole of a cut text, without what may be half a secret."""
         if self._texts is None:
             return text
-        found = self._texts.sub(MASK, text)
-        if _CUT not in found:
-            return found
-        first, *parts = found.split(_CUT)
-        made = [first]
-        for part in parts:
-            made[-1] = self._without_head(made[-1])
-            made.append(self._without_tail(part))
-        return _CUT.join(made)
-
-    def _without_head(self, text: str) -> str:
-        """Mask the beginning of a secret at the end of a text."""
-        for at in range(max(0, len(text) - self._longest), len(text) - _LEAST_CUT + 1):
-            known = self._heads.get(text[at : at + _LEAST_CUT])
-            if known is not None and any(one.startswith(text[at:]) for one in known):
-                return text[:at] + MASK
-        return text
-
-    def _without_tail(self, text: str) -> str:
-        """Mask the end of a secret at the beginning of a text."""
-        for at in range(min(self._longest, len(text)), _LEAST_CUT - 1, -1):
-            known = self._tails.get(text[at - _LEAST_CUT : at])
-            if known is not None and any(one.endswith(text[:at]) for one in known):
-                return MASK + text[at:]
-        return text
+        edge = max(0, len(text) - self._longest) if cut == "end" else min(len(text), self._longest)
+        for found in self._texts.finditer(text):
+            if found.start() < edge < found.end():  # it is masked as a whole
+                edge = found.end() if cut == "end" else found.start()
+                break
+        return text[:edge] if cut == "end" else text[edge:]
 
     def _under(self, key: Any, value: Any) -> Any:
         if key == _SET_COOKIE and self._sees_cookies and isinstance(value, str):
@@ -276,7 +255,11 @@ def _in_url(url: str, public: bool) -> Iterator[str]:
     """
     from urllib.parse import parse_qsl, urlsplit
 
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # no URL that can be split
+        yield from () if public else (url,)
+        return
     path = url.partition(parts.netloc)[2]
     if path.strip("/") and not public:
         yield url
@@ -302,13 +285,13 @@ def _variants(value: str) -> Iterator[str]:
     import html  # only where something was resolved: it is slow to load
     from urllib.parse import quote, quote_plus
 
-    quoted = {quote(value), quote(value, safe=""), quote_plus(value)}
+    data = value.encode(errors="replace")  # it may not be valid Unicode
+    quoted = {quote(data), quote(data, safe=""), quote_plus(data)}
     escaped = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
     escaped |= {html.escape(value), repr(value)[1:-1]}
     yield value
     yield from quoted | {re.sub("%..", lambda found: found[0].lower(), one) for one in quoted}
     yield from escaped | {json.dumps(one)[1:-1] for one in escaped}
-    data = value.encode(errors="replace")
     for encode in (b64encode, urlsafe_b64encode):
         yield encode(data).decode()
         for shift, first in enumerate((0, 2, 3)):  # inside a longer text that was encoded whole: `user:password`

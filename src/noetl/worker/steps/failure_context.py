@@ -21,6 +21,7 @@ from noetl.engine.tasks.sinks import sink_id
 from noetl.worker.secrets.redact import Secrets
 
 _MOST_TEXT: Final = 4_000  # characters of one text of a payload
+_READ: Final = 16_000  # of these are masked
 _MOST_ITEMS: Final = 50
 _MOST_BYTES: Final = 32 * 1024  # of a whole payload
 
@@ -70,9 +71,7 @@ def shown(value: Any, secrets: Secrets, key: str = "") -> Any:
         return MASK
     if isinstance(value, int | float):
         return value
-    text = secrets.text(_cut(str(value), 4 * _MOST_TEXT))  # masked before it is cut to what is kept
-    return _cut(text, _MOST_TEXT)
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[:most] + "…"
+    text = str(value)
+    is_long = len(text) > _READ
+    text = secrets.text(text[:_READ], "end" if is_long else "")  # masked before it is cut to what is kept
+    return text if len(text) <= _MOST_TEXT and not is_long else text[:_MOST_TEXT] + "…"

@@ -153,6 +153,7 @@ class TokenServer:
     seen: list[str] = field(default_factory=list)  # authorization headers of `/page`
     life: Any = 3600
     broken: int = 0  # answers 503 this often
+    odd: str = ""  # at the beginning of a token
 
     def __post_init__(self) -> None:
         server = self
@@ -193,7 +194,7 @@ class TokenServer:
             return 401, {"error": "invalid_client", "error_description": "unknown client"}
         self.asked.append((form, header))
         return 200, {
-            "access_token": f"token-{len(self.asked)}-{'x' * 20}",
+            "access_token": f"{self.odd}token-{len(self.asked)}-{'x' * 20}",
             "token_type": "Bearer",
             "expires_in": self.life,
         }
@@ -272,6 +273,24 @@ async def test_a_server_that_is_busy_is_asked_again(server: TokenServer, client:
     with pytest.raises(CredentialUnavailable) as raised:
         await other.get("crm")
     assert raised.value.retryable
+
+
+async def test_a_token_that_is_not_valid_unicode_fails_its_task_and_no_other(
+    server: TokenServer, client: HttpClient
+) -> None:
+    server.odd = "\ud800"
+    async with system() as run:
+        run.running.pop().cancel()
+        run.shared = replace(run.shared, http=client.get)
+        run.worker()
+        root = f"keychain: [{{name: crm, kind: oauth2, token_url: '{server.url}/token', client_id: noetl, client_secret: right-secret}}]\n"
+        task = f"{{kind: http, url: '{server.url}/page', auth: crm}}"
+        row = await run.run(f"- step: one\n  tool: {task}\n", root)
+        assert (row["status"], row["error"]["kind"]) == ("failed", "auth")
+        assert "is not valid Unicode" in row["error"]["message"]
+        server.odd = ""
+        row = await run.run(f"- step: one\n  tool: {task}\n", root)
+        assert row["status"] == "completed", row
 
 
 async def test_a_task_uses_the_token_and_renews_it_once_when_it_is_refused(

@@ -88,16 +88,32 @@ def test_the_password_in_an_address_is_a_secret_and_the_rest_is_not(dsn: str) ->
     assert knowing(dsn="postgresql://db.local/orders").value("postgresql://db.local/orders").startswith("postgresql")
 
 
-@given(st.integers(LEAST - 2, 11), st.text(alphabet="xyz ", max_size=9))
-def test_half_a_secret_beside_a_cut_is_masked(kept: int, other: str) -> None:
+@given(st.integers(1, 11), st.text(alphabet="xyz …", max_size=9))
+def test_nothing_shows_how_a_secret_begins_or_ends(kept: int, other: str) -> None:
     token = "s3cret-value"
     secrets = knowing(token=token)
-    for show in (secrets.text, secrets.value):
-        assert show(f"{other}{token[:kept]}…") == f"{other}{MASK}…"
-        assert show(f"…{token[-kept:]}{other}") == f"…{MASK}{other}"
-        assert show(f"`{token[:kept]}…` and {other}…") == f"`{MASK}…` and {other}…"
-    assert secrets.may_be_in(msgspec.json.encode([f"{token[:kept]}…"]))
-    assert secrets.value(f"{token[:kept]} {other}") == f"{token[:kept]} {other}"
+    for made in (f"{other}{token[:kept]}…", f"…{token[-kept:]}{other}", f"`{token[:kept]}…` and …{token[-kept:]}"):
+        assert (secrets.text(made), secrets.value(made)) == (made, made)
+        assert not secrets.may_be_in(msgspec.json.encode([made]))
+
+
+@given(st.integers(1, 11), st.text(alphabet="xyz", max_size=60))
+def test_what_may_be_half_a_secret_is_left_out_beside_a_cut(kept: int, other: str) -> None:
+    token = "s3cret-value"
+    secrets, whole = knowing(token=token), f"{'a' * 99}{token}{other}"
+    for half in (token[:kept], "#" * kept):  # what is shown does not depend on it
+        ended, begun = secrets.text(f"{whole}{half}", "end"), secrets.text(f"{half}{other}{token}{'a' * 99}", "start")
+        assert f"{'a' * 99}{MASK}{other}".startswith(ended)
+        assert f"{other}{MASK}{'a' * 99}".endswith(begun)
+        assert (len(ended) >= 50, len(begun) >= 50, "(" in ended, "(" in begun) == (
+            True,
+            True,
+            MASK in ended,
+            MASK in begun,
+        )
+    assert secrets.text(f"a {token}{'y' * 11}", "end") == f"a {MASK}"  # not half of it
+    assert secrets.text(f"{'y' * 11}{token} a", "start") == f"{MASK} a"
+    assert Secrets().text(whole, "end") == whole
 
 
 @pytest.mark.parametrize("word", ["x", "-", "0", "x-", "x ", " ", '"', "a://", "&a", "bearer ", "cookie:"])
@@ -128,6 +144,14 @@ def test_the_url_of_a_web_hook_is_a_secret(credential: dict[str, str], shown: st
     secrets = knowing(**credential)
     assert secrets.text(shown) == masked
     assert secrets.value({"x": [shown]}) == {"x": [masked]}
+
+
+@pytest.mark.parametrize("odd", ["\ud800aaaaaaaa", "bbbb\udfffbbbb", "https://[aaaaaaaa"])
+def test_a_value_that_is_no_valid_text_or_url_keeps_no_other_from_being_learned(odd: str) -> None:
+    secrets = knowing(token=odd)
+    assert secrets.value(f"x {odd}") == f"x {MASK}"
+    secrets.learn("other", {"token": "s3cret-value"})
+    assert secrets.value("x s3cret-value") == f"x {MASK}"
 
 
 def test_every_line_of_a_key_file_is_a_secret() -> None:
@@ -217,6 +241,7 @@ def test_a_cookie_that_a_response_sets_is_masked_by_name_once_one_was_seen() -> 
 # In the whole system
 
 SECRET = "s3cr3t-Value/+"
+LONG = "".join(f"part{number:03d}-" for number in range(60))
 LEAK = """
 - step: leak
   tool:
@@ -229,7 +254,7 @@ LEAK = """
 
 
 async def credential(name: str) -> Mapping[str, Any]:
-    return {"api": {"token": SECRET}, "short": {"password": "abc"}}[name]
+    return {"api": {"token": SECRET}, "short": {"password": "abc"}, "long": {"token": LONG}}[name]
 
 
 def worker_resources(run: System) -> None:
@@ -305,3 +330,40 @@ async def test_a_stored_result_is_masked_too() -> None:
         events = await run.store.read(execution)
         assert any(event.event_type == "result.stored" for event in events)
         assert SECRET.encode() not in b"".join(map(msgspec.json.encode, events))
+
+
+@pytest.mark.asyncio
+async def test_a_task_cannot_try_out_how_a_secret_begins() -> None:
+    async with system() as run:
+        worker_resources(run)
+        row = await run.run(
+            """
+            - step: guess
+              tool:
+                - know: {kind: python, auth: api, code: "result = 1"}
+                - try: {kind: python, code: "result = ['s3cr…', 's3cr3t-Valu…', 'zzzz…', '…lue/+']"}
+            """
+        )
+        assert row["result"]["try"] == ["s3cr…", "s3cr3t-Valu…", "zzzz…", "…lue/+"]
+
+
+@pytest.mark.asyncio
+async def test_no_half_of_a_long_secret_is_kept_where_a_condition_reads_it_or_an_error_quotes_it() -> None:
+    async with system() as run:
+        worker_resources(run)
+        execution = await run.start(
+            """
+            - step: leak
+              tool:
+                - first:
+                    kind: python
+                    auth: long
+                    code: "result = {'t': 'x' + auth['token']}"
+                    spec: {policy: {rules: [{when: "{{ output.data.t == 'x' }}", then: {do: fail}}, {else: {then: {do: continue}}}]}}
+                - second: {kind: noop, result: "{{ 'a' | hash(first.t) }}"}
+            """
+        )
+        assert (await run.ended(execution))["status"] == "failed"
+        told = b"".join(map(msgspec.json.encode, await run.store.read(execution)))
+        assert b'"(secret)"' in told
+        assert b"part00" not in told
