@@ -42,7 +42,7 @@ def is_backup(path: Path) -> bool:
 
 
 def refuse_other_log(path: Path) -> None:
-    """Refuse to put a store where the log of another one is, which would be replayed into it."""
+    """Refuse to put a store where the log of another one would be replayed into it."""
     found = [name for name in _LOGS if Path(f"{path}{name}").exists()]
     if found:
         logs = " and ".join(f"{path}{name}" for name in found)

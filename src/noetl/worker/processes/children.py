@@ -148,7 +148,7 @@ def _short_sources(place: Mapping[str, Any], masked: Masked) -> dict[str, Any]:
 
 
 def _short(text: str, most: int, masked: Masked) -> str:
-    """Return a text of a child with `most` characters; a child gives one too many of what it cut."""
+    """Return a text of a child with `most` characters; it gives one more of what it cut."""
     if len(text) <= most:
         return text
     return masked(text, "end" if len(text) > MOST_TEXT else "")[:most] + "…"
