@@ -148,7 +148,10 @@ def _short_sources(place: Mapping[str, Any], masked: Masked) -> dict[str, Any]:
 
 
 def _short(text: str, most: int, masked: Masked) -> str:
-    """Return a text of a child with `most` characters; it gives one more of what it cut."""
+    """Return at most `most` characters of a text from a child.
+
+    A child that cut it gives one character more than it may.
+    """
     if len(text) <= most:
         return text
     return masked(text, "end" if len(text) > MOST_TEXT else "")[:most] + "…"

@@ -63,7 +63,7 @@ def too_large(size: int, most: int) -> bytes:
         "file or table"
     )
     return _answer(
-        {"kind": "schema", "code": "RESULT_TOO_LARGE", "message": message, "details": {"bytes": size, "most": most}}
+        {"kind": "schema", "code": "RESULT_TOO_LARGE", "said": message, "details": {"bytes": size, "most": most}}
     )
 
 
