@@ -57,10 +57,12 @@ class Waits:
         )
 
 
-def watch(url: str, execution_id: str, ending: Any, found: Any) -> None:
+def watch(url: str, execution_id: str, begun: Any, ending: Any, found: Any) -> None:
     """Ask like a neighbour until the phase ends."""
     waits = Waits([], [])
     with httpx.Client(base_url=url, timeout=60) as client:
+        client.get("/health")
+        begun.set()
         while not ending.is_set():
             for path, times in (("/health", waits.health), (f"/api/executions/{execution_id}", waits.reads)):
                 begun = time.perf_counter()
@@ -83,9 +85,10 @@ class Target:
     def measure(self, name: str, attacks: Iterable[tuple[str, Attack]]) -> None:
         """Run attacks, four at a time, and print what they cost."""
         context = multiprocessing.get_context("spawn")
-        ending, found = context.Event(), context.Queue()
-        neighbour = context.Process(target=watch, args=(self.url, self.quiet, ending, found))
+        begun, ending, found = context.Event(), context.Event(), context.Queue()
+        neighbour = context.Process(target=watch, args=(self.url, self.quiet, begun, ending, found))
         neighbour.start()
+        begun.wait(60)
         before, slowest, count = resident_mb(self.pid), (0.0, "none"), 0
         try:
             with httpx.Client(base_url=self.url, timeout=120) as client, ThreadPoolExecutor(AT_ONCE) as pool:

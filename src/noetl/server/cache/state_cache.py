@@ -37,7 +37,7 @@ class StateCache:
     """States by execution, bounded: ended ones go first, then least recently used."""
 
     def __init__(
-        self, log: EventLog, most: int = 2_048, every: int = 500, few: int = 512, most_bytes: int = 64 << 20
+        self, log: EventLog, most: int = 2_048, every: int = 500, few: int = 512, most_bytes: int = 24 << 20
     ) -> None:
         self._log = log
         self._most = most
