@@ -248,7 +248,7 @@ async def test_reports_that_get_lost_are_sent_again_and_counted_once() -> None:
 
 async def test_a_worker_that_is_gone_is_followed_by_another(tmp_path: Path) -> None:
     """The second continues after the last recorded task, with the same key."""
-    async with system(workers=0, lease_s=0.5) as run:
+    async with system(workers=0, lease_s=2) as run:
         run.worker("first")
         execution = await run.start(
             """
@@ -275,7 +275,7 @@ async def test_a_worker_that_is_gone_is_followed_by_another(tmp_path: Path) -> N
 
 
 async def test_a_lost_lease_stops_the_work_without_a_word(tmp_path: Path) -> None:
-    async with system(workers=0, lease_s=0.4) as run:
+    async with system(workers=0, lease_s=2) as run:
         deaf = Deaf(run.control)
         slow = replace(run.shared, control=deaf)
         first = Worker("first", slow, heartbeat_s=0.1)
