@@ -189,7 +189,7 @@ class Template:
         except _UNEXPECTED as error:
             raise _unexpected(error) from error
         finally:
-            RUNNING.leave()
+            RUNNING.leave(context.budget)
 
 
 def _unexpected(error: BaseException) -> EvaluationError:

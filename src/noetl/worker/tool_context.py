@@ -22,6 +22,7 @@ from noetl.model.plain_data import repaired
 from noetl.ports import Blobs, Children, Clock, Confirm, ControlPlane, Tools
 from noetl.ports.outbox import OutboxIn
 from noetl.ports.work import Cut
+from noetl.worker.cooperative import Cooperation
 from noetl.worker.processes.walls import OwnThread, Walls
 from noetl.worker.secrets.keychain import KeyRing
 from noetl.worker.secrets.oauth2 import Tokens
@@ -109,6 +110,7 @@ class WorkerResources:
     walls: Walls = field(default_factory=Walls)
     egress: Egress | None = None  # None: all hosts
 
+    cooperation: Cooperation = field(default_factory=Cooperation)
     tokens: Tokens = field(init=False)
 
     def __post_init__(self) -> None:
@@ -116,7 +118,8 @@ class WorkerResources:
 
     def keys(self, declared: Iterable[Keychain] = (), names: Mapping[str, Any] | None = None) -> KeyRing:
         """Return the credentials that a work item may use."""
-        return KeyRing(declared, names or {}, self.clock.now(), self.credentials, self.tokens, self.secrets)
+        resources = (self.credentials, self.tokens, self.secrets, self.cooperation)
+        return KeyRing(declared, names or {}, self.clock.now(), *resources)
 
 
 class Log:

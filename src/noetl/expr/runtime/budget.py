@@ -3,12 +3,14 @@
 Counting keeps evaluation deterministic. An *operation* is work of about 100 ns: one node of a template, one item seen by
 a filter, a few characters of a text, a product of two parts of large integers. A *byte* is a character or an item's slot
 in a new value. Costs are drawn before they are paid: a repetition, a padding or a join first computes the size of its
-result. Several evaluations may share a budget. Another thread may `drain` it: the evaluation ends at its next draw.
+result. Several evaluations may share a budget. Another thread may `drain` it: the evaluation ends at its next draw. A
+caller may have it drawn in slices, and is called before each further one.
 Tested in tests/unit/expr/runtime/test_budget.py and tests/unit/expr/safety/test_hostile.py.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from noetl.expr.errors import BudgetExceeded, EvaluationError
@@ -36,17 +38,34 @@ class Weight(NamedTuple):
 class Budget:
     """Remaining operations and bytes."""
 
-    __slots__ = ("bytes_left", "bytes_limit", "operations_left", "operations_limit", "patterns")
+    __slots__ = (
+        "_pause",
+        "_reserve",
+        "_slice",
+        "bytes_left",
+        "bytes_limit",
+        "operations_left",
+        "operations_limit",
+        "patterns",
+    )
 
     def __init__(self, operations: int = OPERATIONS, bytes: int = BYTES) -> None:
         self.operations_limit = self.operations_left = operations
         self.bytes_limit = self.bytes_left = bytes
         self.patterns: dict[Any, Any] = {}  # compiled regular expressions that this budget has paid for
+        self._reserve = 0  # operations of later slices
 
     @property
     def operations_used(self) -> int:
         """Operations drawn so far, at most the limit."""
-        return self.operations_limit - max(self.operations_left, 0)
+        return self.operations_limit - self._reserve - max(self.operations_left, 0)
+
+    def divide(self, first: int, other: int, pause: Callable[[], None]) -> None:
+        """Draw what is left in slices: call `pause` before each one after the first."""
+        self._pause, self._slice = pause, other
+        whole = self.operations_left + self._reserve
+        self.operations_left = min(first, whole)
+        self._reserve = whole - self.operations_left
 
     @property
     def bytes_used(self) -> int:
@@ -56,6 +75,15 @@ class Budget:
     def spend(self, operations: int) -> None:
         """Draw operations before doing them."""
         self.operations_left -= operations
+        if self.operations_left < 0:
+            self._draw_slice()
+
+    def _draw_slice(self) -> None:
+        if self._reserve:
+            self._pause()
+            drawn = min(self._slice - self.operations_left, self._reserve)
+            self._reserve -= drawn
+            self.operations_left += drawn
         if self.operations_left < 0:
             message = f"this needs more than the {self.operations_limit:,} operations that one evaluation may use"
             raise BudgetExceeded(message, None, _FIX)
@@ -73,6 +101,7 @@ class Budget:
 
     def drain(self) -> None:
         """Take what is left: the evaluation fails at its next draw."""
+        self._reserve = 0
         self.operations_left = self.bytes_left = -1
 
     def items(self, count: int) -> None:

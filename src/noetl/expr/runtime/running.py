@@ -1,18 +1,22 @@
 """The evaluation in progress, as a watchdog of the process sees it.
 
-Tested in tests/unit/wiring/test_watchdog.py.
+A caller that shares its thread with others has long evaluations paused. Tested in tests/unit/wiring/test_watchdog.py and
+tests/unit/worker/test_cooperative.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Set
 from contextvars import ContextVar
-from typing import Final
+from functools import partial
+from typing import Final, TypeVar
 
 from noetl.expr.errors import EvaluationError
 from noetl.expr.runtime.budget import Budget
 
 SHOWN: Final = 500  # characters of a template that are noted
+SLICE: Final = 20_000  # operations between two pauses: a few milliseconds
+Value = TypeVar("Value")
 _EXECUTION: Final = ContextVar("execution", default="")
 
 
@@ -23,6 +27,8 @@ class Running:
         self._budget: Budget | None = None
         self._note: Callable[[str, str], None] | None = None
         self._refused: Set[tuple[str, str]] = frozenset()
+        self._pause: Callable[[], None] | None = None
+        self._left = SLICE  # operations up to the next pause
 
     @property
     def budget(self) -> Budget | None:
@@ -40,8 +46,33 @@ class Running:
         """Name the execution that the next evaluations are for."""
         _EXECUTION.set(execution_id)
 
+    def resume(self, call: Callable[[], Value], pause: Callable[[], None]) -> Value:
+        """Return what a call returns; at each slice of its evaluations it calls `pause`."""
+        self._pause, self._left = pause, SLICE
+        try:
+            return call()
+        finally:
+            self._pause = None
+
     def enter(self, budget: Budget, template: str) -> None:
         """Begin an evaluation. Raises EvaluationError if the template is refused."""
+        self._show(budget, template)
+        if self._pause is not None:
+            budget.divide(self._left, SLICE, partial(self._paused, budget, template))
+
+    def leave(self, budget: Budget) -> None:
+        """End an evaluation."""
+        self._hide()
+        if self._pause is not None:
+            self._left = min(SLICE, max(budget.operations_left, 1))
+
+    def _paused(self, budget: Budget, template: str) -> None:
+        assert self._pause is not None
+        self._hide()
+        self._pause()
+        self._show(budget, template)
+
+    def _show(self, budget: Budget, template: str) -> None:
         if self._note is not None:
             execution_id, template = _EXECUTION.get(), template[:SHOWN]
             if (execution_id, template) in self._refused:
@@ -51,8 +82,7 @@ class Running:
             self._note(execution_id, template)
         self._budget = budget
 
-    def leave(self) -> None:
-        """End an evaluation."""
+    def _hide(self) -> None:
         self._budget = None
         if self._note is not None:
             self._note("", "")

@@ -87,7 +87,7 @@ def render_sql(
     except (*FAILURES, RecursionError) as error:
         raise EvaluationError(f"cannot render the SQL with this data: {error}") from error
     finally:
-        RUNNING.leave()
+        RUNNING.leave(context.budget)
     context.produce(len(text))
     return text
 

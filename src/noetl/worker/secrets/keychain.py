@@ -18,6 +18,7 @@ from typing import Any, Final
 from noetl.dsl.tree.playbook import Keychain
 from noetl.engine.tasks.render import Names, Renderer, RenderError
 from noetl.model.errors import CredentialUnavailable
+from noetl.worker.cooperative import Cooperation
 from noetl.worker.secrets.oauth2 import Tokens, token_url
 from noetl.worker.secrets.redact import Secrets
 
@@ -39,6 +40,7 @@ class KeyRing:
         resolve: Resolve,
         tokens: Tokens,
         secrets: Secrets,
+        cooperation: Cooperation,
     ) -> None:
         self._declared = {entry.name: entry for entry in declared}
         self._names = names
@@ -46,6 +48,7 @@ class KeyRing:
         self._resolve = resolve
         self._tokens = tokens
         self._secrets = secrets
+        self._cooperation = cooperation
 
     async def get(self, name: str, *, fresh: bool = False) -> Mapping[str, Any]:
         """Resolve and mask a credential. Raises KeyError and CredentialUnavailable."""
@@ -145,7 +148,7 @@ class KeyRing:
         names = Names({**self._names, "keychain": keychain}, (self._names.get("workload") or {},))
         renderer = Renderer(lambda: names, f"keychain:{name}", self._at, {})
         try:
-            return {key: renderer.value(value, f"keychain.{name}.{key}") for key, value in fields.items()}
+            return await self._cooperation.run(renderer.value, fields, f"keychain.{name}")
         except RenderError as error:
             raise CredentialUnavailable(str(error)) from None
 

@@ -26,10 +26,8 @@ _MOST_ITEMS: Final = 50
 _MOST_BYTES: Final = 32 * 1024  # of a whole payload
 
 
-def failure_context(pipeline: Pipeline, ended: Finished, secrets: Secrets) -> dict[str, Any] | None:
-    """Return the context of a failed pipeline; None if it did not fail."""
-    if ended.error is None:
-        return None
+def failure_context(pipeline: Pipeline, ended: Finished, secrets: Secrets) -> dict[str, Any]:
+    """Return the context of a failed pipeline."""
     memory, scopes, within = pipeline.memory, pipeline.scopes, pipeline
     while within.task.kind == "workbook" and within.lost is not None:
         within = within.lost

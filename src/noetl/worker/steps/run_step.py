@@ -114,11 +114,15 @@ class StepWork:
         ended = await self._drive(pipeline, None)
         if isinstance(ended, Suspend):
             return await reporter.suspend(_suspension(ended, pipeline), self._want())
-        return await reporter.end(self._ending(pipeline, ended), ended.writes, self._want())
+        last = await self._failure_context(pipeline, ended)
+        status = "error" if ended.status == "error" else "ok"
+        ending = Ending(status, ended.result, ended.error, ended.scratch, last)
+        return await reporter.end(ending, ended.writes, self._want())
 
-    def _ending(self, pipeline: Pipeline, ended: Finished) -> Ending:
-        last = failure_context(pipeline, ended, self.shared.secrets) if ended.error is not None else None
-        return Ending("error" if ended.status == "error" else "ok", ended.result, ended.error, ended.scratch, last)
+    async def _failure_context(self, pipeline: Pipeline, ended: Finished) -> dict[str, Any] | None:
+        if ended.error is None:
+            return None
+        return await self.shared.cooperation.run(failure_context, pipeline, ended, self.shared.secrets)
 
     # Items of a loop
 
@@ -150,7 +154,8 @@ class StepWork:
     async def _claim(self, loop: Loop, claimed: Claimed) -> Outcome:
         renderer = start(self._step.tasks, self._scopes, self.info).renderer(self.shared.clock.now())
         key = self.info.key(f"{self._step.name}_claim")
-        task = claim_task(loop, renderer, self.shared.kinds, self._step.name, key)
+        place = (self.shared.kinds, self._step.name, key)
+        task = await self.shared.cooperation.run(claim_task, loop, renderer, *place)
         return task if isinstance(task, Outcome) else await self._attempt(task, None, claimed.confirm)
 
     async def _at_once(self, todo: Iterator[Item], width: int) -> bool:
@@ -188,7 +193,7 @@ class StepWork:
         if isinstance(ended, Suspend):
             await self._reporter.suspend(_suspension(ended, pipeline, index))
             return None
-        last = failure_context(pipeline, ended, self.shared.secrets)
+        last = await self._failure_context(pipeline, ended)
         self._reporter.add_item(ItemEnd(index, ended.status, ended.result, ended.error, ended.writes, key, last))
         if not self._plan.is_parallel:
             self._see(ended.writes)
@@ -200,7 +205,8 @@ class StepWork:
         memory, now = pipeline.memory, self.shared.clock.now()
         if given is not None and not memory.deadline:
             try:
-                found = pipeline.renderer(now).value(given, "loop.item_timeout_ms")
+                render = pipeline.renderer(now).value
+                found = await self.shared.cooperation.run(render, given, "loop.item_timeout_ms")
                 limit = None if found is None else float(found)
                 ends = 0 if limit is None else now + round(limit)
             except (RenderError, TypeError, ValueError, OverflowError) as error:
@@ -261,18 +267,18 @@ class StepWork:
         return restore(self._step.tasks, snapshot, scopes, info, load, self._reporter.records)
 
     async def _drive(self, pipeline: Pipeline, index: int | None) -> Finished | Suspend:
-        now, results = self.shared.clock.now, self.shared.results
+        now, results, run = self.shared.clock.now, self.shared.results, self.shared.cooperation.run
         at = now()
         self._breath = self._breath or at
         woke = self._work.resume.get("wake") if self._work.resume else None
-        action = await self._wake(pipeline, woke) if woke is not None else pipeline.advance(at)
+        action = await self._wake(pipeline, woke) if woke is not None else await run(pipeline.advance, at)
         was_durable = False  # what the task before did is on disk before this one begins
         while not isinstance(action, Finished):
             if isinstance(action, Suspend):
                 if not action.hold or action.until is None:
                     return action
                 await self.shared.clock.sleep(max(0, action.until - now()) / 1000)
-                action = pipeline.advance(now())
+                action = await run(pipeline.advance, now())
                 continue
             if was_durable or pipeline.plan.layered.is_durable:
                 await self._reporter.flush()
@@ -282,7 +288,7 @@ class StepWork:
             if results is not None and not isinstance(outcome.result, SMALL):
                 outcome, stored = await self._kept(results, action, outcome, index)
             at = now()
-            action = pipeline.resume(outcome, at, stored)
+            action = await run(pipeline.resume, outcome, at, stored)
             if at - self._breath > BREATH_MS:
                 await asyncio.sleep(0)
                 self._breath = now()
@@ -293,11 +299,11 @@ class StepWork:
 
     async def _wake(self, pipeline: Pipeline, woke: Mapping[str, Any]) -> Next:
         """Continue after a wait; a child's stored result stays stored."""
-        result, now = woke.get("result"), self.shared.clock.now()
+        result, now, run = woke.get("result"), self.shared.clock.now(), self.shared.cooperation.run
         if not holds_ref(result) or self.shared.results is None:
-            return pipeline.wake(woke, now)
+            return await run(pipeline.wake, woke, now)
         value, stored = await self.shared.results.adopt(result, self._server_reads(pipeline.task.label))
-        return pipeline.wake({**woke, "result": value}, now, stored)
+        return await run(pipeline.wake, {**woke, "result": value}, now, stored)
 
     async def _attempt(self, task: RunTask, index: int | None, confirm: Confirm | None = None) -> Outcome:
         runner = self.shared.tools.runner(task.kind)

@@ -24,7 +24,7 @@ class ForwardClock(RealClock):
 
 
 async def expired_after(control: LocalControlPlane, clock: ForwardClock, seconds: int) -> int:
-    """Let time pass in steps that the reaper takes for no sleep of the machine."""
+    """Set the clock forward, in steps too short for a sleep of the machine."""
     expired = 0
     for _ in range(0, seconds, 2):
         clock.ahead_ms += 2_000

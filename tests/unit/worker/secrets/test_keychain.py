@@ -19,6 +19,7 @@ import pytest_asyncio
 from noetl.clock import SteadyClock
 from noetl.dsl.tree.playbook import Keychain, Value
 from noetl.model.errors import CredentialUnavailable
+from noetl.worker.cooperative import Cooperation
 from noetl.worker.http.clients import HttpClient
 from noetl.worker.secrets.keychain import KeyRing
 from noetl.worker.secrets.oauth2 import Tokens
@@ -85,7 +86,7 @@ def ring(
 ) -> KeyRing:
     names = {"workload": {"which": "other"}}
     made = tokens or Tokens(lambda: None, SteadyClock())
-    return KeyRing(declared, names, 1, store or Store(), made, Secrets())
+    return KeyRing(declared, names, 1, store or Store(), made, Secrets(), Cooperation())
 
 
 async def test_only_what_is_read_is_resolved() -> None:
