@@ -15,7 +15,7 @@ from noetl.expr.errors import EvaluationError
 from noetl.expr.runtime.budget import Budget
 
 SHOWN: Final = 500  # characters of a template that are noted
-SLICE: Final = 20_000  # operations between two pauses: a few milliseconds
+SLICE: Final = 5_000  # operations between two pauses: about a millisecond
 Value = TypeVar("Value")
 _EXECUTION: Final = ContextVar("execution", default="")
 

@@ -18,7 +18,7 @@ from noetl.server.processes.evaluate import EVALUATE, FIND_MISFIT, Evaluated
 from noetl.server.processes.side import OutOfMemory, SideProcesses, TimedOut
 from noetl.server.sequencer.inbox import Entry
 
-QUICK: Final = 100_000  # operations of templates that one decision may use on the event loop
+QUICK: Final = 20_000  # operations of templates that one decision may use on the event loop
 _DEADLINE_S: Final = 10.0  # several times what a whole budget takes
 _MOST_ROUNDS: Final = 20  # of one message: others may change the state while its templates are evaluated
 _AT_ONCE: Final = 2
