@@ -22,7 +22,6 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import Final
 
 from noetl.client.local_server import state_folder
-from noetl.expr.runtime.budget import Budget
 from noetl.expr.runtime.running import RUNNING
 from noetl.wiring.stuck_record import StuckRecord
 
@@ -73,13 +72,12 @@ def _recorded() -> Iterator[None]:
 
 
 def _watch(stopping: threading.Event, deadline_s: float) -> None:
-    """Drain the budget of an evaluation that is seen too often."""
-    seen: Budget | None = None
-    looks = 0
+    """Drain the budget of an evaluation that is seen too often without a pause."""
+    seen = looks = 0
     while not stopping.wait(_LOOK_S):
-        budget = RUNNING.budget
-        looks = looks + 1 if budget is seen and budget is not None else 0
-        seen = budget
+        budget, number = RUNNING.budget, RUNNING.number
+        looks = looks + 1 if number == seen and budget is not None else 0
+        seen = number
         if budget is not None and looks * _LOOK_S >= deadline_s:
             budget.drain()
             _log.error("an evaluation took longer than %g s and was ended", deadline_s)

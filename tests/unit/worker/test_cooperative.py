@@ -51,6 +51,20 @@ async def test_others_have_a_turn_at_every_slice() -> None:
     assert set(seen) == {None}  # what is put aside is not in progress
 
 
+async def test_every_slice_has_a_number_so_that_the_watchdog_times_slices() -> None:
+    seen = []
+
+    async def other() -> None:
+        while True:
+            seen.append(RUNNING.number)
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(other())
+    await Cooperation().run(evaluate, LOOP, Budget())
+    task.cancel()
+    assert len(set(seen)) > 10
+
+
 async def test_a_slice_is_shared_by_the_templates_of_a_call() -> None:
     short = "{% for k in range(200) %}{% if k > 5000 %}x{% endif %}{% endfor %}"
     alone = Budget()

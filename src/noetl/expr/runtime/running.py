@@ -29,11 +29,17 @@ class Running:
         self._refused: Set[tuple[str, str]] = frozenset()
         self._pause: Callable[[], None] | None = None
         self._left = SLICE  # operations up to the next pause
+        self._number = 0
 
     @property
     def budget(self) -> Budget | None:
         """The budget of the evaluation in progress, if there is one."""
         return self._budget
+
+    @property
+    def number(self) -> int:
+        """The number of the evaluation or slice in progress, or of the last one."""
+        return self._number
 
     def watch(self, note: Callable[[str, str], None] | None, refused: Set[tuple[str, str]]) -> None:
         """Call `note` with execution and template at each evaluation, empty at its end.
@@ -80,6 +86,7 @@ class Running:
                     f"evaluating `{template}` ended the processes that tried; it is not tried again in this execution"
                 )
             self._note(execution_id, template)
+        self._number += 1
         self._budget = budget
 
     def _hide(self) -> None:
