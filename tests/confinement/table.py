@@ -181,6 +181,7 @@ class Trial:
         arrived = accepting.done()
         if arrived:
             accepting.result()[0].close()
+            server.close()  # what tries again is refused, instead of waiting for an answer
         for task in (accepting, trying):
             task.cancel()
         await asyncio.gather(accepting, trying, return_exceptions=True)

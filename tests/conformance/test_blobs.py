@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from io import BytesIO
 from pathlib import Path
@@ -144,8 +145,7 @@ async def test_a_failed_write_leaves_no_half_file(tmp_path: Path) -> None:
 async def test_everything_that_is_stored_is_listed_with_what_was_told_of_it(blobs: BlobStore) -> None:
     put: dict[str, dict[str, Any]] = {f"noetl://x/{number}": {"n": number} for number in range(1_100)}
     put |= {ref: {"n": ref} for ref in ("a%00b", "a\x00b", "%25", "x" * 5_000, "x" * 4_999 + "y", "ö/😀")}
-    for ref, meta in put.items():
-        await blobs.put(ref, b"1", meta)
+    await asyncio.gather(*(blobs.put(ref, b"1", meta) for ref, meta in put.items()))
     await blobs.delete(["noetl://x/7"])
     del put["noetl://x/7"]
     assert {ref: meta async for ref, meta in blobs.stored()} == put
