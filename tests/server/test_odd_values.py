@@ -177,6 +177,10 @@ NAMES = ["a%00b", "%ED%A0%80", "%E2%80%AE%1b", "9" * 400, "-1", "1e999", "NaN"]
 HERE = "\u0001here"
 
 
+def batched(orders: list[Any], size: int) -> Iterator[list[Any]]:
+    return (orders[start : start + size] for start in range(0, len(orders), size))
+
+
 def with_odd(data: Any, odd: str) -> Iterator[str]:
     """Yield a body with an odd value in place of each of its values, and beside them."""
     for place in _places(data):
@@ -221,12 +225,13 @@ async def test_an_odd_value_in_a_request_is_refused_or_kept(tmp_path: Path, more
         for endpoint in endpoints():
             if endpoint.gives == "text/event-stream":
                 continue
-            for url in targets(endpoint, started):
-                await send(endpoint.method, url, "{}" if endpoint.body is not None else "")
+            body = "{}" if endpoint.body is not None else ""
             at = re.sub(r"\{[^}]*\}", "go", endpoint.path.replace("{execution_id}", started))
+            orders = [(url, body) for url in targets(endpoint, started)]
             for odd in ODD if endpoint.body is not None else ():
-                for body in with_odd(endpoint.example or {}, odd):
-                    await send(endpoint.method, at, body)
+                orders += [(at, given) for given in with_odd(endpoint.example or {}, odd)]
+            for group in batched(orders, 16):  # some wait for work or for an end
+                await asyncio.gather(*(send(endpoint.method, *order) for order in group))
         for name in (*NAMES, b"a\xff\xed\xa0\x80"):
             headers: Any = {"Idempotency-Key": name}
             await send("POST", "/api/execute", json.dumps({"path": path}), **headers)
