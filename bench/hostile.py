@@ -1,6 +1,6 @@
 """Measure a server under attack: templates, documents, bodies, headers, frames.
 
-    python bench/hostile.py [--seed 0] [--only PHASE] [--document-bytes 1000000]
+    python bench/hostile.py [--seed 0] [--only PHASE] [--document-bytes 1000000] [--at-once 4]
 
 Starts `noetl up` on a new SQLite store. A second process asks for `/health` and for an execution all the time, as a
 neighbour does. Prints for each phase how long the slowest attack took, how far the server's memory grew, and how long the
@@ -37,7 +37,6 @@ from tests.server.serving import ONE, process
 from tests.unit.expr.safety.hostile import DATA, GROWING, makers, repeated
 
 Attack = Callable[[httpx.Client], None]
-AT_ONCE = 4
 QUIET = HEAD + "workflow:\n  - step: wait\n    tool: {kind: wait, signal: go}\n"
 
 
@@ -75,7 +74,8 @@ def watch(url: str, execution_id: str, begun: Any, ending: Any, found: Any) -> N
 class Target:
     """A server under attack."""
 
-    def __init__(self, url: str, pid: int) -> None:
+    def __init__(self, url: str, pid: int, at_once: int) -> None:
+        self.at_once = at_once
         self.url, self.pid = url, pid
         with httpx.Client(base_url=url, timeout=60) as client:
             self.quiet = _started(client, QUIET)
@@ -83,7 +83,7 @@ class Target:
             _started(client, ONE)
 
     def measure(self, name: str, attacks: Iterable[tuple[str, Attack]]) -> None:
-        """Run attacks, four at a time, and print what they cost."""
+        """Run attacks, some at a time, and print what they cost."""
         context = multiprocessing.get_context("spawn")
         begun, ending, found = context.Event(), context.Event(), context.Queue()
         neighbour = context.Process(target=watch, args=(self.url, self.quiet, begun, ending, found))
@@ -91,7 +91,7 @@ class Target:
         begun.wait(60)
         before, slowest, count = resident_mb(self.pid), (0.0, "none"), 0
         try:
-            with httpx.Client(base_url=self.url, timeout=120) as client, ThreadPoolExecutor(AT_ONCE) as pool:
+            with httpx.Client(base_url=self.url, timeout=120) as client, ThreadPoolExecutor(self.at_once) as pool:
                 for took, label in pool.map(lambda one: _timed(client, *one), attacks):
                     slowest, count = max(slowest, (took, label)), count + 1
         finally:
@@ -223,9 +223,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only")
     parser.add_argument("--document-bytes", type=int, default=1_000_000)
+    parser.add_argument("--at-once", type=int, default=4)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, process(Path(folder), "up") as (url, server):
-        target = Target(url, server.pid)
+        target = Target(url, server.pid, asked.at_once)
         phases: dict[str, Callable[[], Iterable[tuple[str, Attack]]]] = {
             "idle": lambda: (("a second", lambda _: time.sleep(1)) for _ in range(20)),
             "rendered": lambda: rendered(target, asked.seed),
