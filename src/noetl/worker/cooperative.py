@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from greenlet import getcurrent, greenlet
 
@@ -17,11 +17,6 @@ from noetl.expr.runtime.running import RUNNING
 
 Value = TypeVar("Value")
 _MOST_IDLE: Final = 8  # stacks that are kept: a new one costs more than a short call
-
-
-class _Ended(NamedTuple):
-    value: Any
-    error: BaseException | None
 
 
 class Cooperation:
@@ -36,28 +31,33 @@ class Cooperation:
         here = getcurrent()
         stack = self._idle.pop() if self._idle else greenlet(_serve)
         stack.gr_context = here.gr_context
-        found = RUNNING.resume(lambda: stack.switch(here, call, arguments), here.switch)
+        RUNNING.divide(here.switch)
+        found = stack.switch(here, call, arguments)
         while not found:  # it was put aside
+            RUNNING.divide(None)
             try:
                 async with self._turn:
                     await asyncio.sleep(0)
             except BaseException:
-                RUNNING.resume(stack.throw, here.switch)  # it unwinds
+                stack.throw()  # it unwinds
                 raise
-            found = RUNNING.resume(stack.switch, here.switch)
+            RUNNING.divide(here.switch)
+            found = stack.switch()
+        RUNNING.divide(None)
         if len(self._idle) < _MOST_IDLE:
             self._idle.append(stack)
-        if found.error is not None:
-            raise found.error
-        return cast("Value", found.value)
+        error, value = found.pop(), found.pop()  # the idle stack keeps neither
+        if error is not None:
+            raise error
+        return cast("Value", value)
 
 
 def _serve(here: greenlet, call: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-    """Make calls; one that switches back without an end was put aside."""
+    """Make calls; one that switches back without value and error was put aside."""
     while True:
         try:
-            ended = _Ended(call(*arguments), None)
+            ended = [call(*arguments), None]
         except BaseException as error:  # noqa: BLE001 - the caller raises it
-            ended = _Ended(None, error)
+            ended = [None, error]
         del call, arguments
         here, call, arguments = here.switch(ended)

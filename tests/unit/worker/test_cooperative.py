@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -104,6 +105,15 @@ async def test_a_short_call_never_gives_way() -> None:
     async with turns() as seen:
         assert await Cooperation().run(evaluate, "{{ 1 + 1 }}", Budget()) == 2
         assert seen == []
+
+
+async def test_a_value_is_not_kept() -> None:
+    class Large:
+        """Something that a weak reference can name."""
+
+    cooperation = Cooperation()
+    seen = weakref.ref(await cooperation.run(Large))
+    assert seen() is None
 
 
 async def test_an_error_reaches_the_caller() -> None:

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Set
 from contextvars import ContextVar
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 from noetl.expr.errors import EvaluationError
 from noetl.expr.runtime.budget import Budget
 
 SHOWN: Final = 500  # characters of a template that are noted
 SLICE: Final = 5_000  # operations between two pauses: about a millisecond
-Value = TypeVar("Value")
 _EXECUTION: Final = ContextVar("execution", default="")
 
 
@@ -27,7 +26,7 @@ class Running:
         self._budget: Budget | None = None
         self._note: Callable[[str, str], None] | None = None
         self._refused: Set[tuple[str, str]] = frozenset()
-        self._pause: Callable[[], None] | None = None
+        self._pause: Callable[[], object] | None = None
         self._left = SLICE  # operations up to the next pause
         self._number = 0
 
@@ -52,13 +51,9 @@ class Running:
         """Name the execution that the next evaluations are for."""
         _EXECUTION.set(execution_id)
 
-    def resume(self, call: Callable[[], Value], pause: Callable[[], None]) -> Value:
-        """Return what a call returns; at each slice of its evaluations it calls `pause`."""
+    def divide(self, pause: Callable[[], object] | None) -> None:
+        """Call `pause` at each slice of the next evaluations; None ends that."""
         self._pause, self._left = pause, SLICE
-        try:
-            return call()
-        finally:
-            self._pause = None
 
     def enter(self, budget: Budget, template: str) -> None:
         """Begin an evaluation. Raises EvaluationError if the template is refused."""
@@ -73,10 +68,10 @@ class Running:
             self._left = min(SLICE, max(budget.operations_left, 1))
 
     def _paused(self, budget: Budget, template: str) -> None:
-        assert self._pause is not None
-        self._hide()
-        self._pause()
-        self._show(budget, template)
+        if self._pause is not None:
+            self._hide()
+            self._pause()
+            self._show(budget, template)
 
     def _show(self, budget: Budget, template: str) -> None:
         if self._note is not None:
