@@ -64,9 +64,9 @@ def watch(url: str, execution_id: str, begun: Any, ending: Any, found: Any) -> N
         begun.set()
         while not ending.is_set():
             for path, times in (("/health", waits.health), (f"/api/executions/{execution_id}", waits.reads)):
-                begun = time.perf_counter()
+                asked = time.perf_counter()
                 client.get(path).raise_for_status()
-                times.append((time.perf_counter() - begun) * 1000)
+                times.append((time.perf_counter() - asked) * 1000)
             time.sleep(0.01)
     found.put(waits)
 

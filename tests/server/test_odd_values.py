@@ -177,10 +177,6 @@ NAMES = ["a%00b", "%ED%A0%80", "%E2%80%AE%1b", "9" * 400, "-1", "1e999", "NaN"]
 HERE = "\u0001here"
 
 
-def batched(orders: list[Any], size: int) -> Iterator[list[Any]]:
-    return (orders[start : start + size] for start in range(0, len(orders), size))
-
-
 def with_odd(data: Any, odd: str) -> Iterator[str]:
     """Yield a body with an odd value in place of each of its values, and beside them."""
     for place in _places(data):
@@ -211,13 +207,15 @@ def targets(endpoint: Endpoint, execution_id: str) -> Iterator[str]:
 
 async def test_an_odd_value_in_a_request_is_refused_or_kept(tmp_path: Path, more: dict[str, Any]) -> None:
     bad: list[str] = []
+    at_once = asyncio.Semaphore(16)  # some wait for work or for an end
     async with in_process(tmp_path, ServerSettings(key=new_key()), **more) as served:
         path = await served.register(WAITS)
 
         async def send(method: str, url: str, content: str = "", **headers: str) -> None:
             given: Any = {"content": content.encode("utf-8", "surrogatepass")} if content else {}
             kinds = {"Content-Type": "application/json", **headers}
-            answer = await served.http.request(method, url, headers=kinds, timeout=5, **given)
+            async with at_once:
+                answer = await served.http.request(method, url, headers=kinds, timeout=5, **given)
             if answer.status_code >= 500:
                 bad.append(f"{method} {url[:80]} {content[:80]}: {answer.status_code} {answer.text}")
 
@@ -230,8 +228,7 @@ async def test_an_odd_value_in_a_request_is_refused_or_kept(tmp_path: Path, more
             orders = [(url, body) for url in targets(endpoint, started)]
             for odd in ODD if endpoint.body is not None else ():
                 orders += [(at, given) for given in with_odd(endpoint.example or {}, odd)]
-            for group in batched(orders, 16):  # some wait for work or for an end
-                await asyncio.gather(*(send(endpoint.method, *order) for order in group))
+            await asyncio.gather(*(send(endpoint.method, *order) for order in orders))
         for name in (*NAMES, b"a\xff\xed\xa0\x80"):
             headers: Any = {"Idempotency-Key": name}
             await send("POST", "/api/execute", json.dumps({"path": path}), **headers)

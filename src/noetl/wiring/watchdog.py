@@ -1,6 +1,6 @@
 """Watchdog of a server's or worker's process, behind the budgets of evaluations.
 
-A thread ends an evaluation that takes longer than its deadline: its budget is drained, so it fails with an error. If the
+A thread ends an evaluation that runs longer than its deadline without a pause: its budget is drained, so it fails. If the
 event loop does not run while the process uses `_STUCK_S` seconds of processor time, the kernel ends the process: code of
 a library that never returns cannot be interrupted otherwise, not even by a thread, which would need the interpreter's
 lock. What it was evaluating is kept (`stuck_record`): a template that ended several processes is not evaluated again. The
