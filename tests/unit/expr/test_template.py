@@ -215,7 +215,9 @@ def test_templates_are_kept_up_to_a_bound_of_memory() -> None:
     for number in range(200):
         assert cache.get("{{ a }}") is first  # in use
         cache.get("{{ [" + "b," * 20 + f"{number}] }}}}")
-    kept = [item for item in gc.get_objects() if isinstance(item, Template) and item.source.startswith("{{ [b,b,")]
+    templates = [item for item in gc.get_objects() if isinstance(item, Template)]
+    # A template that did not compile has no source; the error of another test may still refer to it.
+    kept = [item for item in templates if getattr(item, "source", "").startswith("{{ [b,b,")]
     assert 1 < len(kept) < 30
 
 
