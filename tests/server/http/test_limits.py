@@ -10,13 +10,15 @@ from pathlib import Path
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosedError
 
-from noetl.model.plain_data import is_deeper
+from noetl.model import plain_data
 from noetl.model.refs import MOST_BYTES
 from noetl.server.api import endpoints
-from noetl.server.http.limits import MOST_DEPTH
+from noetl.server.http.limits import MOST_DEPTH, exceeds_depth, square_brackets
 from tests.server.serving import ONE, in_process, process
 
 INGEST = [one for one in endpoints() if one.body is not None]
@@ -86,9 +88,10 @@ async def test_huge_bodies_and_bombs_are_refused_in_bounded_memory(tmp_path: Pat
             for template in TEMPLATES:
                 answer = await client.post("/context/render", json={"execution_id": started, "template": template})
                 assert answer.status_code == 422, (template, answer.text[:300])
-            many = b'{"path":"x","payload":{"a":[' + b"[]," * 1_500_000 + b"[]]}}"
-            answer = await client.post("/api/execute", content=many, headers=JSON)
-            assert answer.status_code == 413
+            for many in (b"[]," * 1_500_000 + b"[]", b"[" * 60 + b"]" * 60 + (b"," + b"[" * 60 + b"]" * 60) * 50_000):
+                body = b'{"path":"x","payload":{"a":[' + many + b"]}}"
+                answer = await client.post("/api/execute", content=body, headers=JSON)
+                assert answer.status_code == 413
             with pytest.raises(ConnectionClosedError):
                 await huge_frame(url)
             grown = resident_mb(server.pid) - before
@@ -141,5 +144,19 @@ def test_depth_is_counted() -> None:
     data: object = 1
     for _ in range(10):
         data = [data]
-    assert not is_deeper(data, 11)
-    assert is_deeper(data, 9)
+    assert not plain_data.is_deeper(data, 11)
+    assert plain_data.is_deeper(data, 9)
+
+
+TEXTS = st.text(alphabet='[]{}"\\\n,:é', max_size=8)
+VALUES = st.recursive(
+    st.one_of(st.none(), TEXTS, st.integers()),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(TEXTS, inner, max_size=4)),
+    max_leaves=30,
+)
+
+
+@given(VALUES, st.integers(0, 6), st.booleans())
+def test_the_depth_of_json_is_counted_without_decoding_it(data: object, most: int, is_ascii: bool) -> None:
+    raw = json.dumps(data, ensure_ascii=is_ascii).encode()
+    assert exceeds_depth(square_brackets(raw), most) == plain_data.is_deeper(data, most)

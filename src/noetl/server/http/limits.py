@@ -1,7 +1,7 @@
 """Limits of a request body: bytes, time, number of values, nesting depth.
 
 A body that is too large is never held whole. A body within the byte limit can still hold millions of empty lists, so its
-commas are counted before it is decoded. Tested in tests/server/http/test_limits.py.
+commas and brackets are counted before it is decoded. Tested in tests/server/http/test_limits.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import msgspec
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
-from noetl.model.plain_data import is_deeper
 from noetl.model.refs import MOST_BYTES as MOST_RESULT_BYTES
 from noetl.server.http.lines import MIN_RATE
 from noetl.server.problems import Refusal, invalid_input
@@ -27,6 +26,8 @@ MOST_BLOB_BYTES = MOST_RESULT_BYTES + 1024 * 1024  # compression may make a resu
 _IN_MEMORY = 1024 * 1024  # a longer body is spooled to a file
 MOST_VALUES = 400_000
 MOST_DEPTH = 64
+_SQUARE = bytes.maketrans(b"{}", b"[]")
+_NO_BRACKETS = bytes(set(range(256)) - set(b'[]{}"'))
 
 
 async def read_body(headers: Mapping[bytes, bytes], receive: Receive, body_s: float, most: int = MOST_BYTES) -> bytes:
@@ -77,8 +78,7 @@ def decode_json(
     """Decode JSON of bounded size and depth. Raises Refusal."""
     raw = body.encode() if isinstance(body, str) else body
     if raw.count(b",") > MOST_VALUES:
-        detail = f"{what} holds more than {MOST_VALUES:,} values."
-        raise Refusal(413, "too-many-values", detail, fix="Send it in several requests.")
+        raise _too_many(what)
     if raw.count(b"[") + raw.count(b"{") > most_depth:  # fewer brackets cannot be too deep
         _refuse_depth(raw, what, most_depth)
     try:
@@ -92,14 +92,40 @@ def decode_json(
 
 
 def _refuse_depth(raw: bytes, what: str, most: int) -> None:
+    """Refuse JSON that is too deep; the caller's decoder reports what is no JSON."""
+    brackets = square_brackets(raw)
+    if brackets.count(b"[") > MOST_VALUES:
+        raise _too_many(what)
+    if not exceeds_depth(brackets, most):
+        return
     try:
-        data = msgspec.json.decode(raw)
+        msgspec.json.decode(raw)
     except RecursionError:
-        raise _too_deep(what, most) from None
+        pass
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return  # the typed decoder reports it in more detail
-    if is_deeper(data, most):
-        raise _too_deep(what, most)
+        return
+    raise _too_deep(what, most)
+
+
+def square_brackets(raw: bytes) -> bytes:
+    """Return the brackets of JSON outside of its texts, all as square ones."""
+    quoted = raw.replace(b"\\\\", b"").replace(b'\\"', b"").translate(_SQUARE, _NO_BRACKETS)
+    return b"".join(quoted.replace(b'""', b"").split(b'"')[::2])
+
+
+def exceeds_depth(brackets: bytes, most: int) -> bool:
+    """Return whether brackets are nested deeper than `most` levels, or do not match."""
+    for _ in range(most):
+        size = len(brackets)
+        brackets = brackets.replace(b"[]", b"")  # the innermost pairs
+        if len(brackets) in (0, size):
+            break
+    return bool(brackets)
+
+
+def _too_many(what: str) -> Refusal:
+    detail = f"{what} holds more than {MOST_VALUES:,} values."
+    return Refusal(413, "too-many-values", detail, fix="Send it in several requests.")
 
 
 def _too_large(most: int) -> Refusal:
