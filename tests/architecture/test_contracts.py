@@ -178,7 +178,7 @@ def test_every_library_that_the_package_imports_is_declared() -> None:
         "noetl.dsl.analysis.workload_schema": {"jsonschema-specifications"},  # comes with jsonschema
         "noetl.stores.postgres": postgres,
         "noetl.stores.postgres.archive": postgres | declared("archive"),
-        "noetl.worker.http.egress": {"httpcore"},  # comes with httpx, at the version that httpx works with
+        "noetl.worker.http": {"yarl"},  # comes with aiohttp, at the version that aiohttp works with
         "noetl.tools.postgres": postgres,
         "noetl.tools.sql.completion_markers": postgres,
         "noetl.tools.sql.pg_pool": postgres,

@@ -89,7 +89,7 @@ class Attempts:
             clock,
             self.children,
             cast(Blobs, self.blobs),
-            lambda: self.http,
+            lambda *_: self.http,
             self.credential,
             folder=self.folder,
             shared=self.shared,

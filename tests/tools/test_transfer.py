@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import httpx
 import psycopg
 import pytest
 import pytest_asyncio
 
+from noetl.worker.http.clients import HttpClient
 from tests.tools.attempts import Attempts
 from tests.tools.web import Web
 
@@ -23,10 +23,11 @@ FILES = ["rows.csv", "rows.json", "rows.jsonl", "rows.parquet"]
 
 @pytest_asyncio.fixture
 async def attempts(tmp_path: Path, address: str) -> AsyncIterator[Attempts]:
-    async with httpx.AsyncClient() as client:
-        made = Attempts({"pg": {"dsn": address}}, str(tmp_path), http=client)
-        yield made
-        await made.close()
+    client = HttpClient()
+    made = Attempts({"pg": {"dsn": address}}, str(tmp_path), http=client.get())
+    yield made
+    await made.close()
+    await client.close()
 
 
 @pytest.fixture

@@ -93,7 +93,7 @@ class Web:
         handler.send_response(code)
         handler.send_header("Content-Type", kind)
         for name, value in extra.items():
-            handler.send_header(name, value)
+            handler.send_header(name, value.encode().decode("latin-1"))
         handler.send_header("Content-Length", str(len(content)))
         handler.end_headers()
         handler.wfile.write(content)

@@ -15,6 +15,7 @@ from noetl.model.messages import Report
 from noetl.model.outcome import Outcome
 from noetl.model.work import Lease
 from noetl.ports.outbox import OutboxIn
+from noetl.ports.web import WebClient
 
 if TYPE_CHECKING:
     import asyncio
@@ -259,12 +260,8 @@ class ToolContext(Protocol):
     def outbox(self) -> OutboxIn | None:
         """Messages for other systems; None if they would not be delivered."""
 
-    @property
-    def http(self) -> Any:
-        """The one pooled httpx.AsyncClient of the worker."""
-
-    def web(self, verify: bool | bytes) -> Any:
-        """Return the worker's httpx.AsyncClient for a way to verify certificates.
+    def web(self, verify: bool | bytes = True) -> WebClient:
+        """Return the worker's HTTP client for a way to verify certificates.
 
         Bytes are the trusted certificates, as a file in PEM format has them.
         """

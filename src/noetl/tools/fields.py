@@ -9,10 +9,12 @@ from typing import Annotated, Any, Literal
 from noetl.dsl.grammar.kinds import Need
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import ToolContext
+from noetl.ports.web import CONNECT_S, WebError, WebRequest
 from noetl.ports.work import Masked
 from noetl.tools.contract import Seconds, Sql, ToolInput, about
 from noetl.tools.sql.files import read_file
 
+_MOST_SCRIPT = 8 * 1024 * 1024  # bytes of a script from a web server
 WriteMode = Literal["insert", "append", "upsert", "overwrite"]
 Environment = Annotated[
     dict[str, str | int | float | bool] | None,
@@ -124,21 +126,33 @@ _ADDRESSES = {"http": ("http://", "https://"), "s3": ("s3://",), "gcs": ("gs://"
 
 
 async def _fetch(uri: str, source: ScriptSource | None, context: ToolContext) -> str:
-    method, headers = (source.method, source.headers) if source else ("GET", None)
+    source = source or ScriptSource(type="http")
+    request = WebRequest(
+        url=uri,
+        method=source.method,
+        headers=source.headers or {},
+        connect_s=source.timeout or CONNECT_S,
+        read_s=source.timeout,
+    )
     try:
-        answer = await context.http.request(method, uri, headers=headers, timeout=source.timeout if source else None)
+        async with context.web().send(request) as response:
+            content = await response.read(_MOST_SCRIPT)
     except PermissionError as error:
         raise UnreadableError(failed("client_error", str(error), code="EGRESS_DENIED")) from None
-    except Exception as error:  # noqa: BLE001 - every error of the HTTP client is a failed fetch
+    except ValueError as error:
+        raise UnreadableError(failed("client_error", f"cannot fetch the script {uri}: {error}")) from None
+    except WebError as error:
         raise UnreadableError(failed("connection", f"cannot fetch the script {uri}: {error}", retryable=True)) from None
-    if answer.status_code != 200:
-        message = f"cannot fetch the script {uri}: the server responded with {answer.status_code}"
-        again = answer.status_code in (408, 429) or answer.status_code >= 500
-        after = retry_after(answer.headers, context.now())
-        code = f"HTTP_{answer.status_code}"
+    if content is None:
+        message = f"the script {uri} is larger than {_MOST_SCRIPT:,} bytes"
+        raise UnreadableError(failed("client_error", message, code="HTTP_TOO_LARGE"))
+    if response.status != 200:
+        message = f"cannot fetch the script {uri}: the server responded with {response.status}"
+        again = response.status in (408, 429) or response.status >= 500
+        after = retry_after(response.headers, context.now())
+        code = f"HTTP_{response.status}"
         raise UnreadableError(failed("not_found", message, code=code, retryable=again, retry_after=after))
-    text: str = answer.text
-    return text
+    return content.decode("utf-8", "replace")
 
 
 def retry_after(headers: Mapping[str, str], now: int) -> float | None:

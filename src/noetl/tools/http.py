@@ -1,25 +1,20 @@
 """Kind `http`: one request and its response."""
 
 import json
-import os
 import re
-import socket
-import ssl
 from base64 import b64encode
 from collections.abc import Mapping
-from contextlib import aclosing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
 
 from noetl.blobs import pieces
 from noetl.model.outcome import ErrorKind, Outcome, failed, ok
 from noetl.ports import ToolContext
+from noetl.ports.web import CONNECT_S, WebClient, WebError, WebRequest, WebResponse
 from noetl.tools.contract import ToolInput, about, describe
 from noetl.tools.fields import excerpt, retry_after
 from noetl.tools.sql.files import read_file
-
-if TYPE_CHECKING:
-    import httpx
 
 Plain = str | int | float | bool
 
@@ -101,11 +96,9 @@ KIND = describe(
 )
 
 MOST_BYTES = 64 * 1024 * 1024
-CONNECT_S = 10  # default: an unresponsive host fails soon
 _KINDS: dict[int, ErrorKind] = {401: "auth", 403: "auth", 404: "not_found", 408: "timeout", 429: "rate_limit"}
 _RETRYABLE = frozenset({408, 429})
 _NOT_DONE = frozenset({408, 429, 503})  # the server did not process the request
-_NOT_SENT = ("ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol", "InvalidURL", "LocalProtocolError")
 
 
 async def run(input: Input, context: ToolContext) -> Outcome:
@@ -117,7 +110,7 @@ async def run(input: Input, context: ToolContext) -> Outcome:
     return outcome
 
 
-async def _client(verify: bool | str, context: ToolContext) -> Any:
+async def _client(verify: bool | str, context: ToolContext) -> WebClient:
     """Return the HTTP client for a way to verify certificates. Raises OSError."""
     if isinstance(verify, bool):
         return context.web(verify)
@@ -127,42 +120,49 @@ async def _client(verify: bool | str, context: ToolContext) -> Any:
 
 
 async def _send(input: Input, context: ToolContext, credential: Mapping[str, Any] | None) -> Outcome:
-    import httpx
-
     try:
         client = await _client(input.verify, context)
     except OSError as error:
         return failed("client_error", f"cannot read the certificates in {input.verify}: {error}", code="HTTP_VERIFY")
     try:
-        headers, signed = await _headers(input, context, credential)
-        request = client.build_request(
-            input.method,
-            input.url,
-            params=_params(input.params),
-            headers=headers,
-            timeout=_timeout(context.spec.get("timeout")),
-            **_body(input, headers),
-        )
+        request = await _request(input, context, credential)
     except KeyError as error:
         return failed("auth", f"unknown credential {error}", code="NO_CREDENTIAL")
-    except (httpx.InvalidURL, TypeError, ValueError) as error:
-        return failed("client_error", f"invalid request: {error}", code="HTTP_REQUEST")
     try:
-        response = await client.send(request, stream=True, auth=signed, follow_redirects=input.follow_redirects)
-        async with aclosing(response):
+        async with client.send(request) as response:
             return await _outcome(response, context)
+    except ValueError as error:
+        return failed("client_error", f"invalid request: {error}", code="HTTP_REQUEST")
     except PermissionError as error:
         return failed("client_error", str(error), code="EGRESS_DENIED")
-    except httpx.HTTPError as error:
-        return _broken(error, request)
+    except WebError as error:
+        return _broken(error)
 
 
-def _params(given: Mapping[str, Any] | None) -> list[tuple[str, str]] | None:
+async def _request(input: Input, context: ToolContext, credential: Mapping[str, Any] | None) -> WebRequest:
+    """Return the request. Raises KeyError for an unknown credential."""
+    headers = await _headers(input, context, credential)
+    content, kind = _body(input, headers)
+    if kind and not any(name.lower() == "content-type" for name in headers):
+        headers["Content-Type"] = kind
+    limits = context.spec.get("timeout")
+    limits = limits if isinstance(limits, Mapping) else {}  # the time of the whole attempt is limited outside
+    return WebRequest(
+        method=input.method,
+        url=input.url,
+        params=_params(input.params),
+        headers=headers,
+        content=content,
+        connect_s=_seconds(limits.get("connect")) or CONNECT_S,
+        read_s=_seconds(limits.get("read")),
+        follows=input.follow_redirects,
+    )
+
+
+def _params(given: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     """Return query parameters: a list repeats its name, null omits it."""
-    if given is None:
-        return None
     pairs: list[tuple[str, str]] = []
-    for name, value in given.items():
+    for name, value in (given or {}).items():
         several = value if isinstance(value, list | tuple) else (value,)
         pairs += [(name, _text(one)) for one in several if one is not None]
     return pairs
@@ -174,108 +174,90 @@ def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-async def _headers(
-    input: Input, context: ToolContext, credential: Mapping[str, Any] | None
-) -> tuple[dict[str, str], Any]:
-    """Return the headers with the credential, and its basic auth."""
+async def _headers(input: Input, context: ToolContext, credential: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return the headers, with the credential."""
     headers = {name: _text(value) for name, value in (input.headers or {}).items()}
-    known = {name.lower() for name in headers}
+    known = {name.lower(): name for name in headers}
     if "idempotency-key" not in known:
         headers["Idempotency-Key"] = context.idempotency_key
     if context.auth is None:
-        return headers, None
+        return headers
     given = credential if credential is not None else context.auth
     given = given if isinstance(given, Mapping) else await context.credential(str(given))
-    user, password = given.get("username") or given.get("user"), given.get("password")
-    token = given.get("token") or given.get("access_token") or given.get("bearer")
-    key = given.get("api_key") or given.get("value")
+    for name, value in _signed(given).items():
+        headers.pop(known.get(name.lower(), ""), None)
+        headers[name] = value
+    return headers
+
+
+def _signed(credential: Mapping[str, Any]) -> dict[str, str]:
+    """Return the header of a credential: its token, its user or its key."""
+    user, password = credential.get("username") or credential.get("user"), credential.get("password")
+    token = credential.get("token") or credential.get("access_token") or credential.get("bearer")
+    key = credential.get("api_key") or credential.get("value")
     if token is not None:
-        headers["Authorization"] = f"{given.get('scheme', 'Bearer')} {token}"
-    elif user is not None:
-        return headers, (str(user), str(password or ""))
-    elif key is not None:
-        headers[str(given.get("header", "X-API-Key"))] = str(key)
-    return headers, None
-
-
-def _body(input: Input, headers: Mapping[str, str]) -> dict[str, Any]:
-    typed = any(name.lower() == "content-type" for name in headers)
-    if input.form is not None:
-        return {"data": {name: _text(value) for name, value in input.form.items() if value is not None}}
-    if input.json is not None:
-        return _as_json(input.json, typed)
-    for value in (input.body, input.data):
-        if isinstance(value, str):
-            return {"content": value.encode()}
-        if value is not None:
-            form = any("form" in text for name, text in headers.items() if name.lower() == "content-type")
-            return {"data": value} if form and isinstance(value, Mapping) else _as_json(value, typed)
+        return {"Authorization": f"{credential.get('scheme', 'Bearer')} {token}"}
+    if user is not None:
+        return {"Authorization": "Basic " + b64encode(f"{user}:{password or ''}".encode()).decode()}
+    if key is not None:
+        return {str(credential.get("header", "X-API-Key")): str(key)}
     return {}
 
 
-def _as_json(value: Any, typed: bool) -> dict[str, Any]:
-    content = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-    return {"content": content} if typed else {"json": value}
+def _body(input: Input, headers: Mapping[str, str]) -> tuple[bytes | None, str]:
+    """Return the body and its content type."""
+    if input.form is not None:
+        return _as_form({name: value for name, value in input.form.items() if value is not None})
+    if input.json is not None:
+        return _as_json(input.json)
+    for value in (input.body, input.data):
+        if isinstance(value, str):
+            return value.encode(), ""
+        if value is not None:
+            form = any("form" in text for name, text in headers.items() if name.lower() == "content-type")
+            return _as_form(value) if form and isinstance(value, Mapping) else _as_json(value)
+    return None, ""
 
 
-def _timeout(given: Any) -> Any:
-    """Return the connect and read time-outs; the attempt's own is enforced outside."""
-    import httpx
+def _as_form(fields: Mapping[str, Any]) -> tuple[bytes, str]:
+    return urlencode(_params(fields)).encode(), "application/x-www-form-urlencoded"
 
-    parts = given if isinstance(given, Mapping) else {}
-    return httpx.Timeout(None, connect=_seconds(parts.get("connect")) or CONNECT_S, read=_seconds(parts.get("read")))
+
+def _as_json(value: Any) -> tuple[bytes, str]:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(), "application/json"
 
 
 def _seconds(given: Any) -> float | None:
     return None if given is None else float(given)
 
 
-async def _content(response: "httpx.Response") -> bytes | None:
-    """Read the body incrementally; None if it exceeds the limit."""
-    if response.headers.get("content-length", "").isdecimal() and int(response.headers["content-length"]) > MOST_BYTES:
-        return None
-    content = bytearray()
-    async for part in response.aiter_bytes():
-        content += part
-        if len(content) > MOST_BYTES:
-            return None
-    return bytes(content)
-
-
-async def _outcome(response: "httpx.Response", context: ToolContext) -> Outcome:
-    content = await _content(response)
+async def _outcome(response: WebResponse, context: ToolContext) -> Outcome:
+    content = await response.read(MOST_BYTES)
+    code, helper = response.status, {"status": response.status, "headers": response.headers}
     if content is None:
-        message = (
-            f"{_named(response.request)}: the response exceeds {MOST_BYTES:,} bytes; request less, or fetch it in parts"
-        )
-        details = _details(response.request)
-        http = {"status": response.status_code}
-        return failed("client_error", message, code="HTTP_TOO_LARGE", details=details, sent=True, http=http)
-    headers = dict(response.headers.items())
-    data = await _data(content, headers.get("content-type", ""))
+        message = f"{_named(response)}: the response exceeds {MOST_BYTES:,} bytes; request less, or fetch it in parts"
+        details = _details(response)
+        return failed("client_error", message, code="HTTP_TOO_LARGE", details=details, sent=True, http={"status": code})
+    data = await _data(content, response.headers.get("content-type", ""))
     result = {
-        "status": response.status_code,
-        "status_code": response.status_code,
-        "headers": headers,
-        "url": str(response.url),
-        "elapsed": round(response.elapsed.total_seconds(), 6) if response.is_closed else None,
+        "status": code,
+        "status_code": code,
+        "headers": response.headers,
+        "url": response.url,
+        "elapsed": round(response.elapsed, 6),
         "data": data,
         "body": data,
     }
-    helper = {"status": response.status_code, "headers": headers}
-    if response.is_success:
+    if 200 <= code < 300:
         return ok(result, http=helper)
-    code = response.status_code
     kind = _KINDS.get(code, "server_error" if code >= 500 else "client_error")
-    retryable = code in _RETRYABLE or code >= 500
-    message = f"{_named(response.request)} responded with {code} {response.reason_phrase}".rstrip()
     return failed(
         kind,
-        message,
+        f"{_named(response)} responded with {code} {response.reason}".rstrip(),
         code=f"HTTP_{code}",
-        details={**_details(response.request), "status": code, "body": excerpt(content, context.masked)},
-        retryable=retryable,
-        retry_after=retry_after(headers, context.now()),
+        details={**_details(response), "status": code, "body": excerpt(content, context.masked)},
+        retryable=code in _RETRYABLE or code >= 500,
+        retry_after=retry_after(response.headers, context.now()),
         sent=code not in _NOT_DONE,
         result=result,
         http=helper,
@@ -314,41 +296,22 @@ def _whole(digits: str) -> int | str:
     return number if -(2**63) <= number < 2**64 else digits
 
 
-def _named(request: "httpx.Request") -> str:
-    """Return method and URL for people, without user, password and query."""
-    return f"{request.method} {request.url.copy_with(username=None, password=None, query=None, fragment=None)}"
+def _named(about: WebResponse | WebError) -> str:
+    """Return method and URL for people, without the query."""
+    return f"{about.method} {about.url.partition('?')[0].partition('#')[0]}"
 
 
-def _details(request: "httpx.Request") -> dict[str, Any]:
-    return {"method": request.method, "url": str(request.url.copy_with(username=None, password=None))}
+def _details(about: WebResponse | WebError) -> dict[str, Any]:
+    return {"method": about.method, "url": about.url}
 
 
-def _broken(error: "httpx.HTTPError", request: "httpx.Request") -> Outcome:
+def _broken(error: WebError) -> Outcome:
     """Convert an unanswered request to an outcome; if connected, it may have acted."""
-    import httpx
-
-    name = type(error).__name__
-    timed_out = isinstance(error, httpx.TimeoutException)
-    with suppress(RuntimeError):
-        request = error.request  # after a redirect, another one
     return failed(
-        "timeout" if timed_out else "connection",
-        f"{_named(request)} failed: {_reason(error, request.url.host)}",
-        code=f"HTTP_{name}",
-        details=_details(request),
+        "timeout" if error.timed_out else "connection",
+        f"{_named(error)} failed: {error}",
+        code=f"HTTP_{error.name}",
+        details=_details(error),
         retryable=True,
-        sent=name not in _NOT_SENT,
+        sent=error.sent,
     )
-
-
-def _reason(error: "httpx.HTTPError", host: str) -> str:
-    """Return why a request has no response: the client's cause, if it has one."""
-    found: BaseException | None = error
-    while found is not None:
-        if isinstance(found, socket.gaierror):
-            return f"cannot resolve the host name {host}: {found.strerror}"
-        if isinstance(found, OSError) and found.errno and not isinstance(found, ssl.SSLError):
-            return os.strerror(found.errno)
-        inner = found.exceptions[0] if isinstance(found, BaseExceptionGroup) else None
-        found = inner or found.__cause__ or found.__context__
-    return str(error) or type(error).__name__

@@ -21,6 +21,7 @@ from noetl.model.outcome import Outcome
 from noetl.model.plain_data import repaired
 from noetl.ports import Blobs, Children, Clock, Confirm, ControlPlane, Tools
 from noetl.ports.outbox import OutboxIn
+from noetl.ports.web import WebClient
 from noetl.ports.work import Cut
 from noetl.worker.cooperative import Cooperation
 from noetl.worker.processes.walls import OwnThread, Walls
@@ -279,12 +280,9 @@ class TaskContext:
         found = self._run.shared.outbox
         return None if found is None else found()
 
-    @property
-    def http(self) -> Any:
-        return self._run.shared.http()
-
-    def web(self, verify: bool | bytes) -> Any:
-        return self._run.shared.http() if verify is True else self._run.shared.http(verify)
+    def web(self, verify: bool | bytes = True) -> WebClient:
+        found: WebClient = self._run.shared.http(verify)
+        return found
 
     async def addresses(self, host: str, port: int) -> list[str] | None:
         rules = self._run.shared.egress

@@ -22,6 +22,7 @@ from noetl.expr.sql.statements import split_statements
 from noetl.model.errors import InvalidInput
 from noetl.model.outcome import failed
 from noetl.ports import ToolContext
+from noetl.ports.web import WebError, WebRequest
 from noetl.tools.fields import SqlInput, retry_after
 from noetl.tools.sql.connections import duckdb_connection, missing_library, pg_pool
 from noetl.tools.sql.files import in_own_thread, open_file
@@ -236,14 +237,17 @@ async def _from_http(source: Place, most: int, context: ToolContext) -> AsyncGen
     with TemporaryDirectory(prefix="noetl-") as folder:
         path = Path(folder, "answer")
         try:
-            async with context.http.stream("GET", source.url, headers=source.headers) as answer:
-                status, after = answer.status_code, retry_after(answer.headers, context.now())
+            request = WebRequest(url=source.url, headers=source.headers or {})
+            async with context.web().send(request) as response:
+                status, after = response.status, retry_after(response.headers, context.now())
                 with path.open("wb") as file:
-                    async for part in answer.aiter_bytes():
+                    async for part in response.parts():
                         file.write(part)
         except PermissionError as error:
             raise RowsError(failed("client_error", str(error), code="EGRESS_DENIED")) from None
-        except Exception as error:  # noqa: BLE001 - every error of the HTTP client is a failed read
+        except ValueError as error:
+            raise RowsError(failed("client_error", f"cannot read {source.url}: {error}")) from None
+        except WebError as error:
             raise RowsError(failed("connection", f"cannot read {source.url}: {error}", retryable=True)) from None
         if status >= 300:
             kind: Any = "rate_limit" if status == 429 else "server_error" if status >= 500 else "client_error"

@@ -1,24 +1,21 @@
 """Egress rules: which hosts the worker may connect to for a task.
 
 A name is resolved once, every address of it is checked, and the connection goes to an address that passed, so DNS
-rebinding has no effect. Redirects are checked like first requests, because every connection is opened here. Databases
-are checked by the same rules. Tested in tests/unit/worker/http/test_egress.py.
+rebinding has no effect. Redirects are checked like first requests. Databases are checked by the same rules. Tested in
+tests/unit/worker/http/test_egress.py.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import Any
 
 from noetl.model.errors import InvalidInput
 
 Address = IPv4Address | IPv6Address
-_IDLE_S = 5.0  # a connection without a request is kept for this long
 _TRANSLATED = ip_network("64:ff9b::/96")  # IPv4 addresses as IPv6 networks see them
 # Of one network, and not so for every version of `ipaddress`.
 _LOCAL = tuple(map(ip_network, ("64:ff9b:1::/48", "::/96", "::ffff:0:0:0/96", "fec0::/10", "192.0.0.0/24")))
@@ -67,7 +64,16 @@ class Egress:
 
     async def addresses(self, host: str, port: int) -> list[Address]:
         """Return the allowed addresses of a host. Raises PermissionError and OSError."""
-        refused = {address: self.refusal(host, address) for address in await resolve(host, port)}
+        return self._allowed(host, await resolve(host, port))
+
+    def check_address(self, host: str) -> None:
+        """Check a host that is an address. Raises PermissionError."""
+        address = _address(host)
+        if address is not None:
+            self._allowed(host, [address])
+
+    def _allowed(self, host: str, found: Iterable[Address]) -> list[Address]:
+        refused = {address: self.refusal(host, address) for address in found}
         allowed = [address for address, why in refused.items() if why is None]
         if not allowed and refused:
             address, why = next(iter(refused.items()))
@@ -110,99 +116,17 @@ def is_private(address: Address) -> bool:
     return local or not inner.is_global or inner.is_multicast
 
 
+def _address(host: str) -> Address | None:
+    try:
+        return ip_address(host.strip("[]"))
+    except ValueError:
+        return None
+
+
 async def resolve(host: str, port: int) -> list[Address]:
     """Return the addresses of a host; raises OSError."""
-    try:
-        return [ip_address(host.strip("[]"))]
-    except ValueError:
-        pass
+    address = _address(host)
+    if address is not None:
+        return [address]
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(ip_address(str(entry[4][0]).partition("%")[0]) for entry in found))
-
-
-def guarded(rules: Egress, verify: Any) -> Any:
-    """Return an httpx transport that checks every connection (PermissionError)."""
-    import httpcore
-    import httpx
-
-    class Guarded(httpcore.AsyncNetworkBackend):
-        """Network backend that connects only to addresses that passed."""
-
-        def __init__(self) -> None:
-            self._inner = httpcore.AnyIOBackend()
-
-        async def connect_tcp(
-            self,
-            host: str,
-            port: int,
-            timeout: float | None = None,
-            local_address: str | None = None,
-            socket_options: Any = None,
-        ) -> Any:
-            try:
-                async with asyncio.timeout(timeout):
-                    allowed = await rules.addresses(host, port)
-            except TimeoutError as error:
-                raise httpcore.ConnectTimeout(f"{host} could not be resolved in time") from error
-            except PermissionError:
-                raise
-            except OSError as error:
-                raise httpcore.ConnectError(f"{host} cannot be resolved: {error.strerror or error}") from error
-            for at, address in enumerate(allowed, 1):
-                try:
-                    return await self._inner.connect_tcp(str(address), port, timeout, local_address, socket_options)
-                except httpcore.ConnectError:
-                    if at == len(allowed):
-                        raise
-            raise AssertionError("unreachable")
-
-        async def sleep(self, seconds: float) -> None:
-            await asyncio.sleep(seconds)
-
-    context = httpx.create_ssl_context(verify=verify)
-    pool = httpcore.AsyncConnectionPool(
-        ssl_context=context, max_connections=None, keepalive_expiry=_IDLE_S, network_backend=Guarded()
-    )
-    return _transport(pool)
-
-
-def _transport(pool: Any) -> Any:
-    """Return an httpx transport over httpcore, as httpx takes no network backend."""
-    import httpcore
-    import httpx
-
-    @contextmanager
-    def translated() -> Iterator[None]:
-        try:
-            yield
-        except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
-            raise getattr(httpx, type(error).__name__)(str(error)) from error  # the same names in both
-
-    class Body(httpx.AsyncByteStream):
-        def __init__(self, parts: Any) -> None:
-            self._parts = parts
-
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            with translated():
-                async for part in self._parts:
-                    yield part
-
-        async def aclose(self) -> None:
-            await self._parts.aclose()
-
-    class Transport(httpx.AsyncBaseTransport):
-        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-            place = request.url
-            url = httpcore.URL(scheme=place.raw_scheme, host=place.raw_host, port=place.port, target=place.raw_path)
-            headers, content, more = request.headers.raw, request.stream, request.extensions
-            with translated():
-                answer = await pool.handle_async_request(
-                    httpcore.Request(request.method, url, headers=headers, content=content, extensions=more)
-                )
-            body = Body(answer.stream)
-            return httpx.Response(answer.status, headers=answer.headers, stream=body, extensions=answer.extensions)
-
-        async def aclose(self) -> None:
-            await pool.aclose()
-
-    return Transport()

@@ -12,14 +12,18 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from noetl.model.errors import CredentialUnavailable
 from noetl.ports import Clock
+from noetl.ports.web import WebClient, WebError, WebRequest
 from noetl.ports.work import Masked, unmasked
 
 _EARLY_S: Final = 30  # a token is replaced this long before its end, or after nine tenths of a short life
 _UNKNOWN_S: Final = 300  # if the server does not return a lifetime
 _AGAIN_S: Final = (0.2, 1.0)
+_ANSWER_S: Final = 30.0
+_MOST_ANSWER: Final = 1 << 20  # bytes
 _MOST_WHY: Final = 300  # characters of a server's reason
 _READ: Final = 16_384  # of these are masked
 _SENT: Final = (
@@ -30,7 +34,7 @@ _SENT: Final = (
 class Tokens:
     """The tokens of a worker, by the request for them."""
 
-    def __init__(self, http: Callable[..., Any], clock: Clock, masked: Masked = unmasked) -> None:
+    def __init__(self, http: Callable[[], WebClient], clock: Clock, masked: Masked = unmasked) -> None:
         self._http = http
         self._masked = masked
         self._clock = clock
@@ -52,24 +56,31 @@ class Tokens:
             return found
 
     async def _ask(self, url: str, form: Mapping[str, str], headers: Mapping[str, str]) -> dict[str, Any]:
-        import httpx
-
+        headers = {**headers, "Content-Type": "application/x-www-form-urlencoded"}
+        request = WebRequest(
+            method="POST",
+            url=url,
+            headers=headers,
+            content=urlencode(form).encode(),
+            connect_s=_ANSWER_S,
+            read_s=_ANSWER_S,
+            follows=False,
+        )
         problem, again = f"no token from {url}", True
         for wait in (*_AGAIN_S, None):
             try:
-                answer = await self._http().post(url, data=form, headers=headers, timeout=30)
-            except PermissionError as error:
+                async with self._http().send(request) as response:
+                    content = await response.read(_MOST_ANSWER) or b""
+            except (PermissionError, ValueError) as error:
                 raise CredentialUnavailable(f"no token from {url}: {error}") from None
-            except (httpx.HTTPError, httpx.InvalidURL) as error:
-                problem, again = f"no token from {url}: {str(error) or type(error).__name__}", True
-                if isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol):
-                    raise CredentialUnavailable(problem) from None
+            except WebError as error:
+                problem, again = f"no token from {url}: {error}", True
             else:
-                problem, again = f"no token from {url}: it answered {answer.status_code}", answer.status_code >= 500
-                if answer.is_success:
-                    return _token(url, answer)
+                problem, again = f"no token from {url}: it answered {response.status}", response.status >= 500
+                if 200 <= response.status < 300:
+                    return _token(url, content)
                 if not again:
-                    raise CredentialUnavailable(problem + _why(answer, self._masked))
+                    raise CredentialUnavailable(problem + _why(content, self._masked))
             if wait is not None:
                 await self._clock.sleep(wait)
         raise CredentialUnavailable(problem, retryable=again)
@@ -98,9 +109,9 @@ def token_url(entry: Mapping[str, Any]) -> str | None:
     return str(found) if found else None
 
 
-def _token(url: str, answer: Any) -> dict[str, Any]:
+def _token(url: str, content: bytes) -> dict[str, Any]:
     try:
-        found = answer.json()
+        found = json.loads(content)
     except ValueError:
         found = None
     if not isinstance(found, dict) or not isinstance(found.get("access_token"), str):
@@ -112,10 +123,10 @@ def _token(url: str, answer: Any) -> dict[str, Any]:
     return found
 
 
-def _why(answer: Any, masked: Masked) -> str:
+def _why(content: bytes, masked: Masked) -> str:
     """Return the error that the server reports; never what was sent."""
     try:
-        found = answer.json()
+        found = json.loads(content)
     except ValueError:
         return ""
     parts = [str(found[name]) for name in ("error", "error_description") if isinstance(found, dict) and found.get(name)]

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from ipaddress import ip_address
 from typing import Any
 
-import httpx
 import pytest
 import pytest_asyncio
 
 from noetl.model.errors import InvalidInput
+from noetl.ports.web import WebClient, WebError, WebRequest
 from noetl.worker.http import egress
 from noetl.worker.http.clients import HttpClient
 from noetl.worker.http.egress import Egress, is_private
@@ -74,9 +74,59 @@ async def clients() -> AsyncIterator[list[HttpClient]]:
         await client.close()
 
 
-def client(clients: list[HttpClient], **rules: Any) -> Any:
+def client(clients: list[HttpClient], **rules: Any) -> WebClient:
     clients.append(HttpClient(Egress(**rules)))
     return clients[-1].get()
+
+
+async def get(client: WebClient, url: str) -> tuple[int, bytes | None]:
+    async with client.send(WebRequest(url=url)) as response:
+        return response.status, await response.read(1_000_000)
+
+
+# Spellings of 127.0.0.1, which must not be reached where private addresses are denied.
+LOOPBACK = (
+    *("127.0.0.1", "localhost", "LOCALHOST", "localhost.", "127.1", "2130706433", "0x7f000001", "0x7f.0.0.1"),
+    *("0177.0.0.1", "127.000.000.001", "0", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::]"),
+    *(
+        "[0:0:0:0:0:0:0:1]",
+        "[::1%25lo]",
+        "[::127.0.0.1]",
+        "[64:ff9b::7f00:1]",
+        "１２７.0.0.1",
+        "127。0。0。1",
+        "%31%32%37.0.0.1",
+    ),
+    *("user@127.0.0.1", "example.com@127.0.0.1", "example.com:80@localhost", "ip6-localhost"),
+)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("spelling", LOOPBACK)
+async def test_no_spelling_of_a_private_address_is_reached(web: Web, clients: list[HttpClient], spelling: str) -> None:
+    shut = client(clients, private=False)
+    port = web.url.rpartition(":")[2]
+    web.headers["/away"] = {"Location": f"http://{spelling}:{port}/json"}
+    with pytest.raises((PermissionError, ValueError, WebError)):
+        await get(shut, f"http://{spelling}:{port}/json")
+    assert web.asked == []
+    opened = client(clients, private=False, allow=("127.0.0.0/30",), deny=("127.0.0.1",))
+    with pytest.raises((PermissionError, ValueError, WebError)):
+        await get(opened, f"http://{spelling}:{port}/json")
+    named = client(clients, private=False, near=("here.example",))
+    named_at = {"here.example": "127.0.0.1"}
+
+    async def resolve(host: str, port: int) -> Any:
+        return [ip_address(named_at[host])] if host in named_at else await REAL(host, port)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(egress, "resolve", resolve)
+        with pytest.raises((PermissionError, ValueError, WebError)):
+            await get(named, f"http://here.example:{port}/away")
+    assert [asked.path for asked in web.asked] == ["/away"]
+
+
+REAL = egress.resolve
 
 
 @pytest.mark.asyncio
@@ -85,12 +135,12 @@ async def test_private_addresses_are_denied_and_what_is_named_is_reached(web: We
     shut = client(clients, private=False)
     for url in (web.url, named, web.url.replace("127.0.0.1", "[::ffff:127.0.0.1]")):
         with pytest.raises(PermissionError, match="private addresses are denied"):
-            await shut.get(url)
+            await get(shut, url)
     assert web.asked == []
     opened = client(clients, private=False, allow=("localhost",))
-    assert (await opened.get(named)).json() == {"n": 1}
+    assert await get(opened, named) == (200, b'{"n": 1}')
     with pytest.raises(PermissionError, match="do not allow it"):
-        await opened.get(web.url)
+        await get(opened, web.url)
 
 
 @pytest.mark.asyncio
@@ -98,7 +148,7 @@ async def test_a_redirect_is_judged_too(web: Web, clients: list[HttpClient]) -> 
     web.headers["/away"] = {"Location": web.url + "/json"}
     opened = client(clients, allow=("localhost",))
     with pytest.raises(PermissionError):
-        await opened.get(web.url.replace("127.0.0.1", "localhost") + "/away", follow_redirects=True)
+        await get(opened, web.url.replace("127.0.0.1", "localhost") + "/away")
     assert [asked.path for asked in web.asked] == ["/away"]
 
 
@@ -113,12 +163,34 @@ async def test_the_connection_goes_to_the_address_that_was_judged(
 
     monkeypatch.setattr(egress, "resolve", resolve)
     opened = client(clients, allow=("rebound.example",))
-    answer = await opened.get(web.url.replace("127.0.0.1", "rebound.example"))
-    assert answer.status_code == 200
+    status, _ = await get(opened, web.url.replace("127.0.0.1", "rebound.example"))
+    assert status == 200
     assert web.asked[0].headers["host"].startswith("rebound.example:")
 
 
 @pytest.mark.asyncio
+async def test_of_several_addresses_only_allowed_ones_are_tried(
+    web: Web, clients: list[HttpClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def resolve(host: str, port: int) -> Any:
+        return list(map(ip_address, ("127.0.0.2", "127.0.0.1")))
+
+    monkeypatch.setattr(egress, "resolve", resolve)
+    opened = client(clients, allow=("127.0.0.1",))
+    assert (await get(opened, web.url.replace("127.0.0.1", "two.example")))[0] == 200
+
+
+@pytest.mark.asyncio
 async def test_a_name_that_is_none_is_a_failed_connection(clients: list[HttpClient]) -> None:
-    with pytest.raises(httpx.ConnectError, match="cannot be resolved"):
-        await client(clients, private=False).get("http://no-such-host.invalid/")
+    with pytest.raises(WebError, match="cannot resolve the host name") as caught:
+        await get(client(clients, private=False), "http://no-such-host.invalid/")
+    assert (caught.value.name, caught.value.sent) == ("ConnectError", False)
+
+
+@pytest.mark.asyncio
+async def test_rules_have_no_proxy(web: Web, clients: list[HttpClient], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, web.url)
+    with pytest.raises(PermissionError):
+        await get(client(clients, private=False), "http://10.0.0.1/x")
+    assert web.asked == []

@@ -85,7 +85,7 @@ def ring(
     store: Store | None = None, declared: tuple[Keychain, ...] = DECLARED, tokens: Tokens | None = None
 ) -> KeyRing:
     names = {"workload": {"which": "other"}}
-    made = tokens or Tokens(lambda: None, SteadyClock())
+    made = tokens or Tokens(HttpClient().get, SteadyClock())
     return KeyRing(declared, names, 1, store or Store(), made, Secrets(), Cooperation())
 
 
