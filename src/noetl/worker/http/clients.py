@@ -7,6 +7,7 @@ request. Tested in tests/tools/test_http.py and tests/unit/worker/http.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import ssl
@@ -44,7 +45,7 @@ class HttpClient:
     def get(self, verify: bool | bytes = True) -> WebClient:
         """Return the client that trusts the usual certificates, these, or any."""
         if verify not in self._clients:
-            self._clients[verify] = _Client(self._egress, _certificates(verify))
+            self._clients[verify] = _Client(self._egress, verify)
         return self._clients[verify]
 
     async def close(self) -> None:
@@ -70,22 +71,42 @@ def _certificates(verify: bool | bytes) -> ssl.SSLContext:
     return context
 
 
+def _load(verify: bool | bytes) -> ssl.SSLContext:
+    """Load aiohttp and the certificates: for a thread, as it takes long."""
+    import aiohttp  # noqa: F401
+
+    return _certificates(verify)
+
+
 class _Client:
-    def __init__(self, rules: Egress, certificates: ssl.SSLContext) -> None:
+    """A client of aiohttp, opened by its first request."""
+
+    def __init__(self, rules: Egress, verify: bool | bytes) -> None:
+        self._rules = rules
+        self._verify = verify
+        # The rules cannot see the hosts behind a proxy.
+        self._proxies = _proxies() if rules.is_open else {}
+        self._opening = asyncio.Lock()
+        self._session: aiohttp.ClientSession | None = None
+
+    async def _open(self) -> aiohttp.ClientSession:
+        async with self._opening:
+            if self._session is None:
+                self._session = self._made(await asyncio.to_thread(_load, self._verify))
+            return self._session
+
+    def _made(self, certificates: ssl.SSLContext) -> aiohttp.ClientSession:
         import aiohttp
 
         from noetl import __version__
         from noetl.worker.http.resolver import EgressResolver
 
-        self._rules = rules
-        # The rules cannot see the hosts behind a proxy.
-        self._proxies = _proxies() if rules.is_open else {}
-        self._session = aiohttp.ClientSession(
+        return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=0,  # a task that waits for a connection would time out for nothing
                 keepalive_timeout=_IDLE_S,
                 ssl=certificates,
-                resolver=EgressResolver(rules),
+                resolver=EgressResolver(self._rules),
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": f"noetl/{__version__}"},
@@ -96,23 +117,27 @@ class _Client:
         )
 
     async def close(self) -> None:
-        await self._session.close()
+        if self._session is not None:
+            await self._session.close()
 
     @asynccontextmanager
     async def send(self, request: WebRequest) -> AsyncIterator[WebResponse]:
+        session = self._session or await self._open()
         began = perf_counter()
         url, headers = _target(request)
-        response = await self._follow(request, url, headers)
+        response = await self._follow(session, request, url, headers)
         try:
             yield _Response(response, began)
         finally:
             response.release()  # a connection with the rest of a body is closed
 
-    async def _follow(self, request: WebRequest, url: URL, headers: dict[str, str]) -> aiohttp.ClientResponse:
+    async def _follow(
+        self, session: aiohttp.ClientSession, request: WebRequest, url: URL, headers: dict[str, str]
+    ) -> aiohttp.ClientResponse:
         """Send a request, and where its redirects lead."""
         method, content = request.method, request.content
         for _ in range(_MOST_REDIRECTS + 1):
-            response = await self._send(request, method, url, headers, content)
+            response = await self._send(session, request, method, url, headers, content)
             if not request.follows or response.status not in _REDIRECTS or "Location" not in response.headers:
                 return response
             response.release()
@@ -126,14 +151,20 @@ class _Client:
         raise WebError("TooManyRedirects", reason, method=method, url=str(url), sent=True)
 
     async def _send(
-        self, request: WebRequest, method: str, url: URL, headers: Mapping[str, str], content: bytes | None
+        self,
+        session: aiohttp.ClientSession,
+        request: WebRequest,
+        method: str,
+        url: URL,
+        headers: Mapping[str, str],
+        content: bytes | None,
     ) -> aiohttp.ClientResponse:
         import aiohttp
 
         self._rules.check_address(url.host or "")
         timeout = aiohttp.ClientTimeout(total=None, connect=request.connect_s, sock_read=request.read_s)
         try:
-            return await self._session.request(
+            return await session.request(
                 method,
                 url,
                 headers=headers,
