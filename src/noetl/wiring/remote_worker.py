@@ -18,7 +18,7 @@ from noetl.clock import SteadyClock
 from noetl.environ import variables
 from noetl.settings import Settings, WorkerSettings, credential
 from noetl.wire.session import Hello
-from noetl.wiring.embedded import child_processes, confined, worker_resources
+from noetl.wiring.embedded import WARM_UP_S, child_processes, confined, worker_resources
 from noetl.worker.loop import Worker, current_lease
 
 _RETRY_S = 60.0  # for stored results and credentials while a server is down
@@ -66,6 +66,7 @@ async def remote_worker(settings: Settings, worker_settings: WorkerSettings) -> 
                 settings, control, blobs, resolve, children, session.layer, lambda: outbox, clock
             ) as shared,
         ):
+            children.warm_up_soon(WARM_UP_S)
             worker = Worker(
                 worker_settings.name, shared, pools=worker_settings.pools, capacity=worker_settings.capacity
             )

@@ -30,7 +30,7 @@ from noetl.server.http.connection import ServerConfig
 from noetl.server.services import Services
 from noetl.server.workers.presence import attending
 from noetl.settings import Settings, server_settings
-from noetl.wiring.embedded import Embedded, serving
+from noetl.wiring.embedded import WARM_UP_S, Embedded, child_processes, serving
 from noetl.wiring.watchdog import watched
 
 if TYPE_CHECKING:
@@ -111,9 +111,11 @@ async def _local_worker(settings: Settings, services: Services, embedded: Embedd
     killed = await _take_back(settings, embedded.control, info.host)
     with worker_lock(settings, info.worker_id):
         async with (
-            embedded.run_worker("") as worker,
+            child_processes(settings) as children,
+            embedded.run_worker("", children) as worker,
             attending(services.team, services.clock, info, worker),
         ):
+            children.warm_up_soon(WARM_UP_S)
             watching = asyncio.create_task(_watch(settings, services.clock, embedded.control, info.host, killed))
             with services.registry.local_worker(info.worker_id, worker):
                 try:

@@ -30,6 +30,8 @@ from noetl.worker.processes.fork_server import LEFT, Limits
 from noetl.worker.processes.python_runner import MOST_TEXT
 from noetl.worker.processes.sandbox import problem
 
+_SPARE: Final = 2  # children that wait for an execution
+_REFILL_S: Final = 0.005
 _KEPT_LINE: Final = 16_384  # bytes of one line, more than a log keeps; an ellipsis is in place of the rest
 _MOST_SOURCE: Final = 160  # characters of a line of code in an error
 _NO_PROCESS: Final = "run fewer tasks on this machine, or raise its limits of processes and memory"
@@ -221,11 +223,18 @@ class ChildPool:
         self._fresh: list[Warm] = []
         self._idle: dict[str, list[Warm]] = {}  # by execution, the longest unused first
         self._endings: set[asyncio.Task[None]] = set()
+        self._refilling: asyncio.TimerHandle | None = None
 
-    def warm_up(self, count: int = 1) -> None:
-        """Start children before the first task needs one."""
-        while len(self._fresh) < count and not self._nursery.is_closed:
+    def warm_up(self) -> None:
+        """Start children before a task needs one."""
+        self._refilling = None
+        while len(self._fresh) < _SPARE and not self._nursery.is_closed:
             self._fresh.append(self._spawn())
+
+    def warm_up_soon(self, after_s: float = _REFILL_S) -> None:
+        """Start spare children later: not while a worker or a task begins."""
+        if self._refilling is None:
+            self._refilling = asyncio.get_running_loop().call_later(after_s, self.warm_up)
 
     def hint(self, text: str) -> str:
         """Return what to add to an error's text: the setting it is about, or nothing."""
@@ -290,12 +299,12 @@ class ChildPool:
                 return found
             self._discard(found)
         while self._fresh:
-            found = self._fresh.pop()
+            found = self._fresh.pop(0)
             if not found.child.is_over:
-                asyncio.get_running_loop().call_soon(self.warm_up)
+                self.warm_up_soon()
                 return found
             self._discard(found)
-        asyncio.get_running_loop().call_soon(self.warm_up)
+        self.warm_up_soon()
         return self._spawn()
 
     def _release(self, execution_id: str, warm: Warm) -> None:
@@ -315,7 +324,7 @@ class ChildPool:
         output = Output(lines.take)
         nothing = os.open(os.devnull, os.O_RDONLY)
         try:
-            child = self._nursery.spawn(nothing, output.child_end, output.child_end)
+            child = self._nursery.spawn(nothing, output.child_end, output.child_end, is_warm=True)
         finally:
             os.close(nothing)
             os.close(output.child_end)
@@ -354,7 +363,7 @@ class ChildPool:
         outputs = [Output(out.take), Output(err.take)]
         given, feed = os.pipe()
         try:
-            child = self._nursery.spawn(given, *(output.child_end for output in outputs))
+            child = self._nursery.spawn(given, *(output.child_end for output in outputs), is_warm=False)
         finally:
             for fd in (given, *(output.child_end for output in outputs)):
                 os.close(fd)
@@ -381,6 +390,8 @@ class ChildPool:
 
     async def close(self) -> None:
         """End every child, and wait for it."""
+        if self._refilling is not None:
+            self._refilling.cancel()
         await self._nursery.close()
         for warm in [*self._fresh, *(one for idle in self._idle.values() for one in idle)]:
             self._discard(warm)

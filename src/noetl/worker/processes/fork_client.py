@@ -134,14 +134,17 @@ class Nursery:
         self._numbers = 0
         self.is_closed = False
 
-    def spawn(self, stdin: int, stdout: int, stderr: int) -> Child:
-        """Fork a child with these streams, which the caller closes; call `start` before."""
+    def spawn(self, stdin: int, stdout: int, stderr: int, *, is_warm: bool) -> Child:
+        """Fork a child with these streams, which the caller closes; call `start` before.
+
+        A warm one runs Python code, the other becomes a program.
+        """
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         self._numbers += 1
         child = self._children[self._numbers] = Child(self._numbers, self, ours)
         with theirs:
-            self.order(b"S", child.number, [theirs.fileno(), stdin, stdout, stderr])
+            self.order(b"W" if is_warm else b"S", child.number, [theirs.fileno(), stdin, stdout, stderr])
         return child
 
     def order(self, what: bytes, number: int, fds: list[int] | None = None) -> None:

@@ -7,9 +7,10 @@ is no child of its own. So nothing outlives its task. When the worker ends for a
 all children are killed. Children also die with the nursery itself. Limits and the sandbox are in place before a child
 reads its first task. Tested in tests/unit/worker/processes/test_children.py.
 
-Control, from the worker: `S` id with four file descriptors (channel, stdin, stdout, stderr), `K` id. To the worker: `B`
-id pid (it runs), `F` id errno (it could not be forked), `P` and `D` id 0 (it is ended, for its processes or its disk), `E`
-id status. A channel carries frames: four bytes of length, then JSON.
+Control, from the worker: `S` id with four file descriptors (channel, stdin, stdout, stderr) for a program, `W` id with
+them for Python code (it is warm when its first task comes), `K` id. To the worker: `B` id pid (it runs), `F` id errno (it
+could not be forked), `P` and `D` id 0 (it is ended, for its processes or its disk), `E` id status. A channel carries
+frames: four bytes of length, then JSON.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ _PRELOAD: Final = (
     *("base64", "collections", "csv", "datetime", "decimal", "functools", "hashlib", "itertools", "math", "random"),
     *("re", "statistics", "string", "time", "urllib.parse", "uuid"),
 )
+_FIRST_JOB: Final = {"code": "result = 0", "variables": {}, "input": {}}
 _loads = json.loads  # code may replace what a module holds
 _SET_DEATH_SIGNAL: Final = 1
 _SET_SUBREAPER: Final = 36
@@ -131,13 +133,13 @@ class ForkServer:
         if len(order) < ORDER.size:
             return False
         what, number = ORDER.unpack(order)
-        if what == b"S":
-            self._fork(number, fds)
+        if what in (b"S", b"W"):
+            self._fork(number, fds, is_warm=what == b"W")
         elif number in self._pids:
             _kill_session(self._pids[number])
         return True
 
-    def _fork(self, number: int, fds: list[int]) -> None:
+    def _fork(self, number: int, fds: list[int], *, is_warm: bool) -> None:
         server = os.getpid()
         try:
             pid = os.fork()
@@ -149,7 +151,7 @@ class ForkServer:
                 signal.set_wakeup_fd(-1)
                 for one in (self._control, self._bell, self._ringer):
                     one.close()
-                _child(fds, server, self._limits, number, self._groups)
+                _child(fds, server, self._limits, number, self._groups, is_warm=is_warm)
             self._pids[number] = pid
             self._tell(b"B", number, pid)
         for fd in fds:
@@ -223,7 +225,9 @@ def _kill_session(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)  # it may not have its own group yet
 
 
-def _child(fds: list[int], server: int, limits: Limits, number: int, groups: PidGroups | None) -> NoReturn:
+def _child(
+    fds: list[int], server: int, limits: Limits, number: int, groups: PidGroups | None, *, is_warm: bool
+) -> NoReturn:
     """Run as a sandboxed child: code until the channel closes, or a named program."""
     status = 1
     try:
@@ -241,17 +245,17 @@ def _child(fds: list[int], server: int, limits: Limits, number: int, groups: Pid
         else:
             bound_user(limits.bounds.processes)
         bound_this_process(limits.bounds)
-        folder = _wall(fds[0], limits, number) if limits.sandbox != "none" else ""
+        folder = _wall(fds[0], limits, number, is_warm=is_warm) if limits.sandbox != "none" else ""
         os.set_inheritable(fds[0], False)
         if not limits.has_network:
             network.close()
-        _serve_tasks(socket.socket(fileno=fds[0]), limits.bounds, folder)
+        _serve_tasks(socket.socket(fileno=fds[0]), limits.bounds, folder, is_warm=is_warm)
         status = 0
     finally:
         os._exit(status)
 
 
-def _wall(channel: int, limits: Limits, number: int) -> str:
+def _wall(channel: int, limits: Limits, number: int, *, is_warm: bool) -> str:
     """Confine this process; return its own folder.
 
     `bwrap` executes a new program, which continues inside.
@@ -271,7 +275,7 @@ def _wall(channel: int, limits: Limits, number: int) -> str:
         "noetl.worker.processes.fork_server",
         "inside",
         str(channel),
-        json.dumps([limits.bounds, limits.has_network]),
+        json.dumps([limits.bounds, limits.has_network, is_warm]),
         folder,
     ]
     argv = sandbox.inside_bwrap(again, writable, hidden)
@@ -279,17 +283,16 @@ def _wall(channel: int, limits: Limits, number: int) -> str:
     raise AssertionError("unreachable")
 
 
-def _serve_tasks(channel: socket.socket, bounds: Bounds, folder: str) -> None:
-    first = read(channel)
-    if first is None:
-        return
+def _serve_tasks(channel: socket.socket, bounds: Bounds, folder: str, *, is_warm: bool) -> None:
     if bounds.memory:
         resource.setrlimit(resource.RLIMIT_DATA, (bounds.memory, bounds.memory))
-    if "argv" in first:
+    if is_warm:
+        _work(channel, bounds, folder)
+        return
+    first = read(channel)
+    if first is not None:
         own = {"TMPDIR": folder} if folder else {}
         _become(channel, first["argv"], {**first["env"], **own}, first.get("cwd"))
-    else:
-        _work(channel, first, bounds, folder)
 
 
 class _Streams:
@@ -317,9 +320,12 @@ class _Streams:
                 stream.flush()
 
 
-def _work(channel: socket.socket, job: dict[str, Any] | None, bounds: Bounds, scratch: str) -> None:
+def _work(channel: socket.socket, bounds: Bounds, scratch: str) -> None:
     streams = _Streams()
+    streams.restore()
     folder, environment, own = os.getcwd(), dict(os.environ), os.getpid()
+    python_runner.run(_FIRST_JOB)  # the memory that a task needs is this process's own from here on
+    job = read(channel)
     while job is not None:
         streams.restore()
         answer = python_runner.run(job)
@@ -383,10 +389,10 @@ def _process_control(option: int, value: int) -> None:
 if __name__ == "__main__":
     if sys.argv[1] == "inside":
         _process_control(_SET_SUBREAPER, 1)
-        bounds, has_network = json.loads(sys.argv[3])
+        bounds, has_network, is_warm = json.loads(sys.argv[3])
         if not has_network:
             network.close()
-        _serve_tasks(socket.socket(fileno=int(sys.argv[2])), Bounds(*bounds), sys.argv[4])
+        _serve_tasks(socket.socket(fileno=int(sys.argv[2])), Bounds(*bounds), sys.argv[4], is_warm=is_warm)
     else:
         bounds, *more = json.loads(sys.argv[2])
         ForkServer(socket.socket(fileno=int(sys.argv[1])), Limits(Bounds(*bounds), *more)).serve()

@@ -15,7 +15,7 @@ import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -28,6 +28,7 @@ _PATH_BENEATH: Final = 1
 _NO_NEW_PRIVILEGES: Final = 38
 _CAPABILITIES: Final = 0x20080522  # the version of the call
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _TRUNCATE = 1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 14
+_ON_FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 _FIRST: Final = (1 << 13) - 1  # every right on files that the first version knows
 _LATER: Final = {2: 1 << 13, 3: _TRUNCATE}  # rights of later versions
 _SCOPES: Final = 3  # abstract sockets and signals, from version 6 on
@@ -75,9 +76,9 @@ def enter(writable: Sequence[str], hidden: Sequence[str], shown: Sequence[str] =
     try:
         _allow(rules, "/", _READ_DIR)
         for path in (*visible(hidden), *shown):
-            _allow(rules, path, _EXECUTE | _READ_FILE)
+            _allow(rules, path, _EXECUTE | _READ_FILE)  # rights on files, which a folder can have too
         for folder in writable:
-            _allow(rules, folder, rights)
+            _allow(rules, folder, rights if os.path.isdir(folder) else rights & _ON_FILES)
         for device in _DEVICES:
             _allow(rules, device, (_READ_FILE | _WRITE_FILE | _TRUNCATE) & rights)
         give_up_privileges()
@@ -87,9 +88,15 @@ def enter(writable: Sequence[str], hidden: Sequence[str], shown: Sequence[str] =
 
 
 def visible(hidden: Sequence[str]) -> Iterator[str]:
-    """Yield the files and folders that together are everything but the hidden ones."""
-    places = [Path(os.path.realpath(one)) for one in hidden]
-    return map(str, _shown(Path("/"), places))
+    """Yield the files and folders that together are everything but the hidden ones.
+
+    Landlock has no deny rules. Each child of a worker does this, so it is written for speed.
+    """
+    places = {os.path.realpath(one) for one in hidden}
+    above = {str(folder) for one in places for folder in Path(one).parents}
+    if "/" in places:
+        return iter(())
+    return _shown("/", places, above) if above else iter("/")
 
 
 def give_up_privileges() -> None:
@@ -119,17 +126,17 @@ def _bwrap(program: str, writable: Sequence[str], hidden: Sequence[str]) -> list
     return [*made, "--"]
 
 
-def _shown(place: Path, hidden: Sequence[Path]) -> Iterator[Path]:
-    """Yield all paths but the hidden ones: Landlock has no deny rules."""
-    if place in hidden:
-        return
-    if not any(path.is_relative_to(place) for path in hidden):
-        yield place
-        return
+def _shown(folder: str, hidden: Collection[str], above: Collection[str]) -> Iterator[str]:
+    """Yield what is in a folder above hidden paths, but for these."""
     with suppress(OSError):  # no folder, or none that this user may list: nothing in it is shown
-        for entry in os.scandir(place):
-            if not entry.is_symlink():
-                yield from _shown(Path(entry.path), hidden)
+        for entry in os.scandir(folder):
+            path = entry.path
+            if path in hidden or entry.is_symlink():
+                continue
+            if path in above:
+                yield from _shown(path, hidden, above)
+            else:
+                yield path
 
 
 def _allow(rules: int, path: str, rights: int) -> None:
@@ -138,9 +145,7 @@ def _allow(rules: int, path: str, rights: int) -> None:
     except OSError:  # it is gone, or out of this user's reach
         return
     try:
-        if not os.path.isdir(path):
-            rights &= _EXECUTE | _READ_FILE | _WRITE_FILE | _TRUNCATE
-        _checked(_call(_ADD, rules, _PATH_BENEATH, struct.pack("=Qi", rights, beneath), 0))
+        _checked(_add_rule()(_ADD, rules, _PATH_BENEATH, struct.pack("=Qi", rights, beneath), 0))
     finally:
         os.close(beneath)
 
@@ -149,6 +154,15 @@ def _call(number: int, *arguments: int | bytes | None) -> int:
     given = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
     found: int = _library().syscall(ctypes.c_long(number), *given)
     return found
+
+
+@cache
+def _add_rule() -> Callable[..., int]:
+    """Return the system call that adds a rule, with its types: a fifth of the time."""
+    kind = ctypes.CFUNCTYPE(
+        *(ctypes.c_long, ctypes.c_long, ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint), use_errno=True
+    )
+    return kind(("syscall", _library()))
 
 
 @cache

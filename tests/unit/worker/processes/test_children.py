@@ -17,7 +17,7 @@ import pytest_asyncio
 from noetl.model.outcome import Outcome
 from noetl.model.refs import MOST_BYTES
 from noetl.ports import Job
-from noetl.worker.processes.bounds import Bounds
+from noetl.worker.processes.bounds import Bounds, children_of
 from noetl.worker.processes.children import ChildPool, Lines, reason
 from tests.server.cancelling import is_alive
 
@@ -263,6 +263,15 @@ async def test_closing_ends_every_child() -> None:
     pids = [(await run(pool, WHO, str(execution))).result for execution in range(3)]
     await pool.close()
     assert not any(is_alive(pid) for pid in pids)
+
+
+async def test_spare_children_wait_for_the_next_execution(pool: ChildPool) -> None:
+    nursery = (await run(pool, "import os; result = os.getppid()", "first")).result
+    async with asyncio.timeout(20):
+        while len(children_of(nursery)) < 3:
+            await asyncio.sleep(0.01)
+    waiting = children_of(nursery)
+    assert {(await run(pool, WHO, execution)).result for execution in ("second", "third")} < waiting
 
 
 async def test_a_closed_pool_starts_no_child() -> None:
