@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -124,3 +125,24 @@ async def test_a_cancelled_query_is_interrupted(attempts: Attempts) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_a_database_that_another_process_has_open_may_be_tried_again(attempts: Attempts, tmp_path: Path) -> None:
+    path = tmp_path / "shared.duckdb"
+    holder = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        f"import duckdb, sys; c = duckdb.connect({str(path)!r}); print('open', flush=True); sys.stdin.read()",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert holder.stdin is not None
+    assert holder.stdout is not None
+    assert await holder.stdout.readline() == b"open\n"
+    task = {"database": str(path), "query": "SELECT 1 AS n"}
+    tried = await attempts.run("duckdb", task)
+    assert (tried.error.kind, tried.error.code) == ("db_connection", "DUCKDB_LOCKED")
+    assert (tried.error.retryable, tried.error.sent) == (True, False)
+    holder.stdin.close()
+    await holder.wait()
+    assert (await attempts.run("duckdb", task)).result["rows"] == [{"n": 1}]

@@ -256,6 +256,9 @@ def duckdb_failed(error: Exception) -> Outcome:
     kind = type(error).__name__
     if isinstance(error, PermissionError):
         return failed("client_error", str(error), code="CONFINED")
+    if kind == "IOException" and "Could not set lock" in str(error):  # nothing was executed
+        fix = "; another process has the database open. `read_only: true` lets several read it"
+        return failed("db_connection", f"{str(error).splitlines()[0]}{fix}", code="DUCKDB_LOCKED", retryable=True)
     return failed(_DUCKDB.get(kind, "unknown"), str(error), code=f"DUCKDB_{kind}", retryable=kind in _RETRYABLE_DUCKDB)
 
 
