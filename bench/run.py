@@ -72,7 +72,7 @@ class Runner:
     def run(self, workload: Workload) -> None:
         """Measure a workload on every side, in turns; what failed once is not tried again."""
         wanted = 1 if workload.once else self.given.rounds
-        found = {name: Found() for name in self.sides if name in ours.FORMS or workload.peers}
+        found = {name: Found() for name in self.sides if name in ours.FORMS or workload.has(name)}
         for turn in range(wanted):
             for name, one in found.items():
                 if not one.problem and len(one.rounds) < wanted:

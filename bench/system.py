@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from bench.peers.side import below
 from noetl.client.http import bearer
 from noetl.client.local_server import local_server
 
@@ -129,14 +130,8 @@ class System:
         return {name: max(_memory_mb(pid, line) for pid in pids) for name, pids in own.items()}
 
     def _all(self) -> dict[str, list[int]]:
-        found = dict(self.processes)
-        for postmaster in found.get("postgres", []):
-            found["postgres"] = [postmaster, *map(int, _children(postmaster))]
-        return found
-
-
-def _children(pid: int) -> list[str]:
-    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        """Return the processes and those below them: sessions of PostgreSQL, tasks."""
+        return {name: [one for pid in pids for one in (pid, *below(pid))] for name, pids in self.processes.items()}
 
 
 def _cpu_ms(pid: int) -> float:

@@ -15,6 +15,7 @@ HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: NAME, path: b
 SHORT = 5  # steps of an execution of W3
 WIDE = 10_240  # characters that a step of W9 adds
 SCALES = ("small", "medium", "full")
+AT_ONCE = 50  # requests of R2
 
 
 @dataclass(frozen=True)
@@ -34,14 +35,19 @@ class Workload:
     title: str
     sizes: tuple[int, int, int]
     figures: tuple[Figure, ...]
-    peers: bool = False  # others have something like it
+    peers: bool | tuple[str, ...] = False  # others have something like it, or these do
     once: bool = False  # it is long, and looks at many things: one round is enough
     about: str = ""  # how it is done, where that is not the same on every side
 
     def size(self, scale: str) -> int:
         return self.sizes[SCALES.index(scale)]
 
+    def has(self, peer: str) -> bool:
+        """Return whether a peer takes part."""
+        return self.peers if isinstance(self.peers, bool) else peer in self.peers
 
+
+REAL = ("bare", "dbos-sqlite", "dbos-postgresql")  # who does the work of R1 to R5
 LATENCY = Figure("p50_ms", "ms p50"), Figure("p95_ms", "ms p95")
 WORKLOADS = {
     found.name: found
@@ -85,6 +91,23 @@ WORKLOADS = {
             "W11", "replay of a log of this many events and more", (2_000, 200_000, 1_000_000),
             (Figure("events_per_s", "events/s", False),), once=True,
         ),
+        Workload(
+            "R1", "`python` steps in a row, each fed by the one before and routed by a condition", (5, 100, 100),
+            (Figure("ms_per_step", "ms a step"), Figure("cpu_ms_per_step", "ms CPU a step")), REAL,
+        ),
+        Workload(
+            "R2", "loop of items, each a GET and a `python` task", (10, 500, 500),
+            (Figure("items_per_s", "items/s", False), Figure("cpu_ms_per_item", "ms CPU an item")), REAL,
+        ),
+        Workload(
+            "R3", "executions of GET, `python` and INSERT, submitted at once", (5, 100, 100),
+            (Figure("ms_each", "ms each"), Figure("cpu_ms_each", "ms CPU each")), REAL,
+        ),
+        Workload("R4", "submit to finish of one `python` step on an idle system", (3, 50, 50), LATENCY, REAL),
+        Workload(
+            "R5", "loop of rows, each a small `python` transformation", (50, 10_000, 10_000),
+            (Figure("rows_per_s", "rows/s", False), Figure("cpu_ms_per_row", "ms CPU a row")), REAL,
+        ),
     )
 }  # fmt: skip
 
@@ -112,12 +135,27 @@ def _at_once(size: int, seen: Mapping[str, Any]) -> dict[str, float]:
     return made
 
 
+def _cost(time: str, unit: str, *, is_rate: bool = False) -> Callable[[int, Mapping[str, Any]], dict[str, float]]:
+    """Return what makes time and processor time of one of many."""
+
+    def made(size: int, seen: Mapping[str, Any]) -> dict[str, float]:
+        each = seen["seconds"] / size
+        return {time: 1 / each if is_rate else 1000 * each, f"cpu_ms_{unit}": seen["cpu_ms"] / size}
+
+    return made
+
+
 _MADE: dict[str, Callable[[int, Mapping[str, Any]], dict[str, float]]] = {
     "W1": lambda size, seen: {"ms_per_step": 1000 * seen["seconds"] / size},
     "W2": lambda size, seen: {"items_per_s": size / seen["seconds"]},
     "W3": _at_once,
     "W4": _latency,
     "W7": lambda size, seen: {"ms_per_task": 1000 * seen["seconds"] / size},
+    "R1": _cost("ms_per_step", "per_step"),
+    "R2": _cost("items_per_s", "per_item", is_rate=True),
+    "R3": _cost("ms_each", "each"),
+    "R4": _latency,
+    "R5": _cost("rows_per_s", "per_row", is_rate=True),
 }
 
 
@@ -157,3 +195,55 @@ def marked(name: str, steps: int, path: str) -> str:
         lines.append(f"      code: |\n        {code}\n")
         lines.append(f"    next: s{number + 1}\n" if number + 1 < steps else "")
     return "".join(lines)
+
+
+def adding(name: str, steps: int) -> str:
+    """Return a playbook of `python` steps, each fed by the one before and routed."""
+    lines = [HEAD.replace("NAME", name), "workflow:\n"]
+    for number in range(steps):
+        before = f"{{{{ s{number - 1}.n }}}}" if number else "0"
+        lines.append(f"  - step: s{number}\n    tool:\n      kind: python\n      args: {{n: '{before}'}}\n")
+        lines.append("      code: 'result = {\"n\": int(n) + 1}'\n")
+        if number + 1 < steps:
+            lines.append(f'    next: {{arcs: [{{step: s{number + 1}, when: "{{{{ s{number}.n > 0 }}}}"}}]}}\n')
+    return "".join(lines)
+
+
+_TOTAL = "result = {'total': item['price'] * item['count']}"
+
+
+def fetching(name: str, items: int, url: str) -> str:
+    """Return a loop whose items are a GET and a `python` task."""
+    return f"""{HEAD.replace("NAME", name)}workflow:
+  - step: s
+    loop: {{in: "{{{{ range({items}) }}}}", iterator: i, spec: {{mode: parallel, max_in_flight: {AT_ONCE}}}}}
+    tool:
+      - get: {{kind: http, url: "{url}/item/{{{{ iter.i }}}}"}}
+      - total: {{kind: python, args: {{item: "{{{{ get.data }}}}"}}, code: "{_TOTAL}"}}
+"""
+
+
+def saving(name: str, url: str, database: str) -> str:
+    """Return a playbook of a GET, a `python` step and an INSERT."""
+    return f"""{HEAD.replace("NAME", name)}workflow:
+  - step: get
+    tool: {{kind: http, url: "{url}/item/7"}}
+    next: total
+  - step: total
+    tool: {{kind: python, args: {{item: "{{{{ get.data }}}}"}}, code: "{_TOTAL}"}}
+    next: save
+  - step: save
+    tool:
+      kind: postgres
+      auth: {{dsn: "{database}"}}
+      command: INSERT INTO totals (amount) VALUES ({{{{ total.total }}}})
+"""
+
+
+def transforming(name: str, rows: int) -> str:
+    """Return a loop whose items are a small `python` transformation."""
+    return f"""{HEAD.replace("NAME", name)}workflow:
+  - step: s
+    loop: {{in: "{{{{ range({rows}) }}}}", iterator: i, spec: {{mode: parallel}}}}
+    tool: {{kind: python, args: {{n: "{{{{ iter.i }}}}"}}, code: "result = n + 1"}}
+"""

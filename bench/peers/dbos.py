@@ -13,9 +13,31 @@ import time
 from contextlib import ExitStack
 from typing import Any
 
+import httpx
+import psycopg
 from dbos import DBOS
+from psycopg_pool import ConnectionPool
 
-from bench.peers.side import SHORT, STEP_S, Given, Seen, again, given, killed, mark, measure, process, seconds
+from bench.peers.side import (
+    AT_ONCE,
+    CREATE,
+    INSERT,
+    SHORT,
+    STEP_S,
+    Given,
+    Seen,
+    add,
+    again,
+    cost_of,
+    given,
+    killed,
+    mark,
+    measure,
+    process,
+    seconds,
+    total,
+)
+from bench.peers.web import web_server
 
 MODULE = "bench.peers.dbos"
 TOLD = given()
@@ -51,6 +73,110 @@ def _marks_in_a_row(steps: int) -> int:
 
 
 in_a_row, fan_out, marks_in_a_row = (DBOS.workflow()(one) for one in (_in_a_row, _fan_out, _marks_in_a_row))
+
+
+async def _add_async(number: int) -> int:
+    return add(number)
+
+
+async def _total_async(item: dict[str, int]) -> int:
+    return total(item)
+
+
+async def _fetch_async(url: str) -> Any:
+    return (await CLIENTS["http"].get(url)).json()
+
+
+def _fetch(url: str) -> Any:
+    return CLIENTS["http"].get(url).json()
+
+
+def _save(amount: int) -> None:
+    with CLIENTS["pool"].connection() as connection:
+        connection.execute(INSERT, (amount,))
+
+
+CLIENTS: dict[str, Any] = {}
+add_step, total_step, fetch, save = (DBOS.step()(one) for one in (add, total, _fetch, _save))
+add_async, total_async, fetch_async = (DBOS.step()(one) for one in (_add_async, _total_async, _fetch_async))
+
+
+def _adds_in_a_row(steps: int) -> int:
+    number = 0
+    for _ in range(steps):
+        number = add_step(number)
+        if number < 0:
+            break
+    return number
+
+
+async def _fetch_all(url: str, items: int) -> int:
+    room = asyncio.Semaphore(AT_ONCE)
+
+    async def one(number: int) -> int:
+        async with room:
+            found: int = await total_async(await fetch_async(f"{url}/item/{number}"))
+            return found
+
+    return sum(await asyncio.gather(*map(one, range(items))))
+
+
+def _fetch_and_save(url: str) -> None:
+    save(total_step(fetch(f"{url}/item/7")))
+
+
+async def _add_each(rows: int) -> int:
+    return sum(await asyncio.gather(*map(add_async, range(rows))))
+
+
+adds_in_a_row, fetch_all, fetch_and_save, add_each = (
+    DBOS.workflow()(one) for one in (_adds_in_a_row, _fetch_all, _fetch_and_save, _add_each)
+)
+
+
+def r1(told: Given) -> Seen:
+    launch(told)
+    adds_in_a_row(5)
+    return cost_of(lambda: adds_in_a_row(told.size))
+
+
+def r2(told: Given) -> Seen:
+    launch(told)
+    CLIENTS["http"] = httpx.AsyncClient()
+    loop = asyncio.new_event_loop()
+    with web_server() as url:
+        loop.run_until_complete(fetch_all(url, 5))
+        return cost_of(lambda: loop.run_until_complete(fetch_all(url, told.size)))
+
+
+def r3(told: Given) -> Seen:
+    launch(told)
+    with psycopg.connect(told.database, autocommit=True) as connection:
+        connection.execute(CREATE)
+    CLIENTS["http"] = httpx.Client()
+    CLIENTS["pool"] = ConnectionPool(told.database, min_size=4, max_size=10, open=True)
+
+    def all_at_once(url: str) -> None:
+        handles = [DBOS.start_workflow(fetch_and_save, url) for _ in range(told.size)]
+        for handle in handles:
+            handle.get_result()
+
+    with web_server() as url:
+        fetch_and_save(url)
+        return cost_of(lambda: all_at_once(url))
+
+
+def r4(told: Given) -> Seen:
+    launch(told)
+    adds_in_a_row(1)
+    return {"times": [seconds(lambda: DBOS.start_workflow(adds_in_a_row, 1).get_result()) for _ in range(told.size)]}
+
+
+def r5(told: Given) -> Seen:
+    launch(told)
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(add_each(5))
+    return cost_of(lambda: loop.run_until_complete(add_each(told.size)))
 
 
 def launch(told: Given) -> None:
@@ -119,6 +245,7 @@ def application(told: Given) -> None:
 
 
 WORKLOADS: dict[str, Any] = {"W1": w1, "W2": w2, "W3": w3, "W4": w4, "W5": w5, "W6": w6}
+WORKLOADS |= {"R1": r1, "R2": r2, "R3": r3, "R4": r4, "R5": r5}
 
 if __name__ == "__main__":
     if TOLD.workload in ("hello", "start", "go-on"):

@@ -38,7 +38,8 @@ class Peer:
         return ", ".join((*self.packages, *self.npm))
 
 
-DBOS = ("dbos==3.3.0",)
+BARE = ("aiohttp==3.14.5", "psycopg[binary,pool]==3.3.2")
+DBOS = ("dbos==3.3.0", "httpx==0.28.1", "psycopg[binary,pool]==3.3.2")
 AIRFLOW = (
     "apache-airflow==3.3.2", "apache-airflow-providers-postgres==7.1.1", "asyncpg==0.32.0", "psycopg2-binary==2.9.13",
 )  # fmt: skip
@@ -46,6 +47,7 @@ LONGEST_S = 300  # that a script may take
 PEERS = {
     found.name: found
     for found in (
+        Peer("bare", "bare", BARE, "a plain asyncio script without durability"),
         Peer("dbos-postgresql", "dbos", DBOS, "library in the process; a step is a recorded function", "postgresql"),
         Peer("dbos-sqlite", "dbos", DBOS, "library in the process; a step is a recorded function", "sqlite"),
         Peer("procrastinate", "procrastinate", ("procrastinate==3.10.0", "psycopg[binary]==3.3.2"), "job queue; a step is a job that puts the next one", most={"W4": 20}),

@@ -27,6 +27,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 60.0
 STEP_S = 0.02  # what a step of W6 takes
 SHORT = 5  # steps of an execution of W3
+AT_ONCE = 50  # requests of R2 and R3
+CREATE = "CREATE TABLE IF NOT EXISTS totals (amount INT)"  # of R3
+INSERT = "INSERT INTO totals (amount) VALUES (%s)"
 Seen = dict[str, Any]
 
 
@@ -88,6 +91,23 @@ def seconds(job: Callable[[], Any]) -> float:
     return time.perf_counter() - begun
 
 
+def cost_of(job: Callable[[], Any]) -> Seen:
+    """Return the seconds of a job, and the processor time of this process."""
+    before = time.process_time()
+    took = seconds(job)
+    return {"seconds": took, "cpu_ms": 1000 * (time.process_time() - before)}
+
+
+def add(number: int) -> int:
+    """Be the small function of R1, R4 and R5."""
+    return number + 1
+
+
+def total(item: Mapping[str, int]) -> int:
+    """Be the small function of R2 and R3."""
+    return item["price"] * item["count"]
+
+
 def again(told: Given, module: str, workload: str) -> list[str]:
     """Return the command that runs a peer's script as its worker or application."""
     return [
@@ -114,20 +134,20 @@ def process(
 
 def end(started: subprocess.Popen[Any], how: signal.Signals) -> None:
     """End a process with those it started: its group, and what left the group."""
-    below = _below(started.pid)
+    under = below(started.pid)
     with suppress(ProcessLookupError):
         os.killpg(started.pid, how)
     with suppress(subprocess.TimeoutExpired):
         started.wait(2)  # what it would still write is thrown away
     with suppress(ProcessLookupError):
         os.killpg(started.pid, signal.SIGKILL)
-    for pid in below:
+    for pid in under:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     started.wait()
 
 
-def _below(pid: int) -> list[int]:
+def below(pid: int) -> list[int]:
     """Return all descendants of a process."""
     try:
         found = [
@@ -135,7 +155,7 @@ def _below(pid: int) -> list[int]:
         ]
     except OSError:
         return []
-    return found + [below for one in found for below in _below(one)]
+    return found + [under for one in found for under in below(one)]
 
 
 def until(found: Callable[[], bool], *, patience: float = PATIENCE_S, every: float = 0.01) -> None:

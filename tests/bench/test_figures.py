@@ -29,7 +29,8 @@ def test_times_become_quantiles() -> None:
     "text",
     [
         workloads.chain("a", 3), workloads.chain("a", 3, result=""), workloads.growing("a", 3), workloads.loop("a", 3), workloads.loop("a", 200_001),
-        workloads.pipeline("a", 3), workloads.marked("a", 3, "/somewhere"),
+        workloads.pipeline("a", 3), workloads.marked("a", 3, "/somewhere"), workloads.adding("a", 3), workloads.fetching("a", 3, "http://web"),
+        workloads.saving("a", "http://web", "postgresql:///x"), workloads.transforming("a", 3),
     ],
 )  # fmt: skip
 def test_a_playbook_is_valid(text: str) -> None:

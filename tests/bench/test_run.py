@@ -48,6 +48,14 @@ def test_executions_at_once_are_started_by_one_request_and_by_one_each() -> None
         assert found.value(side, "W3", "apart_steps_per_s")
 
 
+def test_real_work_is_measured_with_its_processor_time() -> None:
+    found = run("--workload", "R2", "--workload", "R3")
+    assert [one.problem for one in found.results] == [""] * 4
+    for side in ("embedded", "cluster"):
+        assert found.value(side, "R2")
+        assert found.value(side, "R3", "cpu_ms_each")
+
+
 class NoServer:
     """A database server without clients."""
 
