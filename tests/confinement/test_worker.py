@@ -57,7 +57,7 @@ def test_tasks_of_several_users_are_confined_by_default(tmp_path: Path) -> None:
         assert noetl("register", "look.yaml", "--server", url, cwd=tmp_path, NOETL_TOKEN=token).code == 0
         words = ("exec", "test/look", "--server", url, "--set", f"folder={tmp_path}", "--wait", "--json")
         ran = noetl(*words, cwd=tmp_path, NOETL_TOKEN=token)
-        assert ran.code == 0, ran.err
+        assert ran.code == 0, ran.out
         found = json.loads(ran.out.splitlines()[-1])["result"]
     assert found["key"] == found["store"] == found["write"] == found["socket"] == "PermissionError"
     assert found["parent"] in ("PermissionError", "FileNotFoundError")

@@ -111,7 +111,7 @@ async def _local_worker(settings: Settings, services: Services, embedded: Embedd
     killed = await _take_back(settings, embedded.control, info.host)
     with worker_lock(settings, info.worker_id):
         async with (
-            child_processes(settings) as children,
+            child_processes(embedded.settings) as children,
             embedded.run_worker("", children) as worker,
             attending(services.team, services.clock, info, worker),
         ):

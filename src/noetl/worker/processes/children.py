@@ -13,6 +13,8 @@ import os
 import re
 import signal
 import tempfile
+import time
+from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final
 
@@ -28,10 +30,13 @@ from noetl.worker.processes.bounds import Bounds
 from noetl.worker.processes.fork_client import Child, Nursery, Output, told
 from noetl.worker.processes.fork_server import LEFT, Limits
 from noetl.worker.processes.python_runner import MOST_TEXT
-from noetl.worker.processes.sandbox import problem
+from noetl.worker.processes.sandbox import listed_folders, problem
 
 _SPARE: Final = 2  # children that wait for an execution
 _REFILL_S: Final = 0.005
+_AT_ONCE: Final = max(2, os.cpu_count() or 2)  # of an execution; more if none of them becomes free
+_LOOK_S: Final = 0.02
+_TICK_NS: Final = 20_000_000  # the time of a change of a folder is known as exactly as this
 _KEPT_LINE: Final = 16_384  # bytes of one line, more than a log keeps; an ellipsis is in place of the rest
 _MOST_SOURCE: Final = 160  # characters of a line of code in an error
 _NO_PROCESS: Final = "run fewer tasks on this machine, or raise its limits of processes and memory"
@@ -91,8 +96,9 @@ class Lines:
 class Warm:
     """A child that runs Python code, with the lines it prints."""
 
-    def __init__(self, child: Child, output: Output, lines: Lines, sandbox: str) -> None:
+    def __init__(self, child: Child, output: Output, lines: Lines, sandbox: str, seen: tuple[int, ...]) -> None:
         self.child = child
+        self.seen = seen
         self.output = output
         self.lines = lines
         self.is_used_up = False  # it must not serve another task
@@ -187,6 +193,45 @@ def reason(status: int) -> tuple[str, str]:
     return f"was killed by {name}" + (_NO_MEMORY if name == "SIGKILL" else ""), name
 
 
+class _Crew:
+    """The children of an execution that run a task, and the tasks that wait for one.
+
+    A process for each of many short tasks costs more than they do: a task waits while others become free.
+    """
+
+    def __init__(self) -> None:
+        self.busy: set[Warm] = set()
+        self.was_released = False  # a child, since the last look
+        self.look: asyncio.TimerHandle | None = None
+        self.waiting: deque[asyncio.Future[Warm]] = deque()
+
+    def is_waited_for(self) -> bool:
+        while self.waiting and self.waiting[0].done():  # it was cancelled
+            self.waiting.popleft()
+        return bool(self.waiting)
+
+    def queue(self) -> asyncio.Future[Warm]:
+        """Add a task that waits."""
+        self.waiting.append(asyncio.get_running_loop().create_future())
+        return self.waiting[-1]
+
+    def give(self, made: Callable[[], Warm]) -> bool:
+        """Serve the task that waits longest: a child, or why there is none."""
+        waiter = self.waiting.popleft()
+        try:
+            warm = made()
+        except Exception as error:  # noqa: BLE001 - the waiting task raises it
+            waiter.set_exception(error)
+            return False
+        self.busy.add(warm)
+        waiter.set_result(warm)
+        return True
+
+    def is_stuck(self) -> bool:
+        """Return whether all children run, and none became free since the last look."""
+        return not self.was_released and all(warm.child.pid for warm in self.busy)
+
+
 class ChildPool:
     """The child processes of one worker."""
 
@@ -216,12 +261,14 @@ class ChildPool:
         self.scratch = tempfile.mkdtemp(prefix="noetl-tasks-") if sandbox != "none" else ""
         self._nursery = Nursery(Limits(bounds, sandbox, tuple(hidden), tuple(writable), self.scratch, has_network))
         self._has_network = has_network
+        self._listed = listed_folders((*hidden, self.scratch)) if sandbox == "landlock" else ()
         self._bounds = bounds
         self._sandbox = sandbox
         self._kept = kept
         self._most_output = most_output
         self._fresh: list[Warm] = []
         self._idle: dict[str, list[Warm]] = {}  # by execution, the longest unused first
+        self._crews: dict[str, _Crew] = {}  # by execution, while a task of it runs
         self._endings: set[asyncio.Task[None]] = set()
         self._refilling: asyncio.TimerHandle | None = None
 
@@ -259,18 +306,20 @@ class ChildPool:
         self, execution_id: str, job: Job, log: Callable[[str], None], masked: Masked = unmasked
     ) -> Outcome:
         """Run code in a warm child of this execution only; every printed line is logged."""
-        warm = self._acquire(execution_id)
+        warm = await self._acquire(execution_id)
         try:
             outcome = await warm.run(job, log, masked)
         except BaseException:
-            await asyncio.shield(self._later(self._kill(warm)))
+            warm.is_used_up = True
             raise
-        if warm.child.is_over:
-            self._discard(warm)
-        elif warm.is_used_up:
-            await asyncio.shield(self._later(self._kill(warm)))  # what it left ends with the task
-        else:
-            self._release(execution_id, warm)
+        finally:
+            try:
+                if warm.child.is_over:
+                    self._discard(warm)
+                elif warm.is_used_up:
+                    await asyncio.shield(self._later(self._kill(warm)))  # what it left ends with the task
+            finally:
+                self._release(execution_id, warm)
         return self._with_limit(outcome)
 
     def _with_limit(self, outcome: Outcome) -> Outcome:
@@ -289,25 +338,93 @@ class ChildPool:
         details = {**(error.details or {}), "limit_mb": self._bounds.memory >> 20, "setting": _SETTINGS["memory"]}
         return msgspec.structs.replace(outcome, error=msgspec.structs.replace(error, message=message, details=details))
 
-    def _acquire(self, execution_id: str) -> Warm:
+    async def _acquire(self, execution_id: str) -> Warm:
+        """Return a child of the execution, a new one, or one that becomes free soon."""
+        crew = self._crews.get(execution_id)
+        warm = self._idle_one(execution_id)
+        if warm is None and (crew is None or len(crew.busy) < _AT_ONCE):
+            warm = self._new()
+        if warm is not None:
+            self._crews.setdefault(execution_id, _Crew()).busy.add(warm)
+            return warm
+        assert crew is not None
+        waiter = crew.queue()
+        self._look_later(crew)
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+                self._release(execution_id, waiter.result())
+            raise
+
+    def _idle_one(self, execution_id: str) -> Warm | None:
         idle = self._idle.pop(execution_id, [])
         while idle:
             found = idle.pop()
             if idle:
                 self._idle[execution_id] = idle
-            if not found.child.is_over:
+            if self._is_usable(found):
                 return found
-            self._discard(found)
+        return None
+
+    def _new(self) -> Warm:
+        self.warm_up_soon()
         while self._fresh:
             found = self._fresh.pop(0)
-            if not found.child.is_over:
-                self.warm_up_soon()
+            if self._is_usable(found):
                 return found
-            self._discard(found)
-        self.warm_up_soon()
         return self._spawn()
 
+    def _is_usable(self, warm: Warm) -> bool:
+        """Return whether a child can serve a task; one that cannot is ended.
+
+        Landlock allows the files that exist when a process is confined. A child from before a file came does not see it.
+        """
+        if warm.child.is_over:
+            self._discard(warm)
+        elif warm.seen != self._seen():
+            self._later(self._kill(warm))
+        else:
+            return True
+        return False
+
+    def _seen(self) -> tuple[int, ...]:
+        """Return when the folders changed whose files are allowed one by one."""
+        found = []
+        for folder in self._listed:
+            with contextlib.suppress(OSError):
+                found.append(os.stat(folder).st_mtime_ns)
+        return tuple(found)
+
+    def _look_later(self, crew: _Crew) -> None:
+        if crew.look is None:
+            crew.look = asyncio.get_running_loop().call_later(_LOOK_S, self._look, crew)
+
+    def _look(self, crew: _Crew) -> None:
+        """Double the children of an execution whose tasks wait, and none became free."""
+        crew.look = None
+        if crew.is_stuck():
+            for _ in range(max(1, len(crew.busy))):
+                if crew.is_waited_for():
+                    crew.give(self._new)
+        crew.was_released = False
+        if crew.is_waited_for():
+            self._look_later(crew)
+
     def _release(self, execution_id: str, warm: Warm) -> None:
+        """Take a child back: for a task that waits, for a later one, or for none."""
+        crew = self._crews[execution_id]
+        crew.was_released = True
+        crew.busy.discard(warm)
+        usable = not warm.is_used_up and not warm.child.is_over
+        if crew.is_waited_for() and crew.give(lambda: warm if usable else self._new()):
+            return
+        if not crew.busy and not crew.is_waited_for():
+            del self._crews[execution_id]
+        if usable:
+            self._keep(execution_id, warm)
+
+    def _keep(self, execution_id: str, warm: Warm) -> None:
         warm.lines.log = lambda _: None
         idle = self._idle.pop(execution_id, [])
         self._idle[execution_id] = [*idle, warm]
@@ -320,7 +437,9 @@ class ChildPool:
 
     def _spawn(self) -> Warm:
         self._nursery.start()
-        lines = Lines()
+        lines, seen = Lines(), self._seen()
+        if seen and time.time_ns() - max(seen) < _TICK_NS:
+            seen = (0,)  # a change now would not be seen: it serves a task at once, or none
         output = Output(lines.take)
         nothing = os.open(os.devnull, os.O_RDONLY)
         try:
@@ -328,7 +447,7 @@ class ChildPool:
         finally:
             os.close(nothing)
             os.close(output.child_end)
-        return Warm(child, output, lines, self._sandbox)
+        return Warm(child, output, lines, self._sandbox, seen)
 
     def _later(self, ending: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """End something in its own task: the caller's cancellation must not stop it."""
@@ -397,6 +516,11 @@ class ChildPool:
             self._discard(warm)
         self._fresh.clear()
         self._idle.clear()
+        for crew in self._crews.values():
+            if crew.look is not None:
+                crew.look.cancel()
+            while crew.is_waited_for():
+                crew.give(self._new)  # which raises that the pool is closed
         if self._endings:
             await asyncio.gather(*self._endings)
         if self.scratch:

@@ -92,11 +92,15 @@ def visible(hidden: Sequence[str]) -> Iterator[str]:
 
     Landlock has no deny rules. Each child of a worker does this, so it is written for speed.
     """
-    places = {os.path.realpath(one) for one in hidden}
-    above = {str(folder) for one in places for folder in Path(one).parents}
+    places, listed = {os.path.realpath(one) for one in hidden}, listed_folders(hidden)
     if "/" in places:
         return iter(())
-    return _shown("/", places, above) if above else iter("/")
+    return _shown("/", places, listed) if listed else iter("/")
+
+
+def listed_folders(hidden: Sequence[str]) -> set[str]:
+    """Return the folders in which something is hidden: their files are listed."""
+    return {str(folder) for one in hidden for folder in Path(os.path.realpath(one)).parents}
 
 
 def give_up_privileges() -> None:
@@ -126,15 +130,15 @@ def _bwrap(program: str, writable: Sequence[str], hidden: Sequence[str]) -> list
     return [*made, "--"]
 
 
-def _shown(folder: str, hidden: Collection[str], above: Collection[str]) -> Iterator[str]:
+def _shown(folder: str, hidden: Collection[str], listed: Collection[str]) -> Iterator[str]:
     """Yield what is in a folder above hidden paths, but for these."""
     with suppress(OSError):  # no folder, or none that this user may list: nothing in it is shown
         for entry in os.scandir(folder):
             path = entry.path
             if path in hidden or entry.is_symlink():
                 continue
-            if path in above:
-                yield from _shown(path, hidden, above)
+            if path in listed:
+                yield from _shown(path, hidden, listed)
             else:
                 yield path
 

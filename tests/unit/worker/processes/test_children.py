@@ -274,6 +274,48 @@ async def test_spare_children_wait_for_the_next_execution(pool: ChildPool) -> No
     assert {(await run(pool, WHO, execution)).result for execution in ("second", "third")} < waiting
 
 
+async def test_many_short_tasks_share_few_children(pool: ChildPool) -> None:
+    done = await asyncio.gather(*(run(pool, WHO) for _ in range(200)))
+    assert len({outcome.result for outcome in done}) < 40
+
+
+async def test_tasks_that_wait_for_each_other_all_have_a_child(pool: ChildPool, tmp_path: Path) -> None:
+    code = """
+        import os, time
+        open(f"{folder}/{n}", "w").close()
+        while len(os.listdir(folder)) < 40:
+            time.sleep(0.01)
+        result = n
+    """
+    async with asyncio.timeout(60):
+        done = await asyncio.gather(*(run(pool, dedent(code), n=n, folder=str(tmp_path)) for n in range(40)))
+    assert [outcome.result for outcome in done] == list(range(40))
+
+
+async def test_a_task_that_waits_for_a_child_can_be_cancelled(pool: ChildPool, tmp_path: Path) -> None:
+    code = "import time\nwhile not __import__('os').path.exists(flag): time.sleep(0.01)\nresult = 1"
+    flag = tmp_path / "go"
+    tasks = [asyncio.create_task(run(pool, code, flag=str(flag))) for _ in range(30)]
+    await asyncio.sleep(0)
+    for task in tasks[5:]:
+        task.cancel()
+    flag.touch()
+    done = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [isinstance(one, Outcome) and one.result == 1 for one in done[:5]] == [True] * 5
+    assert all(isinstance(one, asyncio.CancelledError) for one in done[5:])
+    assert (await run(pool, "result = 2")).result == 2
+
+
+async def test_tasks_that_wait_in_a_closing_pool_are_told() -> None:
+    pool = ChildPool()
+    tasks = [asyncio.create_task(run(pool, "import time; time.sleep(60)")) for _ in range(8)]
+    await asyncio.sleep(0)
+    await pool.close()
+    done = await asyncio.gather(*tasks, return_exceptions=True)
+    assert {type(one) for one in done} <= {RuntimeError, Outcome}
+    assert RuntimeError in {type(one) for one in done}
+
+
 async def test_a_closed_pool_starts_no_child() -> None:
     pool = ChildPool()
     first = await pool.command(["sh", "-c", "echo $PPID"], env={})

@@ -79,6 +79,17 @@ async def test_what_is_hidden_is_not_read(pool: ChildPool, tmp_path: Path) -> No
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize("execution", ["1", "2"])
+async def test_a_file_that_came_later_is_read(pool: ChildPool, tmp_path: Path, execution: str) -> None:
+    """A child of the execution, or a spare one, was confined before the file came."""
+    await python(pool, "result = 1")
+    await asyncio.sleep(0.3)
+    (tmp_path / "later.txt").write_text("later")
+    read = Job("result = open(path).read()", variables={"path": str(tmp_path / "later.txt")})
+    assert (await pool.python(execution, read, lambda _: None)).result == "later"
+
+
+@pytest.mark.asyncio
 async def test_a_task_does_not_read_the_folder_of_another(pool: ChildPool) -> None:
     write = "import os, time\npath = os.environ['TMPDIR'] + '/mine'\nopen(path, 'w').write('x')\nprint(path)\ntime.sleep(600)"
     printed: asyncio.Queue[str] = asyncio.Queue()
