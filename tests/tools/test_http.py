@@ -330,10 +330,14 @@ async def test_certificates_are_checked_as_the_task_says(web: Web, tmp_path: Pat
     client = HttpClient()
     assert client.get() is client.get()
     assert client.get(verify=False) is not client.get()
-    broken = await send(client.get, url=f"{web.url}/json", verify=str(tmp_path / "none.pem"))
+    for name, text in (("none.pem", None), ("empty.pem", ""), ("odd.pem", "no certificate")):
+        if text is not None:
+            (tmp_path / name).write_text(text)
+        broken = await send(client.get, url=f"{web.url}/json", verify=str(tmp_path / name))
+        assert broken.error is not None
+        assert broken.error.code == "HTTP_VERIFY"
     await client.close()
-    assert broken.error is not None
-    assert broken.error.code == "HTTP_VERIFY"
+    assert web.asked == []
 
 
 @pytest.mark.parametrize("url", ["nonsense", "ftp://127.0.0.1/x", "http://[::1", ""])

@@ -43,9 +43,12 @@ class HttpClient:
         self._clients: dict[bool | bytes, _Client] = {}
 
     def get(self, verify: bool | bytes = True) -> WebClient:
-        """Return the client that trusts the usual certificates, these, or any."""
+        """Return the client that trusts the usual certificates, these, or any.
+
+        Raises OSError if these are no certificates.
+        """
         if verify not in self._clients:
-            self._clients[verify] = _Client(self._egress, verify)
+            self._clients[verify] = _Client(self._egress, _given(verify) if isinstance(verify, bytes) else verify)
         return self._clients[verify]
 
     async def close(self) -> None:
@@ -54,10 +57,15 @@ class HttpClient:
             await client.close()
 
 
-def _certificates(verify: bool | bytes) -> ssl.SSLContext:
-    if isinstance(verify, bytes):
-        context = ssl.create_default_context(cadata=verify.decode("ascii", "ignore"))
-    elif not verify:
+def _given(certificates: bytes) -> ssl.SSLContext:
+    text = certificates.decode("ascii", "ignore")
+    if not text.strip():
+        raise OSError("the file is empty")  # the usual certificates would be trusted
+    return ssl.create_default_context(cadata=text)
+
+
+def _certificates(verify: bool) -> ssl.SSLContext:
+    if not verify:
         context = ssl.create_default_context()
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -67,21 +75,22 @@ def _certificates(verify: bool | bytes) -> ssl.SSLContext:
         import certifi
 
         context = ssl.create_default_context(cafile=certifi.where())
-    context.set_alpn_protocols(("http/1.1",))
     return context
 
 
-def _load(verify: bool | bytes) -> ssl.SSLContext:
+def _load(verify: bool | ssl.SSLContext) -> ssl.SSLContext:
     """Load aiohttp and the certificates: for a thread, as it takes long."""
     import aiohttp  # noqa: F401
 
-    return _certificates(verify)
+    context = _certificates(verify) if isinstance(verify, bool) else verify
+    context.set_alpn_protocols(("http/1.1",))
+    return context
 
 
 class _Client:
     """A client of aiohttp, opened by its first request."""
 
-    def __init__(self, rules: Egress, verify: bool | bytes) -> None:
+    def __init__(self, rules: Egress, verify: bool | ssl.SSLContext) -> None:
         self._rules = rules
         self._verify = verify
         # The rules cannot see the hosts behind a proxy.
