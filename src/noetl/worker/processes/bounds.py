@@ -140,9 +140,29 @@ def tree_size(pid: int) -> int:
     return sum(map(_threads, (pid, *descendants(pid))))
 
 
-def is_alone(pid: int, *, one_thread: bool) -> bool:
-    """Return whether a process has no child, and if asked, no second thread."""
-    return not children_of(pid) and (not one_thread or _threads(pid) <= 1)
+class ProcessFiles:
+    """What the kernel says of a process, in files that stay open."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._files: list[int] = []
+        with suppress(OSError):  # a kernel without the second file, or the process is gone
+            for path in (f"/proc/{pid}/stat", f"/proc/{pid}/task/{pid}/children"):
+                self._files.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+
+    def is_alone(self, *, one_thread: bool) -> bool:
+        """Return whether the process has no child, and if asked, no second thread."""
+        try:
+            threads = int(os.pread(self._files[0], 1024, 0).rpartition(b")")[2].split()[17])
+            if threads == 1 and len(self._files) == 2:
+                return not os.pread(self._files[1], 1, 0)
+        except (OSError, IndexError):
+            return False  # it is gone
+        return (threads == 1 or not one_thread) and not children_of(self._pid)
+
+    def close(self) -> None:
+        while self._files:
+            os.close(self._files.pop())
 
 
 def kill_tree(pid: int) -> None:

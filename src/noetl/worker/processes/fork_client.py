@@ -19,7 +19,7 @@ from typing import Any
 
 from noetl.blobs import pieces
 from noetl.environ import public_variables
-from noetl.worker.processes.bounds import is_alone
+from noetl.worker.processes.bounds import ProcessFiles
 from noetl.worker.processes.fork_server import LENGTH, MOST_ANSWER, NOTICE, ORDER, Limits
 
 _CHUNK = 1 << 16
@@ -70,6 +70,7 @@ class Child:
         self.status: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._nursery = nursery
         self._channel = channel
+        self._files: ProcessFiles | None = None
 
     async def send(self, frame: Mapping[str, Any]) -> None:
         body = await pieces.encoded(frame)
@@ -103,7 +104,9 @@ class Child:
 
     def is_alone(self, *, one_thread: bool) -> bool:
         """Return whether nothing that it started still runs, seen from outside."""
-        return self.pid > 0 and is_alone(self.pid, one_thread=one_thread)
+        if self._files is None and self.pid > 0:
+            self._files = ProcessFiles(self.pid)
+        return self._files is not None and self._files.is_alone(one_thread=one_thread)
 
     @property
     def is_over(self) -> bool:
@@ -120,6 +123,8 @@ class Child:
 
     def close(self) -> None:
         self._channel.close()
+        if self._files is not None:
+            self._files.close()
 
 
 class Nursery:

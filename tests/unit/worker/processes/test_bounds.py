@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -14,7 +16,7 @@ from noetl.model.outcome import Outcome
 from noetl.ports import Job
 from noetl.worker.processes import bounds as processes
 from noetl.worker.processes import sandbox
-from noetl.worker.processes.bounds import Bounds, PidGroups
+from noetl.worker.processes.bounds import Bounds, PidGroups, ProcessFiles
 from noetl.worker.processes.children import ChildPool
 
 pytestmark = pytest.mark.asyncio
@@ -205,3 +207,32 @@ async def test_tasks_at_work_are_no_orphans(tmp_path: Path) -> None:
         assert (await run(children, DAEMON, "2")).error is None
         await asyncio.to_thread((tmp_path / "gate").write_text, "go")
         assert (await staying).result is True
+
+
+async def test_a_process_is_alone_until_it_has_a_child_or_a_thread() -> None:
+    code = """
+        import subprocess, sys, threading
+        for line in sys.stdin:
+            if line == "child\\n":
+                child = subprocess.Popen(["sleep", "600"])
+            elif line == "no child\\n":
+                child.kill(), child.wait()
+            else:
+                threading.Thread(target=threading.Event().wait, daemon=True).start()
+            print("done", flush=True)
+    """
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", dedent(code), stdin=pipe, stdout=pipe)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    files, found = ProcessFiles(process.pid), []
+    for line in ("child", "no child", "thread", "child"):
+        process.stdin.write(f"{line}\n".encode())
+        assert await process.stdout.readline() == b"done\n"
+        found.append((files.is_alone(one_thread=True), files.is_alone(one_thread=False)))
+    assert found == [(False, False), (True, True), (False, True), (False, False)]
+    for pid in (*processes.children_of(process.pid), process.pid):
+        os.kill(pid, 9)
+    await process.wait()
+    assert not files.is_alone(one_thread=True)
+    files.close()
