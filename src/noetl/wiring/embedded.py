@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from noetl.worker.tool_context import WorkerResources
 
 _log = getLogger(__name__)
-WARM_UP_S = 1.0  # after its start, a lasting worker has children that wait for Python code
+WARM_UP_S = 5.0  # after its start, a lasting worker has children that wait for Python code
 _GRACE_MS = 86_400_000  # minimum age of unreferenced results before they are removed
 _CHECKS = "noetl.wiring.checks:check"  # called in a process of its own
 
