@@ -280,8 +280,12 @@ class ChildPool:
 
     def warm_up_soon(self, after_s: float = _REFILL_S) -> None:
         """Start spare children later: not while a worker or a task begins."""
+        loop = asyncio.get_running_loop()
+        if self._refilling is not None and self._refilling.when() > loop.time() + after_s:
+            self._refilling.cancel()
+            self._refilling = None
         if self._refilling is None:
-            self._refilling = asyncio.get_running_loop().call_later(after_s, self.warm_up)
+            self._refilling = loop.call_later(after_s, self.warm_up)
 
     def hint(self, text: str) -> str:
         """Return what to add to an error's text: the setting it is about, or nothing."""

@@ -266,6 +266,7 @@ async def test_closing_ends_every_child() -> None:
 
 
 async def test_spare_children_wait_for_the_next_execution(pool: ChildPool) -> None:
+    pool.warm_up_soon(600)  # the first task needs them sooner
     nursery = (await run(pool, "import os; result = os.getppid()", "first")).result
     async with asyncio.timeout(20):
         while len(children_of(nursery)) < 3:
