@@ -11,7 +11,7 @@ from noetl.worker.secrets.redact import MASK, Secrets, in_log_lines, log_line
 from tests.acceptance.running import Folder
 from tests.tools.web import Web
 
-TOKEN = "s3cret-t0ken-value"
+TOKEN = "s3cret-t0ken-va1ue"  # no piece of it is a word that a message may hold
 HOOK_PART = "x8Kq2LmPz71RtYw3"
 WORKFLOW = f"""
 - step: start
