@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bench.peers.side import AT_ONCE
+
 HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: NAME, path: bench/NAME}\n"
 SHORT = 5  # steps of an execution of W3
 WIDE = 10_240  # characters that a step of W9 adds
 SCALES = ("small", "medium", "full")
-AT_ONCE = 50  # requests of R2
 
 
 @dataclass(frozen=True)

@@ -48,8 +48,8 @@ PEERS = {
     found.name: found
     for found in (
         Peer("bare", "bare", BARE, "a plain asyncio script without durability"),
-        Peer("dbos-postgresql", "dbos", DBOS, "library in the process; a step is a recorded function", "postgresql"),
-        Peer("dbos-sqlite", "dbos", DBOS, "library in the process; a step is a recorded function", "sqlite"),
+        Peer("dbos-postgresql", "dbos", DBOS, "library in the process; a step is a recorded function", "postgresql", most={"R5": 1_000}),
+        Peer("dbos-sqlite", "dbos", DBOS, "library in the process; a step is a recorded function", "sqlite", most={"R5": 1_000}),
         Peer("procrastinate", "procrastinate", ("procrastinate==3.10.0", "psycopg[binary]==3.3.2"), "job queue; a step is a job that puts the next one", most={"W4": 20}),
         Peer("pgqueuer", "pgqueuer", ("pgqueuer[asyncpg]==1.6.0",), "job queue that writes completions in batches; a step is a job that puts the next one"),
         Peer("restate", "restate", ("restate-sdk[serde]==1.2.0", "hypercorn==0.18.0"), "server and service; a step is a recorded `ctx.run` inside the service", npm=("@restatedev/restate-server@1.7.12",), needs=("npm",)),

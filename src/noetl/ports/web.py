@@ -5,6 +5,7 @@ A worker implements it in `worker/http/clients.py`.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
@@ -71,6 +72,11 @@ class WebError(Exception):
     @property
     def timed_out(self) -> bool:
         return self.name.endswith("Timeout")
+
+
+def basic(user: str, password: str) -> str:
+    """Return the header `Authorization` of a user with a password."""
+    return "Basic " + b64encode(f"{user}:{password}".encode()).decode()
 
 
 class WebClient(Protocol):

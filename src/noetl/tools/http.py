@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from noetl.blobs import pieces
 from noetl.model.outcome import ErrorKind, Outcome, failed, ok
 from noetl.ports import ToolContext
-from noetl.ports.web import CONNECT_S, WebClient, WebError, WebRequest, WebResponse
+from noetl.ports.web import CONNECT_S, WebClient, WebError, WebRequest, WebResponse, basic
 from noetl.tools.contract import ToolInput, about, describe
 from noetl.tools.fields import excerpt, retry_after
 from noetl.tools.sql.files import read_file
@@ -198,7 +198,7 @@ def _signed(credential: Mapping[str, Any]) -> dict[str, str]:
     if token is not None:
         return {"Authorization": f"{credential.get('scheme', 'Bearer')} {token}"}
     if user is not None:
-        return {"Authorization": "Basic " + b64encode(f"{user}:{password or ''}".encode()).decode()}
+        return {"Authorization": basic(str(user), str(password or ""))}
     if key is not None:
         return {str(credential.get("header", "X-API-Key")): str(key)}
     return {}

@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
-from noetl.ports.web import WebClient, WebError, WebRequest, WebResponse
+from noetl.ports.web import WebClient, WebError, WebRequest, WebResponse, basic
 from noetl.worker.http.egress import Egress
 
 if TYPE_CHECKING:  # most runs do not use HTTP
@@ -257,7 +257,7 @@ class _Response:
 
 def _target(request: WebRequest) -> tuple[URL, dict[str, str]]:
     """Return URL and headers of a request; a user in the URL becomes a header."""
-    from noetl.worker.http.urls import basic, parsed
+    from noetl.worker.http.urls import parsed
 
     url = parsed(request.url)
     if request.params:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from base64 import b64encode
 
 from yarl import URL
 
@@ -25,8 +24,3 @@ def parsed(text: str, base: URL | None = None) -> URL:
     if host.replace(".", "").isdigit() and not _DOTTED.fullmatch(host):  # each library would read it in its own way
         raise ValueError(f"{host!r} is no address: write it as four numbers, such as 192.0.2.1")
     return url
-
-
-def basic(user: str, password: str) -> str:
-    """Return the header of basic authentication."""
-    return "Basic " + b64encode(f"{user}:{password}".encode()).decode()

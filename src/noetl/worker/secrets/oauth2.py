@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from base64 import b64encode
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any, Final
@@ -16,7 +15,7 @@ from urllib.parse import urlencode
 
 from noetl.model.errors import CredentialUnavailable
 from noetl.ports import Clock
-from noetl.ports.web import WebClient, WebError, WebRequest
+from noetl.ports.web import WebClient, WebError, WebRequest, basic
 from noetl.ports.work import Masked, unmasked
 
 _EARLY_S: Final = 30  # a token is replaced this long before its end, or after nine tenths of a short life
@@ -98,8 +97,8 @@ def _request(entry: Mapping[str, Any]) -> tuple[str, dict[str, str], dict[str, s
     if given.get("auth_method") == "basic":
         from urllib.parse import quote
 
-        pair = f"{quote(form.pop('client_id', ''))}:{quote(form.pop('client_secret', ''))}"
-        headers["Authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
+        client = quote(form.pop("client_id", "")), quote(form.pop("client_secret", ""))
+        headers["Authorization"] = basic(*client)
     return str(token_url(entry)), form, headers
 
 
