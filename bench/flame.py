@@ -20,10 +20,10 @@ from pathlib import Path
 
 import msgspec
 
-from bench.ours import WARM, Place
+from bench.ours import WARM
 from bench.peers.environments import environment
 from bench.peers.side import ROOT
-from bench.system import Client
+from bench.system import Client, Place
 from bench.workloads import SHORT, WORKLOADS, chain, loop
 
 FOLDER = ROOT / "docs" / "flames"

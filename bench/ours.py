@@ -2,7 +2,7 @@
 
 Embedded is `noetl up`, and `noetl run` and `noetl resume` for W5 and W6; a cluster is `noetl serve` and one `noetl worker`.
 Each is started for one workload in one round, warmed up, measured once and stopped. The results include the seconds of the
-bare loop that writes the same (see bench/limits.py). Tested in tests/bench/test_run.py.
+bare loop that writes the same (see bench/limits.py). bench/real.py has R1 to R9. Tested in tests/bench/test_run.py.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bench import workloads
 from bench.limits import bare_seconds, is_database, written
-from bench.peers.side import CREATE, ROOT, Given, Seen, killed, seconds
-from bench.peers.web import web_server
-from bench.system import Client, System, noetl, system
+from bench.peers.side import ROOT, Given, Seen, killed
+from bench.real import REAL
+from bench.system import Client, Place, System, noetl
 from bench.workloads import SHORT, chain, loop
 
 FORMS = ("embedded", "cluster")
@@ -34,22 +33,6 @@ WARM = 5
 LOAD_CLIENTS = 4
 REPLAYS = 3
 GROWN = 7  # executions of W9 in a round
-IDLE_S = 0.05  # between the executions of R4
-
-
-@dataclass(frozen=True)
-class Place:
-    """The folder of a round, and for a cluster its database."""
-
-    form: str
-    folder: str
-    database: str
-    postmaster: int | None
-
-    def system(self) -> Any:
-        if self.form == "embedded":
-            return system("up", self.folder)
-        return system("cluster", self.folder, self.database, postmaster=self.postmaster)
 
 
 def measured(workload: str, size: int, place: Place) -> Seen:
@@ -229,57 +212,6 @@ async def _read_and_fold(store: str, started: str) -> Seen:
     return {"events_per_s": statistics.median(rates)}
 
 
-def _cost_of(job: Callable[[], object], running: System) -> Seen:
-    """Return the seconds of a job, and the processor time of all processes of NoETL."""
-    before = sum(running.cpu_ms().values())
-    took = seconds(job)
-    return {"seconds": took, "cpu_ms": sum(running.cpu_ms().values()) - before}
-
-
-def _real(content: str, client: Client, running: System) -> Seen:
-    path = client.register(content)
-    client.run(path)  # it is known from here on, and connections are open
-    return _cost_of(lambda: client.run(path), running)
-
-
-def _adding(size: int, client: Client, running: System, place: Place) -> Seen:
-    del place
-    return _real(workloads.adding("adding", size), client, running)
-
-
-def _fetching(size: int, client: Client, running: System, place: Place) -> Seen:
-    del place
-    with web_server() as url:
-        return _real(workloads.fetching("fetching", size, url), client, running)
-
-
-def _saving(size: int, client: Client, running: System, place: Place) -> Seen:
-    import psycopg
-
-    with psycopg.connect(place.database, autocommit=True) as connection:
-        connection.execute(CREATE)
-    with web_server() as url:
-        path = client.register(workloads.saving("saving", url, place.database))
-        client.run_many(path, min(size, 10))
-        return _cost_of(lambda: client.run_many(path, size), running)
-
-
-def _one_python_step(size: int, client: Client, running: System, place: Place) -> Seen:
-    del running, place
-    path, times = client.register(workloads.adding("one", 1)), []
-    for number in range(WARM + size):
-        time.sleep(IDLE_S)
-        took = seconds(lambda: client.run_told(path))
-        times += [took] if number >= WARM else []
-    return {"times": times}
-
-
-def _transforming(size: int, client: Client, running: System, place: Place) -> Seen:
-    del place
-    client.run(client.register(workloads.transforming("few", 100)))
-    return _real(workloads.transforming("transforming", size), client, running)
-
-
 _RUNNING: dict[str, Callable[[int, Client, System, Place], Seen]] = {
     "W1": lambda size, *rest: _once(chain("steps", size))(*rest),
     "W2": lambda size, *rest: _once(loop("loop", size))(*rest),
@@ -290,11 +222,7 @@ _RUNNING: dict[str, Callable[[int, Client, System, Place], Seen]] = {
     "W9": _growing,
     "W10": _load,
     "W11": _replay,
-    "R1": _adding,
-    "R2": _fetching,
-    "R3": _saving,
-    "R4": _one_python_step,
-    "R5": _transforming,
+    **REAL,
 }
 
 

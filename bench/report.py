@@ -67,7 +67,7 @@ INTRODUCTION = """\
 
 `make bench` runs the same work on NoETL and on other systems, in turns on the same machine, and prints ratios. Compare ratios
 only: a flush of the disk takes from 0.05 to 4 ms, on different machines and at different hours. This page shows the newest run
-in `bench/results/`. Tasks are no-ops, and every system has its default durability.
+in `bench/results/`. The tasks of W1 to W11 are no-ops, R1 to R9 are real work. Every system has its default durability.
 
 - **embedded**: `noetl up` on SQLite with a flush for every commit; W5 and W6 are `noetl run` and `noetl resume`.
 - **cluster**: `noetl serve`, one `noetl worker` over a WebSocket, PostgreSQL with `fsync` on.

@@ -33,6 +33,7 @@ from bench.machine import machine
 from bench.peers.environments import PEERS, Peer, SetUpError, measured, set_up
 from bench.peers.side import Seen, stop
 from bench.results import BASELINE, FOLDER, Result, Results, lost, unlike
+from bench.system import Place
 from bench.workloads import SCALES, WORKLOADS, Workload, figures
 from tests.services import PostgresServer, postgres_server
 
@@ -122,7 +123,7 @@ def _shown(numbers: Mapping[str, Any]) -> str:
 
 def own_side(form: str, server: PostgresServer) -> Side:
     def measure(workload: Workload, size: int, folder: str, database: str, _rounds: int) -> Seen:
-        return ours.measured(workload.name, size, ours.Place(form, folder, database, server.process_id))
+        return ours.measured(workload.name, size, Place(form, folder, database, server.process_id))
 
     return Side(measure)
 
@@ -216,7 +217,7 @@ def draw(given: argparse.Namespace) -> None:
     """Draw flame graphs, and print the shares."""
     with tempfile.TemporaryDirectory() as folder, postgres_server(fsync="on") as server:
         forms = given.form or ours.FORMS
-        places = [ours.Place(form, folder, server.address(), server.process_id) for form in forms]
+        places = [Place(form, folder, server.address(), server.process_id) for form in forms]
         for name, drawn in flame.draw(given.workload or flame.DRAWN, places, given.seconds).items():
             print(f"{name}: {report.shares(drawn)}")
 

@@ -1,31 +1,32 @@
 """The NoETL processes under measurement, and their HTTP client.
 
 Two forms: `up` is server and worker in one process; `cluster` is `noetl serve` and processes of `noetl worker`. What they cost
-is read from the operating system. Used by bench/server.py and bench/ours.py.
+is read from the operating system. Used by bench/server.py, bench/ours.py and bench/real.py.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from bench.peers.side import below
+from bench.peers.side import below, cpu_ms
 from noetl.client.http import bearer
 from noetl.client.local_server import local_server
+from noetl.wire.requests import MOST_STARTS
 
-CONNECTIONS = 16  # of the client that starts many executions by a request each
+CONNECTIONS = 16  # of the client that starts or signals many executions by a request each
 
 
 class Client:
@@ -76,38 +77,49 @@ class Client:
         told = self.ask("POST", "/api/execute/many", asked)["counts"]
         assert told == {"completed": count}, told
 
+    def start_many(self, path: str, payloads: Sequence[dict[str, Any]]) -> list[str]:
+        """Start executions by as few requests as possible; gives their ids."""
+        started: list[str] = []
+        for at in range(0, len(payloads), MOST_STARTS):
+            asked = {"path": path, "payloads": payloads[at : at + MOST_STARTS]}
+            started += [one["execution_id"] for one in self.ask("POST", "/api/execute/many", asked)["executions"]]
+        return started
+
     def run_apart(self, path: str, count: int) -> None:
         """Start executions over several connections, and follow them until all ended."""
-        asyncio.run(_run_apart(self.url.removeprefix("http://"), self.headers, path, count))
+        self.follow(count, [("/api/execute", {"path": path})] * count)
+
+    def follow(self, count: int, posts: Sequence[tuple[str, Any]] = (), patience: float = 60) -> None:
+        """Follow executions until `count` ended; `posts` go over several connections."""
+        asyncio.run(_follow(self.url.removeprefix("http://"), self.headers, count, posts, patience))
 
 
-async def _run_apart(place: str, headers: dict[str, str], path: str, count: int) -> None:
+async def _follow(
+    place: str, headers: dict[str, str], count: int, posts: Sequence[tuple[str, Any]], patience: float
+) -> None:
     host, port = place.split(":")
     head = "".join(f"{name}: {value}\r\n" for name, value in {"Host": place, **headers}.items())
     feed, asking = await asyncio.open_connection(host, int(port), limit=2**24)
     asking.write(f"GET /api/executions/stream?type=playbook.finished HTTP/1.1\r\n{head}\r\n".encode())
     await feed.readuntil(b"event: begin")
-    body = json.dumps({"path": path})
-    request = f"POST /api/execute HTTP/1.1\r\n{head}Content-Length: {len(body)}\r\n\r\n{body}".encode()
-    left = iter(range(count))
+    left = iter(posts)
 
     async def submit() -> None:
         reader, writer = await asyncio.open_connection(host, int(port))
-        for _ in left:
-            writer.write(request)
+        for path, asked in left:
+            body = json.dumps(asked)
+            writer.write(f"POST {path} HTTP/1.1\r\n{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
             answer = await reader.readuntil(b"\r\n\r\n")
             assert b" 202 " in answer or b" 200 " in answer or b" 201 " in answer, answer
             await reader.readexactly(int(re.findall(rb"(?i)content-length: (\d+)", answer)[0]))
         writer.close()
 
     async def follow() -> None:
-        ended = 0
-        while ended < count:
+        for _ in range(count):
             await feed.readuntil(b"event: playbook.finished")
-            ended += 1
 
-    async with asyncio.timeout(60):
-        await asyncio.gather(follow(), *(submit() for _ in range(CONNECTIONS)))
+    async with asyncio.timeout(patience):
+        await asyncio.gather(follow(), *(submit() for _ in range(min(CONNECTIONS, len(posts)))))
     asking.close()
 
 
@@ -122,24 +134,28 @@ class System:
 
     def cpu_ms(self) -> dict[str, float]:
         """Return the processor time of each process so far."""
-        return {name: sum(map(_cpu_ms, pids)) for name, pids in self._all().items()}
+        return {name: sum(map(cpu_ms, pids)) for name, pids in self._all().items()}
 
     def memory_mb(self, line: str = "VmRSS") -> dict[str, float]:
         """Return the memory of the largest process per name; with `VmHWM`, its peak."""
         own = {name: pids for name, pids in self.processes.items() if name != "postgres"}
         return {name: max(_memory_mb(pid, line) for pid in pids) for name, pids in own.items()}
 
+    def count(self, query: str) -> int:
+        """Return the number that a query on the store gives."""
+        if self.store.startswith("postgresql://"):
+            import psycopg
+
+            with psycopg.connect(self.store, options="-c search_path=noetl") as connection:
+                return int((connection.execute(query).fetchone() or (0,))[0])
+        import sqlite3
+
+        with closing(sqlite3.connect(self.store)) as opened:
+            return int(opened.execute(query).fetchone()[0])
+
     def _all(self) -> dict[str, list[int]]:
         """Return the processes and those below them: sessions of PostgreSQL, tasks."""
         return {name: [one for pid in pids for one in (pid, *below(pid))] for name, pids in self.processes.items()}
-
-
-def _cpu_ms(pid: int) -> float:
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return sum(map(int, fields[11:15])) * 1000 / os.sysconf("SC_CLK_TCK")
 
 
 def _memory_mb(pid: int, line: str) -> float:
@@ -193,6 +209,21 @@ def system(
             started = [stack.enter_context(noetl(folder, "worker", *worker, python=python)) for _ in range(workers)]
             processes["worker"] = [found.pid for found, _ in started]
         yield System(url, processes, healthy_s, store)
+
+
+@dataclass(frozen=True)
+class Place:
+    """The folder of a round, and for a cluster its database."""
+
+    form: str
+    folder: str
+    database: str
+    postmaster: int | None
+
+    def system(self) -> AbstractContextManager[System]:
+        if self.form == "embedded":
+            return system("up", self.folder)
+        return system("cluster", self.folder, self.database, postmaster=self.postmaster)
 
 
 def timed(job: Callable[[], Any], rounds: int) -> list[float]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bench.peers.side import AT_ONCE
+from bench.peers.side import AT_ONCE, CHILD, SOLD
 
 HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: NAME, path: bench/NAME}\n"
 SHORT = 5  # steps of an execution of W3
@@ -48,7 +48,8 @@ class Workload:
         return self.peers if isinstance(self.peers, bool) else peer in self.peers
 
 
-REAL = ("bare", "dbos-sqlite", "dbos-postgresql")  # who does the work of R1 to R5
+DURABLE = ("dbos-sqlite", "dbos-postgresql")  # who has the signals, children and timers of R7 to R9
+REAL = ("bare", *DURABLE, "restate", "prefect", "celery")  # who does the work of R1 to R5
 LATENCY = Figure("p50_ms", "ms p50"), Figure("p95_ms", "ms p95")
 WORKLOADS = {
     found.name: found
@@ -109,6 +110,27 @@ WORKLOADS = {
             "R5", "loop of rows, each a small `python` transformation", (50, 10_000, 10_000),
             (Figure("rows_per_s", "rows/s", False), Figure("cpu_ms_per_row", "ms CPU a row")), REAL,
         ),
+        Workload(
+            "R6", "MB of CSV over `duckdb` into PostgreSQL by `transfer`", (1, 100, 100),
+            (Figure("seconds", "s"), Figure("cpu_s", "s CPU")), ("bare",), once=True,
+            about="The plain script reads the file with DuckDB and writes the rows with COPY. No side's processor time "
+            "includes PostgreSQL.",
+        ),
+        Workload(
+            "R7", "executions that `wait` for a signal, sent to each by a request", (10, 1_000, 1_000),
+            (Figure("signals_per_s", "signals/s", False), Figure("cpu_ms_per_signal", "ms CPU a signal")), DURABLE,
+            about="From the first signal to the end of the last execution. NoETL gets them over 16 connections; DBOS gets "
+            "them by a call inside the process.",
+        ),
+        Workload(
+            "R8", f"child playbooks of {CHILD} steps below one parent", (5, 200, 200),
+            (Figure("children_per_s", "children/s", False), Figure("cpu_ms_per_child", "ms CPU a child")), DURABLE,
+        ),
+        Workload(
+            "R9", "durable `sleep`s, each in an execution of its own, due at one moment", (50, 10_000, 10_000),
+            (Figure("last_s", "s from due to the last end"), Figure("cpu_ms_each", "ms CPU each")), DURABLE, once=True,
+            about="All timers are in the store before the moment. DBOS sleeps in tasks of its process.",
+        ),
     )
 }  # fmt: skip
 
@@ -157,6 +179,10 @@ _MADE: dict[str, Callable[[int, Mapping[str, Any]], dict[str, float]]] = {
     "R3": _cost("ms_each", "each"),
     "R4": _latency,
     "R5": _cost("rows_per_s", "per_row", is_rate=True),
+    "R6": lambda _size, seen: {"seconds": seen["seconds"], "cpu_s": seen["cpu_ms"] / 1000},
+    "R7": _cost("signals_per_s", "per_signal", is_rate=True),
+    "R8": _cost("children_per_s", "per_child", is_rate=True),
+    "R9": lambda size, seen: {"last_s": seen["seconds"], "cpu_ms_each": seen["cpu_ms"] / size},
 }
 
 
@@ -248,3 +274,35 @@ def transforming(name: str, rows: int) -> str:
     loop: {{in: "{{{{ range({rows}) }}}}", iterator: i, spec: {{mode: parallel}}}}
     tool: {{kind: python, args: {{n: "{{{{ iter.i }}}}"}}, code: "result = n + 1"}}
 """
+
+
+def loading(name: str, path: str, database: str) -> str:
+    """Return a playbook that loads a CSV file into PostgreSQL."""
+    return f"""{HEAD.replace("NAME", name)}workflow:
+  - step: load
+    tool:
+      kind: transfer
+      auth: {{dsn: "{database}"}}
+      source: {{kind: duckdb, database: ":memory:", query: "{SOLD.format(path=path)}"}}
+      target: {{kind: postgres, table: sales}}
+"""
+
+
+def waiting(name: str) -> str:
+    """Return a playbook that waits for a signal."""
+    return f"{HEAD.replace('NAME', name)}workflow:\n  - step: s\n    tool: {{kind: wait, signal: go}}\n"
+
+
+def calling(name: str, child: str, count: int) -> str:
+    """Return a loop whose items are child playbooks."""
+    return f"""{HEAD.replace("NAME", name)}workflow:
+  - step: s
+    loop: {{in: "{{{{ range({count}) }}}}", iterator: i, spec: {{mode: parallel}}}}
+    tool: {{kind: playbook, path: {child}}}
+"""
+
+
+def sleeping(name: str) -> str:
+    """Return a playbook that sleeps until a moment of its workload."""
+    head = f"{HEAD.replace('NAME', name)}workload: {{until: 0}}\n"
+    return head + 'workflow:\n  - step: s\n    tool: {kind: sleep, until: "{{ workload.until }}"}\n'

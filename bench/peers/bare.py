@@ -9,10 +9,26 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import aiohttp
+import duckdb
 import psycopg
 from psycopg_pool import AsyncConnectionPool
 
-from bench.peers.side import AT_ONCE, CREATE, INSERT, Given, Seen, add, cost_of, given, measure, seconds, total
+from bench.peers.side import (
+    AT_ONCE,
+    CREATE,
+    CREATE_SALES,
+    INSERT,
+    SOLD,
+    Given,
+    Seen,
+    add,
+    cost_of,
+    given,
+    measure,
+    seconds,
+    total,
+    write_sales,
+)
 from bench.peers.web import web_server
 
 
@@ -81,5 +97,24 @@ def r5(told: Given) -> Seen:
     return cost_of(lambda: [add(number) for number in range(told.size)])
 
 
+def r6(told: Given) -> Seen:
+    path = told.folder / "whole.csv"
+    rows = write_sales(path, told.size)
+
+    def load() -> None:
+        with duckdb.connect() as source, psycopg.connect(told.database) as target, target.cursor() as cursor:
+            source.execute(SOLD.format(path=path))
+            with cursor.copy("COPY sales FROM STDIN") as copy:
+                while found := source.fetchmany(10_000):
+                    for row in found:
+                        copy.write_row(row)
+
+    with psycopg.connect(told.database, autocommit=True) as connection:
+        connection.execute(CREATE_SALES)
+        seen = cost_of(load)
+        assert connection.execute("SELECT count(*) FROM sales").fetchone() == (rows,)
+    return seen
+
+
 if __name__ == "__main__":
-    measure(given(), {"R1": r1, "R2": r2, "R3": r3, "R4": r4, "R5": r5})
+    measure(given(), {"R1": r1, "R2": r2, "R3": r3, "R4": r4, "R5": r5, "R6": r6})

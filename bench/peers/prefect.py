@@ -11,9 +11,10 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from bench.peers.side import (
     SHORT,
@@ -49,7 +50,12 @@ os.environ |= {
     "PREFECT_RUNNER_POLL_FREQUENCY": "1",  # of deployments: W6 need not wait 10 s before it begins
 }
 
+import httpx  # noqa: E402
 from prefect import flow, serve, task  # noqa: E402 -- reads the settings above
+from psycopg_pool import AsyncConnectionPool  # noqa: E402
+
+from bench.peers import side  # noqa: E402
+from bench.peers.web import web_server  # noqa: E402
 
 
 def _noop(number: int) -> int:
@@ -88,6 +94,85 @@ in_a_row, in_a_row_async, fan_out = flow(_in_a_row), flow(_in_a_row_async), flow
 def marks_in_a_row(steps: int) -> int:
     """Be found by the name, as a deployment is."""
     return sum(marked(number) for number in range(steps))
+
+
+CLIENTS: dict[str, Any] = {}
+
+
+async def _fetch(url: str) -> Any:
+    return (await CLIENTS["http"].get(url)).json()
+
+
+async def _total_async(item: dict[str, int]) -> int:
+    return side.total(item)
+
+
+async def _save(amount: int) -> None:
+    async with CLIENTS["pool"].connection() as connection:
+        await connection.execute(side.INSERT, (amount,))
+
+
+add, fetch, total_async, save = task(side.add), task(_fetch), task(_total_async), task(_save)
+
+
+def _adding(steps: int) -> int:
+    number = 0
+    for _ in range(steps):
+        number = add(number)
+        if number < 0:
+            break
+    return number
+
+
+async def _fetching(url: str, items: int) -> int:
+    room = asyncio.Semaphore(side.AT_ONCE)
+
+    async def one(number: int) -> int:
+        async with room:
+            found: int = await total_async(await fetch(f"{url}/item/{number}"))
+            return found
+
+    return sum(await asyncio.gather(*map(one, range(items))))
+
+
+async def _saving(url: str) -> None:
+    await save(await total_async(await fetch(f"{url}/item/7")))
+
+
+def _adding_each(rows: int) -> int:
+    return sum(one.result() for one in add.map(range(rows)))
+
+
+adding, fetching, saving, adding_each = (flow(one) for one in (_adding, _fetching, _saving, _adding_each))
+
+
+async def fetch_all(url: str, items: int) -> None:
+    async with httpx.AsyncClient() as CLIENTS["http"]:
+        await fetching(url, items)
+
+
+async def save_all(url: str, database: str, count: int) -> None:
+    pool = AsyncConnectionPool(database, min_size=4, max_size=10, open=False)
+    async with httpx.AsyncClient() as CLIENTS["http"], pool as CLIENTS["pool"]:
+        await asyncio.gather(*(saving(url) for _ in range(count)))
+
+
+def real(told: Given) -> Seen:
+    """Measure R1 to R5: the server and this process are counted."""
+    side.create_totals(told)
+    with server(told), web_server() as url:
+        job: dict[str, Callable[[int], Any]] = {
+            "R1": adding,
+            "R2": lambda size: asyncio.run(fetch_all(url, size)),
+            "R3": lambda size: asyncio.run(save_all(url, told.database, size)),
+            "R4": adding,
+            "R5": adding_each,
+        }
+        run = job[told.workload]
+        run(2)
+        if told.workload == "R4":
+            return rounds(told, lambda: {"times": [seconds(lambda: run(1)) for _ in range(told.size)]})
+        return rounds(told, lambda: side.cost_of_all(lambda: run(told.size)))
 
 
 @contextmanager
@@ -146,4 +231,5 @@ if __name__ == "__main__":
     elif told.workload == "serve":
         serve(marks_in_a_row.to_deployment("marks"))
     else:
-        measure(told, dict.fromkeys(("W1", "W2", "W3", "W4"), measured) | {"W5": cold, "W6": after_kill})
+        workloads = dict.fromkeys(("W1", "W2", "W3", "W4"), measured) | {"W5": cold, "W6": after_kill}
+        measure(told, workloads | dict.fromkeys(("R1", "R2", "R3", "R4", "R5"), real))

@@ -30,6 +30,11 @@ SHORT = 5  # steps of an execution of W3
 AT_ONCE = 50  # requests of R2 and R3
 CREATE = "CREATE TABLE IF NOT EXISTS totals (amount INT)"  # of R3
 INSERT = "INSERT INTO totals (amount) VALUES (%s)"
+CREATE_SALES = (
+    "CREATE TABLE IF NOT EXISTS sales (id BIGINT, customer TEXT, price DOUBLE PRECISION, amount INT, day DATE)"
+)
+SOLD = "SELECT * FROM read_csv('{path}')"  # of R6, by DuckDB
+CHILD = 3  # steps of a child of R8
 Seen = dict[str, Any]
 
 
@@ -98,6 +103,45 @@ def cost_of(job: Callable[[], Any]) -> Seen:
     return {"seconds": took, "cpu_ms": 1000 * (time.process_time() - before)}
 
 
+def cpu_ms(pid: int) -> float:
+    """Return the processor time of a process and of its ended children."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11:15])) * 1000 / os.sysconf("SC_CLK_TCK")
+
+
+def cost_of_all(job: Callable[[], Any]) -> Seen:
+    """Return the seconds of a job, and the processor time of all processes here.
+
+    The web server of R2 and R3 is not counted.
+    """
+    own = [one for one in (os.getpid(), *below(os.getpid())) if b"bench.peers.web" not in _command(one)]
+
+    def spent() -> float:
+        return sum(map(cpu_ms, own))
+
+    before = spent()
+    took = seconds(job)
+    return {"seconds": took, "cpu_ms": spent() - before}
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def create_totals(told: Given) -> None:
+    """Make the table of R3, for a peer whose environment has psycopg."""
+    import psycopg
+
+    with psycopg.connect(told.database, autocommit=True) as connection:
+        connection.execute(CREATE)
+
+
 def add(number: int) -> int:
     """Be the small function of R1, R4 and R5."""
     return number + 1
@@ -106,6 +150,19 @@ def add(number: int) -> int:
 def total(item: Mapping[str, int]) -> int:
     """Be the small function of R2 and R3."""
     return item["price"] * item["count"]
+
+
+def write_sales(path: Path, megabytes: float) -> int:
+    """Write a CSV file of this size for R6; gives its number of rows."""
+    left, number = int(megabytes * 1_000_000), 0
+    with path.open("w") as file:
+        left -= file.write("id,customer,price,amount,day\n")
+        while left > 0:
+            customer, price = f"customer {number * 7919 % 100_003}", number % 9_973 / 100
+            day = f"2026-{number % 12 + 1:02}-{number % 28 + 1:02}"
+            left -= file.write(f"{number},{customer},{price},{number % 50},{day}\n")
+            number += 1
+    return number
 
 
 def again(told: Given, module: str, workload: str) -> list[str]:

@@ -56,6 +56,13 @@ def test_real_work_is_measured_with_its_processor_time() -> None:
         assert found.value(side, "R3", "cpu_ms_each")
 
 
+def test_loads_signals_children_and_timers_are_measured() -> None:
+    found = run("--workload", "R6", "--workload", "R7", "--workload", "R8", "--workload", "R9", "--form", "embedded")
+    assert [one.problem for one in found.results] == [""] * 4
+    for name in ("R6", "R7", "R8", "R9"):
+        assert found.value("embedded", name)
+
+
 class NoServer:
     """A database server without clients."""
 
