@@ -40,8 +40,11 @@ class Timers:
     async def fire(self) -> int:
         """Submit due timers and wait until they are committed; return their number."""
         due = await self._queue.due(self._clock.now(), _MOST_AT_ONCE, self._clock.civil())
-        # The time is part of the id: a timer that is set again is a new one.
-        messages = [(execution_id, TimerDue(f"timer:{name}:{at}", name)) for execution_id, name, at in due]
+        # The time is part of the id: a timer that is set again is a new one. So is the execution: stores look for a
+        # message by a part of its id, which many executions would share.
+        messages = [
+            (execution_id, TimerDue(f"timer:{execution_id}:{name}:{at}", name)) for execution_id, name, at in due
+        ]
         answers = await asyncio.gather(
             *(self._sequencer.submit(execution_id, message) for execution_id, message in messages),
             return_exceptions=True,

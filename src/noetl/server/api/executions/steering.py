@@ -24,10 +24,14 @@ _PLACE = "/api/executions/{execution_id}"
 noun = Noun("steering", "Control executions.")
 
 
+async def _may_wait(call: Call, execution_id: str, message: AnyMessage) -> bool:
+    """Return whether a replayed dead letter of an ended execution may wait for it."""
+    return isinstance(message, Signal) and bool((await call.services.reader.state(execution_id)).replays)
+
+
 async def _tell(call: Call, execution_id: str, message: AnyMessage, **detail: Any) -> Told:
     row = await call.services.reader.row(execution_id)
-    waits = isinstance(message, Signal) and bool((await call.services.reader.state(execution_id)).replays)
-    if row.get("status") in ENDED and not waits:  # a replayed dead letter may wait for a signal
+    if row.get("status") in ENDED and not await _may_wait(call, execution_id, message):
         raise Refusal(
             409,
             "ended",
