@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from noetl.engine.decision.builder import status_of
+from noetl.model.refs import expanded
 from noetl.testing.scenario import Played
 
 _KNOWN = {
@@ -40,7 +41,7 @@ def check(played: Played, expect: Mapping[str, Any]) -> None:
     assert state is not None
     assert expect["status"] == status_of(state), state.error
     found: dict[str, Any] = {
-        "result": state.result,
+        "result": expanded(state.result),
         "steps": {name: {kind: n for kind, n in counts.items() if n} for name, counts in state.counts.items()},
         "runs": " ".join(_runs(played)),
         "order": " ".join(_ends(played)),

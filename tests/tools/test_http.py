@@ -16,6 +16,7 @@ from noetl.clock import SteadyClock
 from noetl.engine.tasks.actions import RunTask
 from noetl.engine.tasks.run_info import RunInfo
 from noetl.model.outcome import Outcome
+from noetl.model.refs import compacted, expanded
 from noetl.ports import Blobs, Children, ControlPlane
 from noetl.ports.web import WebClient
 from noetl.ports.work import run_tool
@@ -70,6 +71,8 @@ async def test_the_answer_is_plain_data(web: Web, client: WebClient) -> None:
     outcome = await send(client, url=f"{web.url}/json", params={"a": [1, 2], "b": None, "c": True})
     assert outcome.status == "ok"
     assert outcome.result["data"] == outcome.result["body"] == {"n": 1}
+    kept = compacted(outcome.result)
+    assert (kept["also"], "body" in kept["value"], expanded(kept)) == ({"body": "data"}, False, outcome.result)
     assert outcome.result["status"] == outcome.result["status_code"] == 200
     assert outcome.result["headers"]["content-type"] == "application/json"
     assert outcome.result["url"].startswith(web.url)

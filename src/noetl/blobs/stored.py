@@ -20,7 +20,7 @@ from noetl.blobs import pieces
 from noetl.blobs.ranges import PIECE
 from noetl.engine.queries.result_gc import REMOVED, moment
 from noetl.model.errors import BadReference, InvalidInput, StoreUnavailable
-from noetl.model.refs import KIND, SCOPES
+from noetl.model.refs import KIND, SCOPES, with_views
 from noetl.ports import Blobs
 
 JSON: Final = "application/json"
@@ -39,10 +39,15 @@ async def put(
     content_type: str,
     packing: str,
     terms: Mapping[str, Any] | None = None,
+    also: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Store bytes; return their `meta`. `terms` say when they may be collected."""
+    """Store bytes; return their `meta`.
+
+    `terms` say when they may be collected. `also` gives further names to values of a map, which are stored once.
+    """
     packed, digest = await aside(len(data), _pack, data, packing)
     meta = {"content_type": content_type, "bytes": len(data), "sha256": digest, "compression": packing}
+    meta |= {"also": dict(also)} if also else {}
     await blobs.put(ref, packed, {**meta, "store": store, **(terms or {})})
     return meta
 
@@ -143,7 +148,7 @@ def _refuse_removed(ref: str, meta: Mapping[str, Any]) -> None:
 async def value(blobs: Blobs, ref: str, expected: Mapping[str, Any] | None = None) -> Any:
     """Read the value under an address: JSON is decoded, other texts stay text."""
     data, meta = await get(blobs, ref, expected)
-    return await decoded(data, str(meta.get("content_type", JSON)), ref)
+    return with_views(await decoded(data, str(meta.get("content_type", JSON)), ref), meta.get("also") or {})
 
 
 async def decoded(data: bytes, content_type: str, ref: str) -> Any:

@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from noetl.model.errors import BadReference
-from noetl.model.refs import LISTS, MANIFEST
+from noetl.model.refs import LISTS, MANIFEST, expanded
 
 PART_BYTES: Final = 256 * 1024  # approximate size of one part of a list
 Reference = Mapping[str, Any]
@@ -86,7 +86,9 @@ def _count(reference: Reference, part: Reference) -> int:
 def combined(reference: Reference, values: Sequence[Any]) -> Any:
     """Combine the values of all parts. Raises BadReference."""
     strategy, path = reference.get("strategy"), reference.get("merge_path")
-    picked_values = [picked(value, path, str(reference.get("ref"))) for value in values] if path else list(values)
+    picked_values = [expanded(value) for value in values]
+    if path:
+        picked_values = [picked(value, path, str(reference.get("ref"))) for value in picked_values]
     if strategy == "replace":
         return picked_values[-1] if picked_values else None
     if strategy == "append":
@@ -94,7 +96,7 @@ def combined(reference: Reference, values: Sequence[Any]) -> Any:
     whole: Any = [] if strategy == "concat" else {}
     for number, value in enumerate(picked_values):
         if strategy == "concat" and isinstance(value, list):
-            whole += value
+            whole += map(expanded, value)
         elif strategy == "merge" and isinstance(value, Mapping):
             whole = _over(whole, value)
         else:

@@ -118,10 +118,11 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True):
 
     code: str
     name: str = "task"  # what tracebacks call it
-    variables: Mapping[str, Any] = {}  # the names that the code sees
-    input: Mapping[str, Any] = {}  # what `main(...)` is called with
+    variables: Mapping[str, Any] = {}  # names that the code sees
+    input: Mapping[str, Any] = {}  # names that it sees before those, and what `main(...)` is called with
     libs: tuple[tuple[str, str, str], ...] = ()  # (name in the code, module, name in the module or "")
     file: str = ""  # that the code was read from; tracebacks name it
+    more: Mapping[str, Any] = {}  # names that it sees before all others
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -199,6 +200,9 @@ class OwnThread(Protocol):
 
     def folders(self) -> list[str]:
         """Return the files and folders that a path may name, for libraries that check."""
+
+    def can_serve(self) -> bool:
+        """Return whether another task of its execution may use it; empties its folder."""
 
 
 Confirm = Callable[[Outcome], Awaitable[bool]]

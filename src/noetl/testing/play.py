@@ -26,7 +26,7 @@ from noetl.model.events import Event
 from noetl.model.manifest import combined, cut, manifest
 from noetl.model.messages import AnyMessage, Ending, ItemEnd, Record, Report, Start, Suspension, TimerDue
 from noetl.model.outcome import Outcome
-from noetl.model.refs import is_manifest
+from noetl.model.refs import expanded, is_manifest
 from noetl.model.work import WorkItem
 
 BEGIN = 1_800_000_000_000
@@ -97,7 +97,7 @@ class Script:
 
     @property
     def result(self) -> Any:
-        return self.state.result
+        return expanded(self.state.result)
 
     def message_id(self) -> str:
         self._messages += 1

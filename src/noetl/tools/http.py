@@ -62,7 +62,7 @@ KIND = describe(
         "url": "URL of the response, after redirects.",
         "elapsed": "Seconds from sending the request to the complete response.",
         "data": "Body: parsed if it is JSON, else text.",
-        "body": "Same as `data`.",
+        "body": "Same as `data`, which is kept once.",
     },
     helper=("http", {"status": "Status code of the response.", "headers": "Response headers, names in lower case."}),
     examples="""

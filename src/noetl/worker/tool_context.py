@@ -46,20 +46,20 @@ class Results(Protocol):
         """Store a large result; return the outcome, and the reference if stored.
 
         `where`: execution_id, step, number, index, delivery; calling `wanted` returns what the server reads of the
-        result; `secrets` masks what is stored.
+        result; `room` returns how much of a limit other tasks of the pipeline leave; `secrets` masks what is stored.
         """
 
     async def name(self, made: Mapping[str, Any]) -> None:
         """Make a manifest readable by its address alone."""
 
     async def load(self, reference: Mapping[str, Any]) -> Any:
-        """Return the value of a reference; raises BadReference."""
+        """Return the value of a reference or compact result; raises BadReference."""
 
     async def items(self, source: Mapping[str, Any], start: int, count: int) -> list[Any]:
         """Return a range of a stored list; raises BadReference."""
 
     async def adopt(self, value: Any, read: Wanted) -> tuple[Any, Mapping[str, Any] | None]:
-        """Return a child's result and its reference; None if it may not stay stored."""
+        """Return a child's result, and the form in which it is kept if that is another."""
 
     async def seen(self, step: str, value: Any, read: Wanted) -> Any:
         """Return a step's result as templates see it, with the stored parts they read."""

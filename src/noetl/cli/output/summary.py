@@ -13,6 +13,7 @@ from noetl.cli.runtime.runner import EXIT_CODES, WAITING
 from noetl.cli.runtime.terminal import echo, style
 from noetl.engine.decision.builder import status_of
 from noetl.engine.queries.view import summary
+from noetl.model.refs import expanded
 
 if TYPE_CHECKING:
     from noetl.engine.queries.explain import Standing
@@ -53,7 +54,7 @@ def _print_result(state: Execution, step: str | None, error: Error | None, files
     if state.compensated is not None:
         echo("compensated" if state.compensated else "not everything could be compensated", err=True)
     if state.result is not None and state.outcome in ("completed", "partial"):  # a failed run has no result
-        text = json.dumps(state.result, indent=2, ensure_ascii=False)
+        text = json.dumps(expanded(state.result), indent=2, ensure_ascii=False)
         if len(text) > _MAX_RESULT:
             text = f"{text[:_MAX_RESULT]}\n… ({len(text):,} characters; --json prints all)"
         echo(text)

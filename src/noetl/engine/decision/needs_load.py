@@ -16,7 +16,7 @@ import msgspec
 
 from noetl.dsl.tree.playbook import default_label
 from noetl.expr import EvaluationError, Result
-from noetl.model.refs import MAPS, SCALARS, beside, is_ref, visible
+from noetl.model.refs import MAPS, SCALARS, beside, expanded, holds_ref, is_ref, visible
 
 Resolved = Mapping[str, Any]
 NOTHING: Final[Resolved] = {}
@@ -140,6 +140,7 @@ def seen(result: Any, resolved: Resolved = NOTHING) -> Any:
     """Return a result as templates see it; reading an unloaded part raises Missing."""
     if type(result) in SCALARS:
         return result
+    result = expanded(result)
     if is_ref(result):
         loaded = resolved.get(result["ref"], _ABSENT)
         if loaded is _ABSENT or isinstance(loaded, Exception):
@@ -149,8 +150,9 @@ def seen(result: Any, resolved: Resolved = NOTHING) -> Any:
     if inner is None:
         return result
     if isinstance(inner, Mapping) and not is_ref(inner):
-        labels = {label: seen(value, resolved) if is_ref(value) else value for label, value in inner.items()}
+        labels = {label: seen(value, resolved) if holds_ref(value) else value for label, value in inner.items()}
         own = {name: seen(value, resolved) if is_ref(value) else value for name, value in result.items()}
+        own |= {label: labels[label] for label in labels if result.get(label) is inner[label]}
         return {**own, "results": labels}
     if is_ref(inner) or (isinstance(inner, list) and any(map(is_ref, inner))):
         return Gathered(result, resolved)
@@ -167,6 +169,7 @@ def filled(reference: Mapping[str, Any], own: Any, resolved: Resolved) -> Any:
 
 def view(result: Any, step: str, resolved: Resolved = NOTHING) -> Result:
     """Return a result as the value of its step's name."""
+    result = expanded(result)
     value = seen(result, resolved)
     if is_ref(result) and not isinstance(value, Away):
         return StoredResult(value, visible(result), default_label(step))

@@ -22,7 +22,7 @@ from noetl.engine.state.writes import plain
 from noetl.expr import Budget, Envelope, TemplateError, Undefined
 from noetl.model.events import EVENT_TYPES, names_of
 from noetl.model.outcome import whole
-from noetl.model.refs import is_ref
+from noetl.model.refs import expanded, is_ref
 
 _SHOWN_BYTES = 200
 _NEVER_SECRET = frozenset({bool, int, float, type(None)})
@@ -116,8 +116,9 @@ def envelope(status: str, result: Any, shown: Any, error: Mapping[str, Any] | No
     data: dict[str, Any] = {"status": status, "result": shown, "error": None, "meta": {}}
     if error is not None:
         data["error"] = whole(error)
-    if is_ref(result):
-        data["ref"] = result["ref"]
+    kept = expanded(result)
+    if is_ref(kept):
+        data["ref"] = kept["ref"]
     return Envelope(data)
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from noetl.engine.tasks.memory import Held
 from noetl.model.manifest import combined, manifest, picked
+from noetl.model.refs import compacted
 
 INLINE_MAX_BYTES: Final = 64 * 1024
 _TRAVELS: Final = ("kind", "ref", "strategy", "merge_path", "total", "parts", "store", "scope", "expires_at", "meta")
@@ -36,7 +37,8 @@ def added(before: Held | None, page: Any, stored: Mapping[str, Any] | None, how:
     own = picked(page, how[1]) if how[1] else page
     count = len(own) if how[0] == "concat" and isinstance(own, list) else 1
     if stored is None:
-        parts.append({"value": page, "count": count, "meta": {"bytes": len(msgspec.json.encode(page))}})
+        kept = compacted(page)
+        parts.append({"value": kept, "count": count, "meta": {"bytes": len(msgspec.json.encode(kept))}})
     else:
         parts.append({**{name: stored[name] for name in _TRAVELS if name in stored}, "count": count})
     whole = before.value if before is not None and earlier is not None else None

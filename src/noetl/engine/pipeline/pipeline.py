@@ -38,6 +38,7 @@ from noetl.expr import Envelope, Result
 from noetl.model.errors import BadReference
 from noetl.model.messages import Record
 from noetl.model.outcome import Outcome, TaskError, failed, ok
+from noetl.model.refs import compacted
 
 MAX_CALLS: Final = 16  # of workbook tasks inside each other
 
@@ -307,7 +308,7 @@ class Pipeline(Frame):
         self, error: TaskError | None, outcome: Outcome | None = None, stored: Mapping[str, Any] | None = None
     ) -> Next:
         memory, payload = self.memory, None if error is None else {**msgspec.to_builtins(error), "task": self.named}
-        result = stored or (outcome.result if outcome is not None else None)
+        result = stored or (compacted(outcome.result) if outcome is not None else None)
         memory.end()
         self.ending = Finished("error", result, payload, memory.writes, memory.step, outcome)
         return self.ending

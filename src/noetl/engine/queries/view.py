@@ -15,6 +15,7 @@ from noetl.engine.state.evolve import fold
 from noetl.engine.state.execution import Execution, checksum
 from noetl.model.errors import InvalidInput
 from noetl.model.events import CANONICAL, EVENT_TYPES, Event
+from noetl.model.refs import expanded
 
 ENDED = frozenset({"completed", "failed", "cancelled", "partial"})
 _NOTHING = object()
@@ -28,7 +29,7 @@ def summary(state: Execution, now: int) -> dict[str, Any]:
     return {
         "execution_id": state.execution_id,
         "status": status_of(state),
-        "result": state.result if ended else None,
+        "result": expanded(state.result) if ended else None,
         "error": state.error,
         "ctx": state.ctx,
         "steps": state.counts,

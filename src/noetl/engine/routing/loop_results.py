@@ -22,7 +22,7 @@ from noetl.expr import TemplateError
 from noetl.model.ids import message_digest
 from noetl.model.manifest import is_list, manifest, within
 from noetl.model.messages import Collect
-from noetl.model.refs import KIND, SCHEME, is_manifest
+from noetl.model.refs import KIND, SCHEME, expanded, is_manifest
 
 INLINE_MAX_BYTES: Final = 64 * 1024
 _NULL_BYTES: Final = 5  # of an item without a result: `null` and a comma
@@ -39,7 +39,7 @@ def source(d: DecisionBuilder, template: Any, args: Mapping[str, Any]) -> Mappin
     if match is None or match[1] in args or match[1] in d.state.ctx:
         return None
     ended = d.state.ended.get(match[1])
-    value = ended.result if ended is not None else None
+    value = expanded(ended.result) if ended is not None else None
     for key in match[2].split(".")[1:]:
         if key == "data" and not (isinstance(value, Mapping) and "data" in value):
             continue

@@ -16,6 +16,7 @@ from noetl.engine.routing.runs import schedule
 from noetl.engine.state.execution import Completed, Execution
 from noetl.engine.state.lineage import left_alone
 from noetl.model.messages import Cancel, ChildEnded
+from noetl.model.refs import expanded
 
 _FIRST_DELAY_MS = 1_000
 _DONE, _FAILED, _SKIPPED = itemgetter("done"), itemgetter("failed"), itemgetter("skipped")
@@ -138,7 +139,7 @@ def _run_final_step(d: DecisionBuilder) -> None:
     args = {
         "counts": counts(state),
         "failures": list(state.failures),
-        "results": {name: ended.result for name, ended in state.ended.items() if ended.status == "ok"},
+        "results": {name: expanded(ended.result) for name, ended in state.ended.items() if ended.status == "ok"},
     }
     _run(d, d.plan.final, "final", args, {})
 

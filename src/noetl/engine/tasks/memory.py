@@ -14,6 +14,7 @@ from msgspec import Struct
 from noetl.dsl.tree.playbook import Task, default_label
 from noetl.engine.tasks.actions import Suspend
 from noetl.model.manifest import combined
+from noetl.model.refs import compact_pipeline, compacted, expanded
 
 Load = Callable[[Mapping[str, Any]], Any]
 _PLAIN: Final = (
@@ -23,35 +24,35 @@ _MAPS: Final = ("visits", "iter", "step", "writes")
 
 
 class Held(Struct, frozen=True):
-    """The result of a task, and its reference if it is stored."""
+    """The result of a task, and the form in which it is kept if that is another."""
 
     value: Any
-    stored: Mapping[str, Any] | None = None
+    stored: Mapping[str, Any] | None = None  # its reference, or the compact result of a child
     pages: Mapping[str, Any] | None = None  # the manifest of its pages
 
     @property
     def kept(self) -> Any:
-        """The value, its reference, or the manifest of pages with a stored one."""
+        """The compact value, its reference, or the manifest of pages with a stored one."""
         if self.pages is not None and any("ref" in part for part in self.pages["parts"]):
             return self.pages
-        return self.value if self.stored is None else self.stored
+        return compacted(self.value) if self.stored is None else self.stored
 
     def as_data(self) -> dict[str, Any]:
         if self.pages is not None:
             return {"stored": dict(self.pages), "pages": True}
-        return {"value": self.value} if self.stored is None else {"stored": dict(self.stored)}
+        return {"value": self.kept} if self.stored is None else {"stored": dict(self.stored)}
 
     @staticmethod
     def of(data: Mapping[str, Any], load: Load | None) -> Held:
         stored = data.get("stored")
         if stored is None:
-            return Held(data["value"])
+            return Held(expanded(data["value"]))
         if data.get("pages"):
             inline = [part["value"] for part in stored["parts"] if "value" in part]
             whole = len(inline) == len(stored["parts"])
             value = combined(stored, inline) if whole else load(stored) if load is not None else stored
             return Held(value, pages=stored)
-        return Held(load(stored) if load is not None else stored, stored)
+        return Held(load(stored) if load is not None else expanded(stored), stored)
 
 
 class Memory(Struct):
@@ -152,13 +153,13 @@ class Memory(Struct):
 
 
 def settled_result(step: str, tasks: tuple[Task, ...], memory: Memory) -> Any:
-    """Return the result of a pipeline: the last task's keys and each label's result."""
-    last = memory.prev.kept if memory.prev is not None else None
-    if len(tasks) == 1 and (not isinstance(last, Mapping) or tasks[0].label == default_label(step)):
-        return last
-    results = {label: held.kept for label, held in memory.results.items()}
-    own = dict(last) if isinstance(last, Mapping) else {"data": last}
-    return {**results, "results": results, **own}
+    """Return the result of a pipeline: each label's, and which one's keys it has."""
+    prev = memory.prev
+    own = prev.kept if prev is not None else None
+    if len(tasks) == 1 and (not isinstance(own, Mapping) or tasks[0].label == default_label(step)):
+        return own
+    last = next((label for label, held in memory.results.items() if held is prev), None)
+    return compact_pipeline({label: held.kept for label, held in memory.results.items()}, last, own)
 
 
 def stored_in(snapshot: Any) -> list[Mapping[str, Any]]:

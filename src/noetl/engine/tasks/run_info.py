@@ -18,6 +18,7 @@ from noetl.engine.tasks.task_plan import Layered, TaskPlan, plans_of
 from noetl.expr import Result
 from noetl.expr.runtime.result_views import View
 from noetl.model.ids import idempotency_key, run_key
+from noetl.model.refs import expanded
 from noetl.model.work import WorkItem
 
 _SENT = itemgetter("workload", "ctx", "args", "steps", "statuses", "job")  # in every work item, see `work.scopes`
@@ -40,6 +41,7 @@ class Scopes(Struct, frozen=True):
     def of(data: Mapping[str, Any]) -> Scopes:
         """Return the scopes of a work item."""
         workload, ctx, args, steps, statuses, job = _SENT(data)
+        steps = {name: expanded(result) for name, result in steps.items()}
         return Scopes(workload, ctx, args, steps, statuses, data.get("iter") or {}, {}, job)
 
     def item(self, iterator: str, value: Any, index: int, total: int | None) -> Scopes:

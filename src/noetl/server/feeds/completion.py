@@ -14,6 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from noetl.model.refs import expanded
 from noetl.ports import Commit, EventLog
 from noetl.server.sequencer.commit_hooks import CommitHooks
 
@@ -116,7 +117,7 @@ class CompletionWaiters:
         for event in reversed(commit.events):
             if event.event_type == _FINISHED:
                 payload = event.payload
-                end = Ended(payload["status"], payload.get("result"), payload.get("error"), event.timestamp)
+                end = Ended(payload["status"], expanded(payload.get("result")), payload.get("error"), event.timestamp)
                 self._deliver(commit.execution_id, end)
                 return
         self.doubt(commit.execution_id)
@@ -159,7 +160,8 @@ class CompletionWaiters:
             if row is None or row.get("status") not in ENDED:
                 return
             if execution_id in waiting.left:  # not delivered meanwhile
-                self._deliver(execution_id, Ended(row["status"], row.get("result"), row.get("error"), row["ended_at"]))
+                result = expanded(row.get("result"))
+                self._deliver(execution_id, Ended(row["status"], result, row.get("error"), row["ended_at"]))
 
     def _deliver(self, execution_id: str, end: Ended) -> None:
         for waiting in self._waiting.pop(execution_id):

@@ -18,6 +18,7 @@ from noetl.engine.state.dead_letters import EXCERPT_BYTES, MASK, STACK_BYTES, ex
 from noetl.engine.tasks.actions import Finished
 from noetl.engine.tasks.render import RenderError
 from noetl.engine.tasks.sinks import sink_id
+from noetl.model.refs import expanded
 from noetl.worker.secrets.redact import Secrets
 
 _MOST_TEXT: Final = 4_000  # characters of one text of a payload
@@ -40,7 +41,7 @@ def failure_context(pipeline: Pipeline, ended: Finished, secrets: Secrets) -> di
     names = ("workload", "steps", "ctx", "args", "iter")
     context = {name: shown(getattr(scopes, name), secrets) for name in names}
     if memory.prev is not None:
-        context["_prev"] = shown(memory.prev.kept, secrets)
+        context["_prev"] = shown(expanded(memory.prev.kept), secrets)
     helpers = ended.outcome.helpers if ended.outcome is not None else {}
     found: dict[str, Any] = {
         "tool": task.kind,

@@ -18,18 +18,30 @@ from noetl.blobs import manifests, pieces, stored
 from noetl.blobs.parts import selected
 from noetl.dsl.tree.playbook import default_label
 from noetl.engine.decision.needs_load import StoredResult
+from noetl.engine.pipeline.pipeline import Pipeline
 from noetl.engine.plan.extract import Wanted, merged, pick
 from noetl.engine.tasks.actions import RunTask
 from noetl.model.errors import InvalidInput, NoetlError
 from noetl.model.manifest import is_list
 from noetl.model.outcome import Outcome, failed
 from noetl.model.plain_data import MOST_DEPTH, is_deeper
-from noetl.model.refs import MOST_BYTES, address, beside, is_manifest, is_ref, visible
+from noetl.model.refs import (
+    MOST_BYTES,
+    address,
+    beside,
+    expanded,
+    is_manifest,
+    is_ref,
+    same_values,
+    visible,
+    with_views,
+)
 from noetl.ports import Blobs, Clock
 from noetl.worker.secrets.redact import Secrets
 from noetl.worker.tool_context import SMALL
 
 INLINE_MAX_BYTES: Final = 64 * 1024
+REFERENCE_BYTES: Final = 2 * 1024  # of a reference with its preview; a smaller result stays inline
 PREVIEW_MAX_BYTES: Final = 1024
 _MOST_KEYS: Final = 200
 
@@ -56,15 +68,17 @@ class StoredResults:
     async def _kept(
         self, task: RunTask, outcome: Outcome, where: Mapping[str, Any]
     ) -> tuple[Outcome, Mapping[str, Any] | None]:
+        also = same_values(outcome.result)  # stored once
+        result = {name: item for name, item in outcome.result.items() if name not in also} if also else outcome.result
         try:
-            data = await pieces.encoded(outcome.result)
+            data = await pieces.encoded(result)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             return failed("schema", f"the result of `{task.label}` is not plain data: {error}"), None
         may_be_deep = data.count(b"[") + data.count(b"{") > MOST_DEPTH
-        if may_be_deep and await stored.aside(len(data), is_deeper, outcome.result, MOST_DEPTH):
+        if may_be_deep and await stored.aside(len(data), is_deeper, result, MOST_DEPTH):
             message = f"the result of `{task.label}` is nested deeper than {MOST_DEPTH} levels; give flatter data"
             return failed("schema", message), None
-        odd = await stored.aside(len(data), _not_a_number, outcome.result, "result") if b"null" in data else None
+        odd = await stored.aside(len(data), _not_a_number, result, "result") if b"null" in data else None
         if odd is not None:
             return failed("schema", f"`{odd}` of `{task.label}` is no number that JSON has; give null or text"), None
         limits = task.spec.get("limits")
@@ -73,31 +87,36 @@ class StoredResults:
         if len(data) > most:
             return _too_large(task, len(data), most), None
         secrets: Secrets | None = where.get("secrets")
-        masked = outcome.result
+        masked = result
         if secrets is not None and await stored.aside(len(data), secrets.may_be_in, data):
-            masked = await stored.aside(len(data), secrets.value, outcome.result)
-        if masked is not outcome.result:
+            masked = await stored.aside(len(data), secrets.value, result)
+        if masked is not result:
             data = await pieces.encoded(masked)
         try:
-            return outcome, await self._put(task, masked, data, where)
+            return outcome, await self._put(task, masked, data, where, also)
         except InvalidInput as error:
             return failed("schema", f"`spec.result` of `{task.label}`: {error}"), None
         except (NoetlError, OSError) as error:
             message = f"the result of `{task.label}` ({len(data):,} bytes) could not be stored: {error}"
             return failed("reference", message, code="NOT_STORED", retryable=True, sent=True), None
 
-    async def _put(self, task: RunTask, result: Any, data: bytes, where: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    async def _put(
+        self, task: RunTask, result: Any, data: bytes, where: Mapping[str, Any], also: Mapping[str, str]
+    ) -> Mapping[str, Any] | None:
         controls = task.spec.get("result")
         controls = controls if isinstance(controls, Mapping) else {}
         place = controls.get("store")
         place = place if isinstance(place, Mapping) else {"kind": place or "auto"}
-        if (
-            len(data) <= int(_given(controls.get("inline_max_bytes"), INLINE_MAX_BYTES))
-            or place.get("kind") == "inline"
-        ):
+        limit = int(_given(controls.get("inline_max_bytes"), INLINE_MAX_BYTES))
+        if place.get("kind") == "inline" or len(data) <= min(limit, REFERENCE_BYTES):
+            return None
+        room = where["room"](max(limit, INLINE_MAX_BYTES)) if "room" in where else INLINE_MAX_BYTES
+        if len(data) <= min(limit, room):
             return None
         read: Wanted = where["wanted"]() if "wanted" in where else False
-        extracted = await stored.aside(len(data), light, result, read) | selected(result, controls.get("select") or ())
+        whole = with_views(result, also)
+        extracted = await stored.aside(len(data), light, whole, read, min(room, INLINE_MAX_BYTES))
+        extracted |= selected(whole, controls.get("select") or ())
         ref = _address(task, where)
         store = str(place.get("kind") or "auto")
         store = manifests.shelf(store, len(data))
@@ -106,11 +125,11 @@ class StoredResults:
             raise InvalidInput(f"results cannot be packed with `{packing}` here; use {' or '.join(stored.PACKINGS)}")
         now = self._clock.now()
         terms = stored.terms(place.get("scope"), stored.expiry(place.get("ttl"), now), now)
-        meta = await stored.put(self._blobs, ref, data, store, stored.JSON, packing, terms)
+        meta = await stored.put(self._blobs, ref, data, store, stored.JSON, packing, terms, also)
         made = stored.reference(ref, store, meta, terms["scope"], terms["expires_at"])
         preview = int(_given(controls.get("preview_max_bytes"), PREVIEW_MAX_BYTES))
         made |= {"extracted": extracted, "preview": data[:preview].decode(errors="ignore")}
-        made |= _keys(result)
+        made |= _keys(whole)
         return made
 
     async def name(self, made: Mapping[str, Any]) -> None:
@@ -119,22 +138,33 @@ class StoredResults:
             await manifests.put_manifest(self._blobs, made, self._clock.now())
 
     async def load(self, reference: Mapping[str, Any]) -> Any:
-        """Return the value of a reference; raises BadReference."""
+        """Return the value of a reference or compact result; raises BadReference."""
+        if not is_ref(reference):
+            return await self.filled(expanded(reference), True)
         return await manifests.value(self._blobs, reference, self._clock.now())
 
     async def items(self, source: Mapping[str, Any], start: int, count: int) -> list[Any]:
         """Return a range of a stored list; raises BadReference."""
         return await manifests.items(self._blobs, source, start, count, self._clock.now(), self._recent)
 
-    async def filled(self, value: Any, read: Wanted) -> Any:
-        """Return a result with the stored parts that are read. Raises BadReference."""
+    async def filled(self, value: Any, read: Wanted, loaded: dict[str, Any] | None = None) -> Any:
+        """Return a result with the stored parts that are read, each `loaded` once.
+
+        Raises BadReference.
+        """
+        loaded = {} if loaded is None else loaded
         if not is_ref(value):
-            return await self._parts(value, read)
+            return await self._parts(value, read, loaded)
         shown = visible(value)
         if _is_there(shown, read):
             return shown
-        own = await self._few(value, read) if _only_some(value, read) else await self.load(value)
-        labels = await self._parts(beside(value), read)
+        if _only_some(value, read):
+            own: Any = await self._few(value, read)
+        elif value["ref"] in loaded:
+            own = loaded[value["ref"]]
+        else:
+            own = loaded[value["ref"]] = await self.load(value)
+        labels = await self._parts(beside(value), read, loaded)
         if isinstance(own, Mapping):
             return {**labels, **own}
         return {**labels, "data": own} if labels else own
@@ -153,27 +183,38 @@ class StoredResults:
         return StoredResult(found, visible(value), default_label(step)) if is_ref(value) else found
 
     async def adopt(self, value: Any, read: Wanted) -> tuple[Any, Mapping[str, Any] | None]:
-        """Load a child's result and its reference; None if it may not stay stored."""
-        found = await self.filled(value, True)
+        """Return a child's result, and the form in which it is kept if that is another."""
+        found = await self.load(value)
         if not is_ref(value) or beside(value):
-            return found, None
+            return found, None if expanded(value) is value else value
         return found, {**value, "extracted": {**(value.get("extracted") or {}), **light(found, read)}, **_keys(found)}
 
-    async def _parts(self, value: Any, read: Wanted) -> Any:
+    async def _parts(self, value: Any, read: Wanted, loaded: dict[str, Any]) -> Any:
         if isinstance(value, Mapping):
             inner = merged(read, read.get("data", {})) if isinstance(read, Mapping) and "data" not in value else read
             return {
-                key: await self.filled(item, inner if isinstance(inner, bool) else inner.get(key, False))
+                key: await self.filled(item, inner if isinstance(inner, bool) else inner.get(key, False), loaded)
                 if isinstance(item, Mapping | list)
                 else item
                 for key, item in value.items()
             }
         if isinstance(value, list) and any(map(is_ref, value)):
             return [
-                await self.filled(item, read if isinstance(read, bool) else read.get(at, False))
+                await self.filled(item, read if isinstance(read, bool) else read.get(at, False), loaded)
                 for at, item in enumerate(value)
             ]
         return value
+
+
+def room_in(pipeline: Pipeline, limit: int) -> int:
+    """Return how many bytes of a limit are left for the current task's result.
+
+    The results of other tasks count, and a reference for each task that has not run.
+    """
+    label, results = pipeline.task.label, pipeline.memory.results
+    others = [held.kept for name, held in results.items() if name != label]
+    left = len(pipeline.tasks) - 1 - len(others)
+    return max(0, limit - sum(len(msgspec.json.encode(kept)) for kept in others) - left * REFERENCE_BYTES)
 
 
 def _not_a_number(value: Any, path: str) -> str | None:

@@ -26,7 +26,7 @@ from noetl.engine.tasks.run_info import Scopes, for_work
 from noetl.model.errors import BadReference, CredentialUnavailable
 from noetl.model.messages import Ending, ItemEnd, Record, Suspension
 from noetl.model.outcome import Outcome, failed
-from noetl.model.refs import holds_ref, is_manifest
+from noetl.model.refs import expanded, holds_ref, is_manifest
 from noetl.model.work import Chunk, Lease
 from noetl.ports import Confirm
 from noetl.worker.secrets.keychain import KeyRing
@@ -35,6 +35,7 @@ from noetl.worker.steps.cursor import Claimed, Item, claim_task, patiently
 from noetl.worker.steps.failure_context import failure_context
 from noetl.worker.steps.playbook_cache import PlannedStep
 from noetl.worker.steps.reporter import Reporter
+from noetl.worker.steps.results import room_in
 from noetl.worker.tool_context import SMALL, Results, TaskContext, WorkerResources
 
 BREATH_MS: Final = 5  # tasks that never wait yield to others after this long
@@ -259,7 +260,7 @@ class StepWork:
         if not snapshot:
             return start(self._step.tasks, scopes, info, self._reporter.records)
         results = self.shared.results
-        values = [(one, one if results is None else await results.load(one)) for one in stored_in(snapshot)]
+        values = [(one, expanded(one) if results is None else await results.load(one)) for one in stored_in(snapshot)]
 
         def load(stored: Mapping[str, Any]) -> Any:
             return next((value for known, value in values if known == stored), stored)
@@ -286,7 +287,7 @@ class StepWork:
             outcome = await self._attempt(action, index)
             stored = None
             if results is not None and not isinstance(outcome.result, SMALL):
-                outcome, stored = await self._kept(results, action, outcome, index)
+                outcome, stored = await self._kept(results, pipeline, action, outcome)
             at = now()
             action = await run(pipeline.resume, outcome, at, stored)
             if at - self._breath > BREATH_MS:
@@ -300,9 +301,11 @@ class StepWork:
     async def _wake(self, pipeline: Pipeline, woke: Mapping[str, Any]) -> Next:
         """Continue after a wait; a child's stored result stays stored."""
         result, now, run = woke.get("result"), self.shared.clock.now(), self.shared.cooperation.run
-        if not holds_ref(result) or self.shared.results is None:
+        value, stored = expanded(result), None
+        if value is result and not holds_ref(result):
             return await run(pipeline.wake, woke, now)
-        value, stored = await self.shared.results.adopt(result, self._server_reads(pipeline.task.label))
+        if self.shared.results is not None:
+            value, stored = await self.shared.results.adopt(result, self._server_reads(pipeline.task.label))
         return await run(pipeline.wake, {**woke, "result": value}, now, stored)
 
     async def _attempt(self, task: RunTask, index: int | None, confirm: Confirm | None = None) -> Outcome:
@@ -320,9 +323,9 @@ class StepWork:
         return outcome if outcome.error is None else self.shared.secrets.outcome(outcome)
 
     async def _kept(
-        self, results: Results, task: RunTask, outcome: Outcome, index: int | None
+        self, results: Results, pipeline: Pipeline, task: RunTask, outcome: Outcome
     ) -> tuple[Outcome, Mapping[str, Any] | None]:
-        shared = self.shared
+        shared, index = self.shared, pipeline.info.index
         where = {
             "execution_id": self._work.execution_id,
             "step": self._step.name,
@@ -330,6 +333,7 @@ class StepWork:
             "index": index,
             "delivery": self._reporter.lease.attempt,
             "wanted": partial(self._server_reads, task.label),
+            "room": partial(room_in, pipeline),
             "secrets": shared.secrets,
         }
         outcome, stored = await results.keep(task, outcome, where)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from noetl.dsl.reading.parse import parse
 from noetl.dsl.tree.normalize import normalize
 from noetl.dsl.tree.playbook import Playbook, Task
@@ -17,6 +19,7 @@ from noetl.engine.tasks.actions import Finished, Next, RunTask, Suspend
 from noetl.engine.tasks.run_info import RunInfo, Scopes
 from noetl.model.messages import Record
 from noetl.model.outcome import Outcome, ok
+from noetl.model.refs import expanded
 from noetl.wiring.embedded import language_kinds
 
 START = 1_700_000_000_000
@@ -87,7 +90,7 @@ class Run:
         for _ in range(most):
             if isinstance(action, Finished):
                 self.records += self.pipeline.records()
-                return action
+                return msgspec.structs.replace(action, result=expanded(action.result))
             action = self.step(action)
         raise AssertionError("the pipeline does not end")
 

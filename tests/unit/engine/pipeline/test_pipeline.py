@@ -57,7 +57,8 @@ def test_no_tasks_end_at_once() -> None:
 
 def test_an_ended_pipeline_stays_ended() -> None:
     run = Run(THREE)
-    end = run.result()
+    run.result()
+    end = run.pipeline.ending
     assert advance(run.pipeline, START + 1) is end
     assert resume(run.pipeline, ok(1), START + 1) is end
 

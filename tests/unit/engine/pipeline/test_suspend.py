@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from noetl.engine.pipeline.pipeline import Pipeline, advance, restore, resume, start, wake
 from noetl.engine.tasks.actions import Finished, Next, RunTask, Suspend
 from noetl.engine.tasks.run_info import Scopes
 from noetl.model.outcome import failed, ok
+from noetl.model.refs import expanded
 from tests.unit.engine.pipeline.piping import START, Run, info, tasks
 
 BAD = failed("server_error", "down", retryable=True)
@@ -22,7 +24,7 @@ def begun(text: str, scopes: Scopes | None = None) -> tuple[Pipeline, Next]:
 
 def ended(action: Next) -> Finished:
     assert isinstance(action, Finished)
-    return action
+    return msgspec.structs.replace(action, result=expanded(action.result))
 
 
 @pytest.mark.parametrize(("delay", "hold"), [(1, True), (3, True), (4, False), (600, False)])

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from noetl.model.messages import Ending, Record, Report
 from noetl.model.outcome import failed
+from noetl.model.refs import expanded
 from noetl.worker.secrets.redact import LEAST, MASK, Secrets
 from tests.unit.worker.system import System, system
 
@@ -274,7 +275,7 @@ async def test_nothing_in_the_log_has_the_secret_and_tasks_of_the_pipeline_do() 
         assert SECRET.encode() not in told
         assert row["status"] == "failed"
         assert MASK in row["error"]["message"]
-        results = next(event for event in events if event.event_type == "step.done").payload["result"]
+        results = expanded(next(event for event in events if event.event_type == "step.done").payload["result"])
         assert (results["same"], results["url"], results["first"]["t"]) == (True, f"x?{MASK}", MASK)
 
 

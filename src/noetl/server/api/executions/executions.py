@@ -11,6 +11,7 @@ from starlette.responses import Response
 from noetl.engine.decision.builder import projection, status_of
 from noetl.engine.queries.explain import choices, standings
 from noetl.engine.queries.view import changed
+from noetl.model.refs import expanded
 from noetl.ports import Selection
 from noetl.ports.replay import views
 from noetl.server.feeds.reader import known_id
@@ -72,7 +73,7 @@ async def detail(call: Call, execution_id: str) -> Execution:
         **{
             **_row(row),
             "error": state.error,
-            "result": state.result if ended else None,
+            "result": expanded(state.result) if ended else None,
             "ctx": state.ctx,
             "workload": state.workload,
             "steps": state.counts,

@@ -13,6 +13,7 @@ import msgspec
 
 from noetl.model.messages import Ending
 from noetl.model.messages import Report as Done
+from noetl.model.refs import expanded
 from noetl.model.work import Lease
 from noetl.server.api.workers.worker import connection_of
 from noetl.server.http.endpoint import Call, Noun
@@ -60,7 +61,7 @@ async def _job(call: Call, lease: Lease) -> Job:
         node_id=work.work_id,
         node_name=work.step,
         action=msgspec.json.encode(step).decode(),
-        context=work.scopes,
+        context={**work.scopes, "steps": {name: expanded(one) for name, one in work.scopes["steps"].items()}},
         status="leased",
         priority=work.priority,
         attempts=lease.attempt,

@@ -17,7 +17,7 @@ from noetl.engine.state.writes import merge
 from noetl.model.errors import InvalidInput
 from noetl.model.events import Event
 from noetl.model.manifest import combined
-from noetl.model.refs import is_manifest
+from noetl.model.refs import expanded, is_manifest, with_views
 from noetl.testing.cases.checks.expect import route
 from noetl.testing.cases.files.read import Given, duration_ms
 
@@ -70,7 +70,7 @@ def first_test(made: Mapping[str, Any], events: Sequence[Event], cassette: str) 
     """Format a first test file that expects what was recorded."""
     expect: dict[str, Any] = {"status": made.get("status") or "waiting", "route": route(list(events))}
     ended = next((event for event in reversed(events) if event.event_type == "playbook.finished"), None)
-    result = ended.payload.get("result") if ended is not None else None
+    result = expanded(ended.payload.get("result")) if ended is not None else None
     if result is not None and len(msgspec.json.encode(result)) <= _MOST_SHOWN:
         expect["result"] = result
     name = str(made.get("playbook", "")).rpartition("/")[2]
@@ -81,6 +81,7 @@ def first_test(made: Mapping[str, Any], events: Sequence[Event], cassette: str) 
 async def fetched(reference: Mapping[str, Any], get: Callable[[str], Awaitable[bytes]]) -> Any:
     """Load the value of a reference from a server, part by part for a manifest."""
     if not is_manifest(reference):
-        return msgspec.json.decode(await get(str(reference["ref"])))
+        meta = reference.get("meta") or {}
+        return with_views(msgspec.json.decode(await get(str(reference["ref"]))), meta.get("also") or {})
     parts = [part["value"] if "value" in part else await fetched(part, get) for part in reference["parts"]]
     return combined(reference, parts)

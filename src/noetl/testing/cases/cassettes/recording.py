@@ -17,7 +17,7 @@ from noetl.dsl.secret_names import is_secret_name
 from noetl.dsl.tree.playbook import Playbook, Step, default_label
 from noetl.engine.tasks.waits import SUSPENDING
 from noetl.model.events import Event
-from noetl.model.refs import is_ref
+from noetl.model.refs import expanded, is_ref
 from noetl.testing.cases.cassettes.cassette import VERSION
 from noetl.worker.secrets.redact import MASK, Secrets
 
@@ -131,7 +131,7 @@ class _Reading:
         waiting = self._open.pop((str(event.step_run_id), event.iteration), [])
         if step is None or (step.loop is not None and event.event_type == "step.done"):
             return
-        results = results_of(step, event.payload.get("result"))
+        results = results_of(step, expanded(event.payload.get("result")))
         told = {label for label, _ in waiting}
         if event.iteration is not None:  # of a successful item, the log has only its end
             for task in step.tasks:

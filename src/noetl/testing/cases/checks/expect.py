@@ -10,6 +10,7 @@ from noetl.dsl.diagnostic import nearest
 from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Scalar, plain
 from noetl.engine.queries.view import envelope
 from noetl.model.events import CANONICAL, Event
+from noetl.model.refs import expanded
 from noetl.testing.cases.checks.match import NOTHING, Difference, matched, same, shown
 from noetl.testing.cases.files.read import Case
 from noetl.testing.cases.player.mocks import Call
@@ -38,7 +39,7 @@ def names_of(seen: PlayResult) -> dict[str, Any]:
     state = seen.state
     return {
         "status": seen.status,
-        "result": state.result,
+        "result": expanded(state.result),
         "ctx": dict(state.ctx),
         "error": dict(state.error or {}),
         "workload": dict(seen.workload),
@@ -186,7 +187,7 @@ def _refused(node: Node, seen: PlayResult, _: Names) -> Iterator[Difference]:
 
 
 _CHECKS: Mapping[str, Callable[[Node, PlayResult, Names], Iterator[Difference]]] = {
-    "result": lambda node, seen, names: matched(node, seen.state.result, "result", names),
+    "result": lambda node, seen, names: matched(node, expanded(seen.state.result), "result", names),
     "world": lambda node, seen, names: matched(node, seen.world, "world", names),
     "route": lambda node, seen, _: _in_order(node, "route", route(seen.events)),
     "compensations": lambda node, seen, _: _in_order(node, "compensations", compensations(seen.events)),
