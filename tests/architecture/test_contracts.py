@@ -181,6 +181,7 @@ def test_every_library_that_the_package_imports_is_declared() -> None:
         "noetl.worker.http": {"yarl"},  # comes with aiohttp, at the version that aiohttp works with
         "noetl.tools.postgres": postgres,
         "noetl.tools.sql.completion_markers": postgres,
+        "noetl.tools.sql.duckdb_pool": declared("duckdb"),
         "noetl.tools.sql.pg_pool": postgres,
         "noetl.tools.sql.connections": postgres | declared("duckdb"),
         "noetl.tools.sql.rows": postgres | declared("duckdb"),

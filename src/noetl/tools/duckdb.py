@@ -84,7 +84,11 @@ async def run(input: Input, context: ToolContext) -> Outcome:
     if problem is not None:
         return problem
     try:
-        async with duckdb_connection(input.database, context, read_only=input.read_only) as (connection, run, _):
+        only_sent = not (input.extensions or input.table or input.transactional or context.confirm)
+        opening = duckdb_connection(
+            input.database, context, read_only=input.read_only, texts=sent if only_sent else None
+        )
+        async with opening as (connection, run, _):
             found = ok(await run(_perform, connection, input, sent, context))
             if context.confirm is not None:  # keep the transaction open until the claimed rows are recorded
                 await run(connection.commit if await context.confirm(found) else connection.rollback)

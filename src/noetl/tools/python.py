@@ -2,7 +2,9 @@
 
 import base64
 import binascii
+import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Annotated, Any
 
 import msgspec
@@ -96,17 +98,17 @@ async def run(input: Input, context: ToolContext) -> Outcome:
         return error.outcome
     except (binascii.Error, UnicodeDecodeError) as error:
         return failed("parse", f"`code_b64` is not Base64-encoded text: {error}")
-    variables = _variables(context)
+    more: dict[str, Any] = {}
     if isinstance(context.auth, Mapping):
-        variables["auth"] = dict(context.auth)
+        more["auth"] = dict(context.auth)
     elif isinstance(context.auth, str):
         try:
-            variables["auth"] = dict(await context.credential(context.auth))
+            more["auth"] = dict(await context.credential(context.auth))
         except KeyError:
             return failed("auth", f"unknown credential `{context.auth}`; create it, or remove `auth` from the task.")
-    given = dict(context.input)
     file = input.script.uri or "" if input.script is not None else ""
-    job = Job(code, context.task, variables, given, tuple(_libs(input.libs)), file)
+    variables = _variables(context, has_scope=_reads_scope(code))
+    job = Job(code, context.task, variables, dict(context.input), tuple(_libs(input.libs)), file, more)
     return await context.children.python(context.execution_id, job, context.log, context.masked)
 
 
@@ -116,15 +118,23 @@ async def _code(input: Input, context: ToolContext) -> str:
     return await script_text(input.script, context) if input.script is not None else input.code or ""
 
 
-def _variables(context: ToolContext) -> dict[str, Any]:
-    """Return variables by rising priority: loop, every task's, `context`, inputs."""
-    given = dict(context.input)
+def _variables(context: ToolContext, *, has_scope: bool) -> dict[str, Any]:
+    """Return the variables besides the inputs: of the loop, and of every task."""
     iteration = context.names.get("iter") or {}
     own = {name: value for name, value in iteration.items() if name.isidentifier() and name not in _ITERATION}
-    every = {"execution_id": context.execution_id, "input_data": given, "args": given, "input": given}
-    return {**own, **every, "context": dict(context.names), **given}
+    own["execution_id"] = context.execution_id
+    return {**own, "context": dict(context.names)} if has_scope else own
 
 
+@lru_cache(maxsize=1024)
+def _reads_scope(code: str) -> bool:
+    """Return whether code may read `context`: by its name, or by looking at all names."""
+    return _SCOPE.search(code) is not None
+
+
+_SCOPE = re.compile(
+    r"\b(context|globals|locals|vars|dir|eval|exec|_getframe|currentframe|inspect|modules|__dict__|noetl_task)\b"
+)
 _ITERATION = {"index", "total", "first", "last", "parent", "_index", "_total", "_first", "_last"}
 
 

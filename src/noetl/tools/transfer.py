@@ -128,7 +128,7 @@ async def run(input: Input, context: ToolContext) -> Outcome:
         async with aclosing(reading), write_rows(place, write, context) as add:
             async for rows in reading:
                 size += len(msgspec.json.encode(rows))
-                await add([_map_columns(row, target.columns) for row in rows])
+                await add(rows if target.columns is None else [_map_columns(row, target.columns) for row in rows])
                 chunks, count = chunks + 1, count + len(rows)
     except RowsError as error:
         return error.outcome
@@ -141,9 +141,7 @@ async def run(input: Input, context: ToolContext) -> Outcome:
     return ok({"row_count": count, "chunks": chunks, "bytes": size, "elapsed": elapsed})
 
 
-def _map_columns(row: dict[str, Any], columns: dict[str, str] | list[str] | None) -> dict[str, Any]:
-    if columns is None:
-        return row
+def _map_columns(row: dict[str, Any], columns: dict[str, str] | list[str]) -> dict[str, Any]:
     names = columns if isinstance(columns, dict) else dict(zip(columns, columns, strict=True))
     missing = [name for name in names.values() if name not in row]
     if missing:

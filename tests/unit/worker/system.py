@@ -16,6 +16,7 @@ from noetl.dsl.tree.normalize import normalize
 from noetl.dsl.tree.pin import pinned
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Start
+from noetl.model.refs import expanded
 from noetl.ports import Blobs
 from noetl.server.control_plane import LocalControlPlane
 from noetl.stores.memory.store import MemoryStore
@@ -72,7 +73,7 @@ class System:
                 pass
         row = await self.store.execution(execution_id)
         assert row is not None
-        return row
+        return {**row, "result": expanded(row.get("result"))}
 
     async def run(self, workflow: str, root: str = "", **payload: Any) -> Mapping[str, Any]:
         """Run a playbook to its end."""

@@ -5,7 +5,7 @@ Tested in tests/tools/test_postgres.py and test_duckdb.py.
 
 import errno
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,8 @@ from weakref import WeakValueDictionary
 from noetl.extras import install_command
 from noetl.model.outcome import ErrorKind, Outcome, failed
 from noetl.ports import ToolContext
-from noetl.ports.work import OwnThread
+from noetl.ports.work import OwnThread, Walls
+from noetl.tools.sql.duckdb_pool import DuckdbPool
 from noetl.tools.sql.files import CONFINED, read_file
 from noetl.tools.sql.pg_pool import DeniedError, NoConnectionError, PgPool
 
@@ -183,29 +184,52 @@ def pg_failed(error: Any) -> Outcome:
 
 @asynccontextmanager
 async def duckdb_connection(
-    database: str | None, context: ToolContext, *, read_only: bool = False
+    database: str | None, context: ToolContext, *, read_only: bool = False, texts: Sequence[str] | None = None
 ) -> AsyncIterator[tuple[Any, Callable[..., Awaitable[Any]], str]]:
     """Open a DuckDB connection in its own thread; also yield what runs jobs there.
 
-    The third value is the thread's folder. The name is relative to the playbook's folder. Cancellation interrupts a query. Raises PermissionError for what the
-    walls refuse, else the driver's errors.
+    The third value is the thread's folder. The name is relative to the playbook's folder. With `texts`, all statements
+    that will run, a task in memory may get an instance of the pool. Cancellation interrupts a query. Raises
+    PermissionError for what the walls refuse, else the driver's errors.
     """
     import duckdb
 
     place = ":memory:" if database in (None, ":memory:") else str(Path(context.folder, database or ""))
+    pool = await context.shared("duckdb", _open_pool) if place == ":memory:" and texts else None
+    opening = _own_duckdb(place, context, read_only=read_only) if pool is None else pool.connection(context, texts)
+    async with opening as (connection, thread):
+        walls = thread.walls
+        try:
+            yield connection, partial(thread.run, interrupt=connection.interrupt), thread.folder
+        except duckdb.Error as error:
+            raise _refusal(error, walls) or error from None
+
+
+@asynccontextmanager
+async def _own_duckdb(place: str, context: ToolContext, *, read_only: bool) -> AsyncIterator[tuple[Any, OwnThread]]:
+    import duckdb
+
     async with context.thread() as thread:
         try:
             connection = await thread.run(_open_duckdb, place, read_only, thread)
-            run = partial(thread.run, interrupt=connection.interrupt)
-            try:
-                yield connection, run, thread.folder
-            finally:
-                await run(connection.close)
         except duckdb.Error as error:
-            walls, text = thread.walls, str(error).strip()
-            if (walls.is_open and walls.has_network) or not any(words in text for words in _DENIED):
-                raise
-            raise PermissionError(f"{text}. {CONFINED + ' ' if not walls.is_open else ''}{_NO_NETWORK}") from None
+            raise _refusal(error, thread.walls) or error from None
+        try:
+            yield connection, thread
+        finally:
+            await thread.run(connection.close)
+
+
+def _refusal(error: Any, walls: Walls) -> PermissionError | None:
+    """Return what to raise for an error of the driver that the walls caused."""
+    text = str(error).strip()
+    if (walls.is_open and walls.has_network) or not any(words in text for words in _DENIED):
+        return None
+    return PermissionError(f"{text}. {CONFINED + ' ' if not walls.is_open else ''}{_NO_NETWORK}")
+
+
+async def _open_pool() -> DuckdbPool:
+    return DuckdbPool(_open_duckdb)
 
 
 def _open_duckdb(place: str, read_only: bool, thread: OwnThread) -> Any:
@@ -234,7 +258,9 @@ def _confine(connection: Any, thread: OwnThread, place: str) -> None:
     locked = connection.execute("SELECT current_setting('lock_configuration')").fetchone()[0]
     if locked or (walls.is_open and walls.has_network):
         return
-    folders = ", ".join("'" + path.replace("'", "''") + "'" for path in thread.folders())
+    allowed = ["'" + path.replace("'", "''") + "'" for path in thread.folders()]
+    folders = ", ".join(path for path in allowed if path.endswith("/'"))
+    files = ", ".join(path for path in allowed if not path.endswith("/'"))
     given = {
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
@@ -246,7 +272,7 @@ def _confine(connection: Any, thread: OwnThread, place: str) -> None:
         given["memory_limit"] = f"'{walls.memory >> 20}MiB'"
     if walls.disk and not walls.is_open:
         given["max_temp_directory_size"] = f"'{walls.disk >> 20}MiB'"
-    given |= {"allowed_directories": f"[{folders}]", "enable_external_access": "false"}
+    given |= {"allowed_directories": f"[{folders}]", "allowed_paths": f"[{files}]", "enable_external_access": "false"}
     given |= {"allowed_configs": str(list(_HARMLESS)), "lock_configuration": "true"}
     for setting, value in given.items():
         connection.execute(f"SET {setting} = {value}")

@@ -26,7 +26,8 @@ from noetl.ports.web import WebError, WebRequest
 from noetl.tools.fields import SqlInput, retry_after
 from noetl.tools.sql.connections import duckdb_connection, missing_library, pg_pool
 from noetl.tools.sql.files import in_own_thread, open_file
-from noetl.tools.sql.statements import RowsError, name, percent_statement, plain, write_statement
+from noetl.tools.sql.pg_bulk_load import copy_into
+from noetl.tools.sql.statements import RowsError, name, percent_statement, plain_rows, write_statement
 from noetl.tools.sql.upsert_file import by_key
 
 Row = dict[str, Any]
@@ -98,7 +99,7 @@ async def _from_postgres(source: Place, most: int, context: ToolContext) -> Asyn
         await cursor.execute(_query(source), source.params or None)
         columns = [column.name for column in cursor.description or ()]
         while rows := await cursor.fetchmany(most):
-            yield _rows(columns, rows)
+            yield plain_rows(columns, rows)
 
 
 @asynccontextmanager
@@ -111,17 +112,20 @@ async def _to_postgres(target: Place, how: SqlInput, context: ToolContext) -> As
     async with pool.connection() as connection, connection.transaction(), connection.cursor() as cursor:
         if how.mode == "overwrite":
             await cursor.execute(f"DELETE FROM {name(target.table)}")
+        async with copy_into(cursor, target.table, allowed=how.mode != "upsert") as copy:
 
-        async def add(rows: list[Row]) -> None:
-            columns = list(rows[0])
-            sql = percent_statement(how, columns)
-            values = [
-                [Jsonb(value) if isinstance(value, Mapping) else value for value in (row.get(key) for key in columns)]
-                for row in rows
-            ]
-            await cursor.executemany(sql, values)
+            async def add(rows: list[Row]) -> None:
+                columns = list(rows[0])
+                sql = percent_statement(how, columns)
+                if await copy.add(columns, rows):
+                    return
+                values = [
+                    [Jsonb(one) if isinstance(one, Mapping) else one for one in (row.get(key) for key in columns)]
+                    for row in rows
+                ]
+                await cursor.executemany(sql, values)
 
-        yield add
+            yield add
 
 
 async def _pool(place: Place, context: ToolContext) -> Any:
@@ -138,20 +142,23 @@ async def _pool(place: Place, context: ToolContext) -> Any:
 
 
 @asynccontextmanager
-async def _duckdb(database: str | None, context: ToolContext) -> AsyncIterator[tuple[Any, Run, str]]:
+async def _duckdb(
+    database: str | None, context: ToolContext, texts: Sequence[str] | None = None
+) -> AsyncIterator[tuple[Any, Run, str]]:
     try:
         import duckdb  # noqa: F401 - fail early if it is missing
     except ModuleNotFoundError:
         raise RowsError(missing_library("duckdb", "DuckDB")) from None
-    async with duckdb_connection(database, context) as opened:
+    async with duckdb_connection(database, context, texts=texts) as opened:
         yield opened
 
 
 async def _from_duckdb(source: Place, most: int, context: ToolContext) -> AsyncGenerator[list[Row], None]:
     if source.database is None:
         raise _lacks("duckdb", "database")
-    async with _duckdb(source.database, context) as (connection, run, _):
-        async for rows in _select(connection, run, _query(source), source.params, most):
+    query = _query(source)
+    async with _duckdb(source.database, context, [query]) as (connection, run, _):
+        async for rows in _select(connection, run, query, source.params, most):
             yield rows
 
 
@@ -159,7 +166,7 @@ async def _select(connection: Any, run: Run, sql: str, params: Any, most: int) -
     await run(connection.execute, sql, params)
     columns = [column[0] for column in connection.description or ()]
     while rows := await run(connection.fetchmany, most):
-        yield _rows(columns, rows)
+        yield plain_rows(columns, rows)
 
 
 @asynccontextmanager
@@ -217,8 +224,9 @@ async def _from_file(
     path: Path, format: str, rows_path: str | None, most: int, context: ToolContext
 ) -> AsyncGenerator[list[Row], None]:
     if format in ("csv", "parquet"):
-        async with _duckdb(None, context) as (connection, run, _):
-            async for rows in _select(connection, run, f"SELECT * FROM read_{format}(?)", [str(path)], most):
+        query = f"SELECT * FROM read_{format}(?)"
+        async with _duckdb(None, context, [query]) as (connection, run, _):
+            async for rows in _select(connection, run, query, [str(path)], most):
                 yield rows
         return
     async with context.thread() as thread:
@@ -373,10 +381,6 @@ def _cell(value: Any) -> Any:
 
 def _lines(rows: Sequence[Row]) -> bytes:
     return b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
-
-
-def _rows(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[Row]:
-    return [dict(zip(columns, map(plain, row), strict=True)) for row in rows]
 
 
 def _maps(rows: list[Any]) -> list[Row]:

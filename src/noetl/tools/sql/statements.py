@@ -16,6 +16,8 @@ from noetl.ports import ToolContext
 from noetl.tools.fields import SqlInput, script_text
 
 _LEAST, _MOST = -(2**63), 2**64 - 1  # integers that every part of the system can carry; larger ones become strings
+_PLAIN = frozenset({str, bool, type(None)})  # types of values that are plain data already
+_TIMES = frozenset({datetime, date, time})
 ROWS_AT_ONCE = 256  # read from a driver
 KEY_COLUMN = "idempotency_key"
 
@@ -37,7 +39,7 @@ class RowLimit:
 
     def plain(self, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
         """Return a batch of rows as plain data. Raises RowsError beyond the limit."""
-        made = [dict(zip(columns, map(plain, row), strict=True)) for row in rows]
+        made = plain_rows(columns, rows)
         self._size += len(msgspec.json.encode(made))
         if self._size > self._most:
             message = (
@@ -149,6 +151,26 @@ def plain(value: Any) -> Any:
     if isinstance(value, timedelta):
         return value.total_seconds()
     return str(value)
+
+
+def plain_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
+    """Convert rows of a database to plain data, column by column."""
+    made = map(_plain_column, zip(*rows, strict=True))
+    return [dict(zip(columns, row, strict=True)) for row in zip(*made, strict=True)]
+
+
+def _plain_column(values: Sequence[Any]) -> Iterable[Any]:
+    """Convert values of a column; one test is enough for many of the same type."""
+    types = set(map(type, values))
+    if types <= _PLAIN:
+        return values
+    if types == {int} and min(values) >= _LEAST and max(values) <= _MOST:
+        return values
+    if types == {float} and all(map(isfinite, values)):
+        return values
+    if types <= _TIMES:
+        return [value.isoformat() for value in values]
+    return map(plain, values)
 
 
 def _number(value: Decimal) -> Any:

@@ -11,43 +11,33 @@ import asyncio
 import contextlib
 import os
 import re
-import signal
 import tempfile
-import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from math import inf
 from typing import Any, Final
 
 import msgspec
 
+from noetl.blobs import pieces
 from noetl.environ import public_variables
 from noetl.model.errors import InvalidInput
-from noetl.model.outcome import Outcome, failed, ok
+from noetl.model.outcome import Outcome
 from noetl.ports import Ended, Job
 from noetl.ports.work import Masked, unmasked
 from noetl.worker.processes import folders, network
 from noetl.worker.processes.bounds import Bounds
 from noetl.worker.processes.fork_client import Child, Nursery, Output, told
-from noetl.worker.processes.fork_server import LEFT, Limits
-from noetl.worker.processes.python_runner import MOST_TEXT
-from noetl.worker.processes.sandbox import listed_folders, problem
+from noetl.worker.processes.fork_server import Limits
+from noetl.worker.processes.outcomes import EXCEEDED, SETTINGS, garbled, gone, outcome_of
+from noetl.worker.processes.sandbox import changed_at, listed_folders, problem, seen_at
+from noetl.worker.processes.warm import Lines, Sent, Warm
 
 _SPARE: Final = 2  # children that wait for an execution
 _REFILL_S: Final = 0.005
 _AT_ONCE: Final = max(2, os.cpu_count() or 2)  # of an execution; more if none of them becomes free
 _LOOK_S: Final = 0.02
-_TICK_NS: Final = 20_000_000  # the time of a change of a folder is known as exactly as this
-_KEPT_LINE: Final = 16_384  # bytes of one line, more than a log keeps; an ellipsis is in place of the rest
-_MOST_SOURCE: Final = 160  # characters of a line of code in an error
-_NO_PROCESS: Final = "run fewer tasks on this machine, or raise its limits of processes and memory"
-_NO_MEMORY: Final = "; the machine may have run out of memory"
-_SETTINGS: Final = {
-    "memory": "NOETL_TASK_MEMORY_MB",
-    "processes": "NOETL_TASK_PROCESSES",
-    "files": "NOETL_TASK_OPEN_FILES",
-    "disk": "NOETL_TASK_DISK_MB",
-    "cpu_s": "NOETL_TASK_CPU_SECONDS",
-}
+_SOON_S: Final = 0.0005  # a task that waits no longer needs no other child
 _SIGNS: Final = {  # what programs say when they reach a bound
     "memory": "MemoryError|out of memory|cannot allocate memory|memory exhausted|bad_alloc",
     "processes": "resource temporarily unavailable|can't start new thread|cannot fork|fork failed",
@@ -61,175 +51,108 @@ _NO_SOCKET: Final = "name resolution|socket|connect|Permission denied|unreachabl
 _NO_FILE: Final = "Permission denied|Operation not permitted|Read-only file system"
 _WRITE: Final = "NOETL_SANDBOX_WRITE"
 _BOUNDS: Final = Bounds(memory=4 << 30)
-EXCEEDED: Final = {"processes": "too many processes and threads", "disk": "too much data in its folder"}
-
-
-class Lines:
-    """Splits the output of a child into lines, each limited.
-
-    The rest of a line that is too long is no line of its own: half a secret in it could not be recognised.
-    """
-
-    def __init__(self) -> None:
-        self.log: Callable[[str], None] = lambda _: None
-        self._rest = b""
-
-    def take(self, data: bytes) -> None:
-        *lines, rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            self._tell(line)
-        self._rest = rest[: _KEPT_LINE + 1]
-
-    def flush(self) -> None:
-        """Emit the last line, even without a line break."""
-        if self._rest:
-            self._tell(self._rest)
-            self._rest = b""
-
-    def _tell(self, line: bytes) -> None:
-        if len(line) <= _KEPT_LINE:
-            self.log(line.removesuffix(b"\r").decode("utf-8", "replace"))
-        else:
-            self.log(line[:_KEPT_LINE].decode("utf-8", "ignore") + "…")  # the cut may be inside a character
-
-
-class Warm:
-    """A child that runs Python code, with the lines it prints."""
-
-    def __init__(self, child: Child, output: Output, lines: Lines, sandbox: str, seen: tuple[int, ...]) -> None:
-        self.child = child
-        self.seen = seen
-        self.output = output
-        self.lines = lines
-        self.is_used_up = False  # it must not serve another task
-        self._sandbox = sandbox
-
-    async def run(self, job: Job, log: Callable[[str], None], masked: Masked) -> Outcome:
-        self.lines.log = log
-        try:
-            await self.child.send(msgspec.structs.asdict(job))
-        except OSError:
-            frame = None
-        else:
-            frame = await self.child.receive()
-        gone = _gone(await self.child.end(), self.child) if frame is None else None
-        self.output.drain()
-        self.lines.flush()
-        if gone is not None or frame is None:
-            return gone or _garbled()
-        self.is_used_up = frame.startswith(LEFT) or not self._is_clean()
-        try:
-            return _outcome(await told(frame), masked)
-        except (ValueError, KeyError, TypeError, AttributeError):
-            self.is_used_up = True
-            return _garbled()
-
-    def _is_clean(self) -> bool:
-        """Return whether the task left no process, and in a sandbox no thread."""
-        if self._sandbox == "bwrap":
-            return False  # its processes look like those of the sandbox
-        return self.child.is_alone(one_thread=self._sandbox != "none")
-
-
-def _outcome(answer: Mapping[str, Any], masked: Masked) -> Outcome:
-    error = answer.get("error")
-    if error is None:
-        return ok(answer["result"])
-    names = ("code", "retryable", "retry_after", "details", "sent")
-    more = {name: error[name] for name in names if name in error}
-    where = error.get("where")
-    if where is not None:
-        more["where"] = _short_sources(where, masked)
-        if "frames" in where:
-            more["where"]["frames"] = [_short_sources(frame, masked) for frame in where["frames"]]
-    message = error.get("before", "") + _short(error["said"], MOST_TEXT, masked) + error.get("after", "")
-    outcome = failed(error["kind"], message, class_=error.get("class", ""), **more)
-    if "traceback" not in error:
-        return outcome
-    stack = "".join(_short(part, MOST_TEXT, masked) for part in error["traceback"])
-    py = {"exception_type": error["exception_type"], "traceback": stack}
-    return msgspec.structs.replace(outcome, helpers={"py": py})
-
-
-def _short_sources(place: Mapping[str, Any], masked: Masked) -> dict[str, Any]:
-    return {**place, "source": _short(place["source"], _MOST_SOURCE, masked)}
-
-
-def _short(text: str, most: int, masked: Masked) -> str:
-    """Return at most `most` characters of a text from a child.
-
-    A child that cut it gives one character more than it may.
-    """
-    if len(text) <= most:
-        return text
-    return masked(text, "end" if len(text) > MOST_TEXT else "")[:most] + "…"
-
-
-def _garbled() -> Outcome:
-    message = "the code wrote to a file that is not its own, so its result cannot be read"
-    return failed("python", message, code="PY_GARBLED")
-
-
-def _gone(status: int, child: Child) -> Outcome:
-    if child.refused:
-        text = f"no process could be started for the code: {os.strerror(child.refused)}; {_NO_PROCESS}"
-        return failed("python", text, code="PY_NOT_STARTED", retryable=True)
-    exceeded = child.exceeded
-    why, code = reason(status)
-    why = f"was ended for {EXCEEDED[exceeded]}" if exceeded else why
-    why += f" ({_SETTINGS[exceeded]} changes the limit)" if exceeded else ""
-    text = f"the process that ran the code {why} before it gave a result"
-    return failed("python", text, code=f"PY_{code}", details={"returncode": status})
-
-
-def reason(status: int) -> tuple[str, str]:
-    """Describe how a process ended: for people, and as a code."""
-    if status >= 0:
-        return f"ended itself with exit code {status}", f"EXIT_{status}"
-    try:
-        name = signal.Signals(-status).name
-    except ValueError:
-        name = f"SIG{-status}"
-    return f"was killed by {name}" + (_NO_MEMORY if name == "SIGKILL" else ""), name
 
 
 class _Crew:
-    """The children of an execution that run a task, and the tasks that wait for one.
+    """The children that run tasks of one execution, and the tasks that wait.
 
-    A process for each of many short tasks costs more than they do: a task waits while others become free.
+    A process for each of many short tasks costs more than they do: a task waits while others become free, in the socket
+    of a child if those before it are short. If none becomes free, there will be more children.
     """
 
-    def __init__(self) -> None:
-        self.busy: set[Warm] = set()
-        self.was_released = False  # a child, since the last look
-        self.look: asyncio.TimerHandle | None = None
-        self.waiting: deque[asyncio.Future[Warm]] = deque()
+    def __init__(self, execution_id: str, pool: ChildPool) -> None:
+        self.children: list[Warm] = []
+        self.waiting: deque[Sent] = deque()
+        self.execution_id = execution_id
+        self._pool = pool
+        self._pace = inf  # seconds of a task, by the last ones
+        self._was_freed = False  # a child, since the last look
+        self._look: asyncio.TimerHandle | None = None
 
-    def is_waited_for(self) -> bool:
-        while self.waiting and self.waiting[0].done():  # it was cancelled
+    @property
+    def is_over(self) -> bool:
+        return not self.children and not self.waiting
+
+    def add(self, job: Sent) -> None:
+        self.waiting.append(job)
+        self._dispatch()
+
+    def leave(self, warm: Warm) -> None:
+        """Go on without a child; what it has not begun is run by others."""
+        if warm in self.children:
+            self.children.remove(warm)
+        self.put_back(warm.take_back())
+
+    def put_back(self, jobs: list[Sent]) -> None:
+        self.waiting.extendleft(reversed(jobs))
+        self._dispatch()
+
+    def close(self) -> None:
+        if self._look is not None:
+            self._look.cancel()
+
+    def _dispatch(self) -> None:
+        while self.waiting:
+            job = self.waiting[0]
+            try:
+                warm = None if job.answer.done() else self._place(job)
+            except Exception as error:  # noqa: BLE001 - the waiting task raises it
+                job.answer.set_exception(error)
+                warm = None
+            if warm is None and not job.answer.done():
+                break
             self.waiting.popleft()
-        return bool(self.waiting)
+            if warm is not None:
+                warm.send(job)
+        self._look_later()
 
-    def queue(self) -> asyncio.Future[Warm]:
-        """Add a task that waits."""
-        self.waiting.append(asyncio.get_running_loop().create_future())
-        return self.waiting[-1]
+    def _place(self, job: Sent) -> Warm | None:
+        """Return the child for a job: one that has it soon, a free or new one, or none."""
+        size, pace = len(job.body), self._pace
+        room = [warm for warm in self.children if warm.has_room(size, pace)]
+        best = min(room, key=lambda warm: len(warm.jobs), default=None)
+        if best is not None and best.wait_s(pace) < _SOON_S:
+            return best
+        free = self._pool.idle_one(self.execution_id)
+        if free is None and len(self.children) < _AT_ONCE:
+            free = self._pool.new()
+        return best if free is None else self._join(free)
 
-    def give(self, made: Callable[[], Warm]) -> bool:
-        """Serve the task that waits longest: a child, or why there is none."""
-        waiter = self.waiting.popleft()
-        try:
-            warm = made()
-        except Exception as error:  # noqa: BLE001 - the waiting task raises it
-            waiter.set_exception(error)
-            return False
-        self.busy.add(warm)
-        waiter.set_result(warm)
-        return True
+    def _join(self, warm: Warm) -> Warm:
+        warm.tell(self._freed)
+        self.children.append(warm)
+        return warm
 
-    def is_stuck(self) -> bool:
-        """Return whether all children run, and none became free since the last look."""
-        return not self.was_released and all(warm.child.pid for warm in self.busy)
+    def _freed(self, warm: Warm) -> None:
+        """Use a child that has answered for a task that waits, or keep it."""
+        self._was_freed = True
+        self._pace = warm.took if self._pace == inf else (self._pace + warm.took) / 2
+        if warm.is_used_up:
+            self.leave(warm)
+        elif warm.jobs or self.waiting:
+            self._dispatch()
+        elif warm in self.children:
+            self.children.remove(warm)
+            self._pool.keep(self.execution_id, warm)
+        if self.is_over:
+            self._pool.forget(self)
+
+    def _look_later(self) -> None:
+        if self._look is None and (self.waiting or any(len(warm.jobs) > 1 for warm in self.children)):
+            self._look = asyncio.get_running_loop().call_later(_LOOK_S, self._look_at)
+
+    def _look_at(self) -> None:
+        """Double the children if none became free: the tasks that wait begin now."""
+        self._look = None
+        if not self._was_freed and all(warm.child.pid for warm in self.children):
+            self._pace = _LOOK_S
+            back = [job for warm in self.children if len(warm.jobs) > 1 for job in warm.take_back()]
+            self.waiting.extendleft(reversed(back))
+            for _ in range(max(1, min(len(self.children), len(self.waiting)))):
+                with contextlib.suppress(RuntimeError):  # the pool is closed
+                    self._join(self._pool.new())
+        self._was_freed = False
+        self._dispatch()
 
 
 class ChildPool:
@@ -268,7 +191,7 @@ class ChildPool:
         self._most_output = most_output
         self._fresh: list[Warm] = []
         self._idle: dict[str, list[Warm]] = {}  # by execution, the longest unused first
-        self._crews: dict[str, _Crew] = {}  # by execution, while a task of it runs
+        self._crews: dict[str, _Crew] = {}  # by execution, while tasks of it run
         self._endings: set[asyncio.Task[None]] = set()
         self._refilling: asyncio.TimerHandle | None = None
 
@@ -303,28 +226,47 @@ class ChildPool:
             bound = getattr(self._bounds, name)
             if bound and re.search(signs, text, re.IGNORECASE):
                 shown = f"{bound >> 20:,} MiB" if name in ("memory", "disk") else f"{bound:,}"
-                return f"{shown} ({_SETTINGS[name]} changes it)"
+                return f"{shown} ({SETTINGS[name]} changes it)"
         return ""
 
     async def python(
         self, execution_id: str, job: Job, log: Callable[[str], None], masked: Masked = unmasked
     ) -> Outcome:
         """Run code in a warm child of this execution only; every printed line is logged."""
-        warm = await self._acquire(execution_id)
+        job_sent = Sent(await pieces.encoded(msgspec.structs.asdict(job)), log)
+        crew = self._crews.get(execution_id) or self._crews.setdefault(execution_id, _Crew(execution_id, self))
+        crew.add(job_sent)
         try:
-            outcome = await warm.run(job, log, masked)
+            frame = await job_sent.answer
         except BaseException:
-            warm.is_used_up = True
+            await asyncio.shield(self._later(self._withdraw(crew, job_sent)))
             raise
         finally:
-            try:
-                if warm.child.is_over:
-                    self._discard(warm)
-                elif warm.is_used_up:
-                    await asyncio.shield(self._later(self._kill(warm)))  # what it left ends with the task
-            finally:
-                self._release(execution_id, warm)
+            if crew.is_over:
+                self.forget(crew)
+        warm = job_sent.warm
+        assert warm is not None
+        outcome = gone(await warm.child.end(), warm.child) if frame is None else await _read(frame, masked)
+        if warm.is_used_up and not warm.jobs:
+            await asyncio.shield(self._later(self._kill(warm)))  # what it left ends with the task
         return self._with_limit(outcome)
+
+    async def _withdraw(self, crew: _Crew, job: Sent) -> None:
+        """Run a job no further; if it has begun, end its child."""
+        warm = job.warm
+        if warm is None:
+            with contextlib.suppress(ValueError):
+                crew.waiting.remove(job)
+        elif job in warm.jobs:
+            back = warm.take_back()
+            if job in back:
+                back.remove(job)
+            else:
+                warm.use_up()
+                crew.leave(warm)
+            crew.put_back(back)
+            if warm.is_used_up:
+                await self._kill(warm)
 
     def _with_limit(self, outcome: Outcome) -> Outcome:
         """Name the limit in the error of code that reached it."""
@@ -339,29 +281,11 @@ class ChildPool:
         silent = "MemoryError: no message"
         message = error.message.replace(silent, f"MemoryError: {reason}")
         message = message if message != error.message else f"{message}; {reason}"
-        details = {**(error.details or {}), "limit_mb": self._bounds.memory >> 20, "setting": _SETTINGS["memory"]}
+        details = {**(error.details or {}), "limit_mb": self._bounds.memory >> 20, "setting": SETTINGS["memory"]}
         return msgspec.structs.replace(outcome, error=msgspec.structs.replace(error, message=message, details=details))
 
-    async def _acquire(self, execution_id: str) -> Warm:
-        """Return a child of the execution, a new one, or one that becomes free soon."""
-        crew = self._crews.get(execution_id)
-        warm = self._idle_one(execution_id)
-        if warm is None and (crew is None or len(crew.busy) < _AT_ONCE):
-            warm = self._new()
-        if warm is not None:
-            self._crews.setdefault(execution_id, _Crew()).busy.add(warm)
-            return warm
-        assert crew is not None
-        waiter = crew.queue()
-        self._look_later(crew)
-        try:
-            return await waiter
-        except asyncio.CancelledError:
-            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
-                self._release(execution_id, waiter.result())
-            raise
-
-    def _idle_one(self, execution_id: str) -> Warm | None:
+    def idle_one(self, execution_id: str) -> Warm | None:
+        """Return a child of the execution that has nothing to do."""
         idle = self._idle.pop(execution_id, [])
         while idle:
             found = idle.pop()
@@ -371,7 +295,8 @@ class ChildPool:
                 return found
         return None
 
-    def _new(self) -> Warm:
+    def new(self) -> Warm:
+        """Return a child that no execution has used."""
         self.warm_up_soon()
         while self._fresh:
             found = self._fresh.pop(0)
@@ -385,51 +310,21 @@ class ChildPool:
         Landlock allows the files that exist when a process is confined. A child from before a file came does not see it.
         """
         if warm.child.is_over:
-            self._discard(warm)
-        elif warm.seen != self._seen():
-            self._later(self._kill(warm))
-        else:
+            return False
+        if not warm.is_used_up and warm.seen == changed_at(self._listed):
             return True
+        self._later(self._kill(warm))
         return False
 
-    def _seen(self) -> tuple[int, ...]:
-        """Return when the folders changed whose files are allowed one by one."""
-        found = []
-        for folder in self._listed:
-            with contextlib.suppress(OSError):
-                found.append(os.stat(folder).st_mtime_ns)
-        return tuple(found)
+    def forget(self, crew: _Crew) -> None:
+        """Drop the crew of an execution that runs no task."""
+        crew.close()
+        if self._crews.get(crew.execution_id) is crew:
+            del self._crews[crew.execution_id]
 
-    def _look_later(self, crew: _Crew) -> None:
-        if crew.look is None:
-            crew.look = asyncio.get_running_loop().call_later(_LOOK_S, self._look, crew)
-
-    def _look(self, crew: _Crew) -> None:
-        """Double the children of an execution whose tasks wait, and none became free."""
-        crew.look = None
-        if crew.is_stuck():
-            for _ in range(max(1, len(crew.busy))):
-                if crew.is_waited_for():
-                    crew.give(self._new)
-        crew.was_released = False
-        if crew.is_waited_for():
-            self._look_later(crew)
-
-    def _release(self, execution_id: str, warm: Warm) -> None:
-        """Take a child back: for a task that waits, for a later one, or for none."""
-        crew = self._crews[execution_id]
-        crew.was_released = True
-        crew.busy.discard(warm)
-        usable = not warm.is_used_up and not warm.child.is_over
-        if crew.is_waited_for() and crew.give(lambda: warm if usable else self._new()):
-            return
-        if not crew.busy and not crew.is_waited_for():
-            del self._crews[execution_id]
-        if usable:
-            self._keep(execution_id, warm)
-
-    def _keep(self, execution_id: str, warm: Warm) -> None:
-        warm.lines.log = lambda _: None
+    def keep(self, execution_id: str, warm: Warm) -> None:
+        """Keep a child for a later task of its execution; end the longest unused one."""
+        warm.tell(lambda _: None)
         idle = self._idle.pop(execution_id, [])
         self._idle[execution_id] = [*idle, warm]
         while sum(map(len, self._idle.values())) > self._kept:
@@ -441,9 +336,7 @@ class ChildPool:
 
     def _spawn(self) -> Warm:
         self._nursery.start()
-        lines, seen = Lines(), self._seen()
-        if seen and time.time_ns() - max(seen) < _TICK_NS:
-            seen = (0,)  # a change now would not be seen: it serves a task at once, or none
+        lines, seen = Lines(), seen_at(self._listed)
         output = Output(lines.take)
         nothing = os.open(os.devnull, os.O_RDONLY)
         try:
@@ -463,13 +356,6 @@ class ChildPool:
     async def _kill(self, warm: Warm) -> None:
         warm.child.kill()
         await warm.child.end()
-        warm.output.drain()
-        warm.lines.flush()
-        self._discard(warm)
-
-    def _discard(self, warm: Warm) -> None:
-        warm.child.close()
-        warm.output.close()
 
     async def command(
         self,
@@ -493,22 +379,21 @@ class ChildPool:
         feeding = asyncio.get_running_loop().create_task(_feed(feed, stdin))
         feeding.add_done_callback(lambda _: os.close(feed))  # also where it is cancelled before it begins
         try:
-            with contextlib.suppress(OSError):
-                await child.send({"argv": list(argv), "env": {**public_variables(), **env}, "cwd": cwd})
+            child.send(msgspec.json.encode({"argv": list(argv), "env": {**public_variables(), **env}, "cwd": cwd}))
             refused = await child.receive()
             status = await child.end()
             await asyncio.gather(*(output.end() for output in outputs))
         finally:
             feeding.cancel()
             await asyncio.shield(self._later(_end(child, outputs)))
-            out.lines.flush()
-            err.lines.flush()
+            out.end()
+            err.end()
         if refused is not None:
             answer = await told(refused)
             raise OSError(answer["errno"], answer["message"])
         if child.refused:
             raise OSError(child.refused, os.strerror(child.refused))
-        why = f"{EXCEEDED[child.exceeded]} ({_SETTINGS[child.exceeded]} changes it)" if child.exceeded else ""
+        why = f"{EXCEEDED[child.exceeded]} ({SETTINGS[child.exceeded]} changes it)" if child.exceeded else ""
         return Ended(status, bytes(out.data), bytes(err.data), out.cut or err.cut, why)
 
     async def close(self) -> None:
@@ -517,18 +402,23 @@ class ChildPool:
             self._refilling.cancel()
         await self._nursery.close()
         for warm in [*self._fresh, *(one for idle in self._idle.values() for one in idle)]:
-            self._discard(warm)
+            warm.close()
         self._fresh.clear()
         self._idle.clear()
         for crew in self._crews.values():
-            if crew.look is not None:
-                crew.look.cancel()
-            while crew.is_waited_for():
-                crew.give(self._new)  # which raises that the pool is closed
+            crew.close()
+        await asyncio.sleep(0)  # children have ended: their tasks learn it
         if self._endings:
             await asyncio.gather(*self._endings)
         if self.scratch:
             folders.remove(self.scratch)
+
+
+async def _read(frame: bytes, masked: Masked) -> Outcome:
+    try:
+        return outcome_of(await told(frame), masked)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return garbled()
 
 
 async def _end(child: Child, outputs: Sequence[Output]) -> None:
@@ -547,9 +437,14 @@ class _Kept:
         self.data = bytearray()
         self.cut = False
         self.lines = Lines()
-        if log is not None:
-            self.lines.log = lambda text: log(text, level)
+        self._log = (lambda text: log(text, level)) if log is not None else None
+        if self._log is not None:
+            self.lines.begin(self._log, is_marked=False)
         self._most = most
+
+    def end(self) -> None:
+        if self._log is not None:
+            self.lines.finish(self._log)
 
     def take(self, data: bytes) -> None:
         self.lines.take(data)

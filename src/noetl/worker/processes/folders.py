@@ -27,6 +27,9 @@ def remove(path: str) -> None:
 def empty(path: str) -> None:
     """Remove everything in a folder, as far as this user may; raises nothing."""
     with suppress(OSError):
+        with os.scandir(path) as entries:
+            if next(entries, None) is None:
+                return
         walk = _Walk(path)
         try:
             for name in walk.unlinked():

@@ -14,15 +14,17 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from noetl.blobs import pieces
 from noetl.environ import public_variables
 from noetl.worker.processes.bounds import ProcessFiles
-from noetl.worker.processes.fork_server import LENGTH, MOST_ANSWER, NOTICE, ORDER, Limits
+from noetl.worker.processes.fork_server import HEAD, MOST_ANSWER, NOTICE, ORDER, PIECE, Limits
 
 _CHUNK = 1 << 16
+# Without such sockets a child has one frame at a time, and nothing can be taken back.
+_MESSAGES = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_STREAM
 
 
 class Output:
@@ -62,7 +64,7 @@ class Output:
 class Child:
     """A process below the nursery, with a channel of frames."""
 
-    def __init__(self, number: int, nursery: Nursery, channel: socket.socket) -> None:
+    def __init__(self, number: int, nursery: Nursery, channel: socket.socket, theirs: socket.socket | None) -> None:
         self.number = number
         self.pid = 0  # until the nursery has told it
         self.exceeded = ""  # the bound for which the nursery ended it
@@ -70,28 +72,98 @@ class Child:
         self.status: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._nursery = nursery
         self._channel = channel
+        self._theirs = theirs
         self._files: ProcessFiles | None = None
+        self._sending: asyncio.Task[None] | None = None
+        self._parts = bytearray()
 
-    async def send(self, frame: Mapping[str, Any]) -> None:
-        body = await pieces.encoded(frame)
-        await asyncio.get_running_loop().sock_sendall(self._channel, LENGTH.pack(len(body)) + body)
+    @property
+    def can_take_back(self) -> bool:
+        return self._theirs is not None
+
+    @property
+    def is_sending(self) -> bool:
+        return self._sending is not None and not self._sending.done()
+
+    def send(self, body: bytes, number: int = 0, mark: int = 0) -> None:
+        """Send a frame now, or what does not fit later; a child that is gone says so."""
+        data = HEAD.pack(len(body), number, mark) + body
+        if len(data) <= PIECE and not self.is_sending:
+            with contextlib.suppress(BlockingIOError):
+                with contextlib.suppress(ConnectionError):
+                    self._channel.send(data)
+                return
+        self._sending = asyncio.get_running_loop().create_task(self._send(data, self._sending))
+
+    async def _send(self, data: bytes, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await asyncio.wait([before])
+        with contextlib.suppress(OSError):
+            for start in range(0, len(data), PIECE):
+                await asyncio.get_running_loop().sock_sendall(self._channel, data[start : start + PIECE])
 
     async def receive(self) -> bytes | None:
         """Return the next frame, empty if it is none; None if the child is gone or execs."""
-        loop, data, size = asyncio.get_running_loop(), bytearray(), LENGTH.size
-        while len(data) < size:
-            try:
-                part = await loop.sock_recv(self._channel, max(_CHUNK, min(size - len(data), 1 << 20)))
-            except ConnectionError:
+        heard = asyncio.Event()
+        self.listen(heard.set)
+        while (found := self.frame()) is None:
+            if not self._is_listening:
                 return None
+            heard.clear()
+            await heard.wait()
+        return found[2]
+
+    def listen(self, hear: Callable[[], None]) -> None:
+        """Call `hear` when something can be read."""
+        self._is_listening = True
+        asyncio.get_running_loop().add_reader(self._channel, hear)
+
+    def _stop_listening(self) -> None:
+        if self._is_listening:
+            self._is_listening = False
+            asyncio.get_running_loop().remove_reader(self._channel)
+
+    _is_listening = False
+
+    def frame(self) -> tuple[int, int, bytes] | None:
+        """Return a frame that has come, with its numbers; empty if it is none."""
+        data = self._parts
+        while self._is_listening:
+            try:
+                part = self._channel.recv(PIECE)
+            except BlockingIOError:
+                return None
+            except OSError:
+                part = b""
             if not part:
+                self._stop_listening()
                 return None
             data += part
-            if len(data) >= LENGTH.size:
-                size = LENGTH.size + LENGTH.unpack_from(data)[0]
-            if size > LENGTH.size + MOST_ANSWER:
-                return b""
-        return bytes(memoryview(data)[LENGTH.size :]) if len(data) == size else b""
+            size, number, more = HEAD.unpack_from(data) if len(data) >= HEAD.size else (MOST_ANSWER + 1, 0, 0)
+            size += HEAD.size
+            if size > HEAD.size + MOST_ANSWER or len(data) > size:
+                self._parts = bytearray()
+                return 0, 0, b""
+            if len(data) == size:
+                self._parts = bytearray()
+                return number, more, bytes(memoryview(data)[HEAD.size :])
+        return None
+
+    def unread(self) -> set[int]:
+        """Take back the frames that the child has not read; return their numbers.
+
+        It may read one in between, so they need not be the last ones.
+        """
+        numbers: set[int] = set()
+        while self._theirs is not None:
+            try:
+                head = self._theirs.recv(HEAD.size, socket.MSG_DONTWAIT)
+            except OSError:  # nothing is left
+                break
+            if len(head) < HEAD.size:
+                break
+            numbers.add(HEAD.unpack(head)[1])
+        return numbers
 
     def learn(self, what: bytes, value: int) -> None:
         """Take a notice of the nursery: its pid, why it has none, or an exceeded bound."""
@@ -122,7 +194,10 @@ class Child:
             self._nursery.order(b"K", self.number)
 
     def close(self) -> None:
+        self._stop_listening()
         self._channel.close()
+        if self._theirs is not None:
+            self._theirs.close()
         if self._files is not None:
             self._files.close()
 
@@ -144,12 +219,15 @@ class Nursery:
 
         A warm one runs Python code, the other becomes a program.
         """
-        ours, theirs = socket.socketpair()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, _MESSAGES)
         ours.setblocking(False)
         self._numbers += 1
-        child = self._children[self._numbers] = Child(self._numbers, self, ours)
-        with theirs:
-            self.order(b"W" if is_warm else b"S", child.number, [theirs.fileno(), stdin, stdout, stderr])
+        is_kept = is_warm and _MESSAGES != socket.SOCK_STREAM
+        child = Child(self._numbers, self, ours, theirs if is_kept else None)
+        self._children[child.number] = child
+        self.order(b"W" if is_warm else b"S", child.number, [theirs.fileno(), stdin, stdout, stderr])
+        if not is_kept:
+            theirs.close()
         return child
 
     def order(self, what: bytes, number: int, fds: list[int] | None = None) -> None:

@@ -10,7 +10,8 @@ reads its first task. Tested in tests/unit/worker/processes/test_children.py.
 Control, from the worker: `S` id with four file descriptors (channel, stdin, stdout, stderr) for a program, `W` id with
 them for Python code (it is warm when its first task comes), `K` id. To the worker: `B` id pid (it runs), `F` id errno (it
 could not be forked), `P` and `D` id 0 (it is ended, for its processes or its disk), `E` id status. A channel carries
-frames: four bytes of length, then JSON.
+frames: length, number, and a mark (of a job) or nanoseconds (of an answer), then JSON. Each frame is a message of its
+own, a large one several: what a child has not read, the worker can take back.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from noetl.worker.processes import folders, network, python_runner, sandbox
 from noetl.worker.processes.bounds import (
     Bounds,
     PidGroups,
+    ProcessFiles,
     bound_this_process,
     bound_user,
     children_of,
@@ -47,7 +49,8 @@ from noetl.worker.processes.bounds import (
 
 ORDER: Final = struct.Struct(">cQ")
 NOTICE: Final = struct.Struct(">cQi")
-LENGTH: Final = struct.Struct(">I")
+HEAD: Final = struct.Struct(">IQQ")
+PIECE: Final = 1 << 16  # bytes of a message
 MOST_ANSWER: Final = MOST_BYTES + (1 << 20)  # of a child: a result, and what is around it
 LEFT: Final = b'{"left":true,'  # how an answer begins whose process must not serve another task
 _PRELOAD: Final = (
@@ -55,6 +58,7 @@ _PRELOAD: Final = (
     *("re", "statistics", "string", "time", "urllib.parse", "uuid"),
 )
 _FIRST_JOB: Final = {"code": "result = 0", "variables": {}, "input": {}}
+_MARK: Final = b"\0noetl:"
 _loads = json.loads  # code may replace what a module holds
 _SET_DEATH_SIGNAL: Final = 1
 _SET_SUBREAPER: Final = 36
@@ -292,7 +296,8 @@ def _serve_tasks(channel: socket.socket, bounds: Bounds, folder: str, *, is_warm
     first = read(channel)
     if first is not None:
         own = {"TMPDIR": folder} if folder else {}
-        _become(channel, first["argv"], {**first["env"], **own}, first.get("cwd"))
+        program = first[2]
+        _become(channel, program["argv"], {**program["env"], **own}, program.get("cwd"))
 
 
 class _Streams:
@@ -302,7 +307,9 @@ class _Streams:
         self._own = [os.dup(fd) for fd in range(3)]  # not inherited by programs
         self._files: list[Any] = [None, None, None]
 
-    def restore(self) -> None:
+    def restore(self, mark: int = 0) -> None:
+        if mark:
+            os.write(self._own[1], mark_text(mark) + b"\n")
         for fd, own in enumerate(self._own):
             os.dup2(own, fd)
         for fd, name in enumerate(("stdin", "stdout", "stderr")):
@@ -320,31 +327,58 @@ class _Streams:
                 stream.flush()
 
 
+class _Surroundings:
+    """Folder and environment of this process, restored per task.
+
+    The interpreter says when a variable changes: comparing them costs more than a short task.
+    """
+
+    def __init__(self, scratch: str) -> None:
+        self._folder, self._scratch = os.getcwd(), scratch
+        self._environment, self._variables = os.environ, dict(os.environ)
+        self._is_changed = False
+        sys.addaudithook(self._hear)
+
+    def _hear(self, event: str, _: tuple[Any, ...]) -> None:
+        if event in ("os.putenv", "os.unsetenv"):
+            self._is_changed = True
+
+    def restore(self) -> None:
+        with contextlib.suppress(OSError):
+            os.chdir(self._folder)
+        if self._is_changed or os.environ is not self._environment:
+            os.environ = self._environment  # noqa: B003 - it is the original
+            os.environ.clear()
+            os.environ.update(self._variables)
+            self._is_changed = False
+        if self._scratch:
+            folders.empty(self._scratch)
+
+
 def _work(channel: socket.socket, bounds: Bounds, scratch: str) -> None:
     streams = _Streams()
     streams.restore()
-    folder, environment, own = os.getcwd(), dict(os.environ), os.getpid()
+    around, own = _Surroundings(scratch), os.getpid()
+    files = ProcessFiles(own)
     python_runner.run(_FIRST_JOB)  # the memory that a task needs is this process's own from here on
-    job = read(channel)
-    while job is not None:
-        streams.restore()
-        answer = python_runner.run(job)
+    while (job := read(channel)) is not None:
+        around.restore()
+        number, mark, what = job
+        streams.restore(mark)
+        began = time.perf_counter_ns()
+        answer = python_runner.run(what)
+        took = time.perf_counter_ns() - began
         if os.getpid() != own:
             return  # the code forked and returned twice; only the first process may answer
         streams.flush()
-        if threading.active_count() > 1 or (bounds.cpu_s and time.process_time() > bounds.cpu_s / _SPENT):
-            answer = LEFT + answer[1:]  # threads still run, or its processor time is spent: no other task may share it
+        # Threads or processes still run, or its processor time is spent: no other task may share it.
+        left = threading.active_count() > 1 or (bounds.cpu_s and time.process_time() > bounds.cpu_s / _SPENT)
+        left = left or not files.is_alone(one_thread=bool(scratch))
         if len(answer) > MOST_ANSWER:
-            answer = LEFT + python_runner.too_large(len(answer), MOST_BYTES)[1:]
-        channel.sendall(LENGTH.pack(len(answer)) + answer)
-        job = read(channel)
-        with contextlib.suppress(OSError):
-            os.chdir(folder)
-        if dict(os.environ) != environment:
-            os.environ.clear()
-            os.environ.update(environment)
-        if scratch:
-            folders.empty(scratch)
+            left, answer = True, python_runner.too_large(len(answer), MOST_BYTES)
+        write(channel, LEFT + answer[1:] if left else answer, number, took)
+        while left:
+            signal.pause()  # the worker ends it, and takes back what it was sent
 
 
 def _become(channel: socket.socket, argv: list[str], env: dict[str, str], cwd: str | None) -> None:
@@ -356,29 +390,40 @@ def _become(channel: socket.socket, argv: list[str], env: dict[str, str], cwd: s
     except (OSError, ValueError) as error:
         number = error.errno if isinstance(error, OSError) else None
         told = json.dumps({"errno": number or 0, "message": os.strerror(number) if number else str(error)}).encode()
-        channel.sendall(LENGTH.pack(len(told)) + told)
+        write(channel, told)
 
 
-def read(channel: socket.socket) -> dict[str, Any] | None:
-    """Read one frame; None if the other side is gone."""
+def write(channel: socket.socket, body: bytes, number: int = 0, took: int = 0) -> None:
+    """Write one frame."""
+    data = HEAD.pack(len(body), number, took) + body
+    for start in range(0, len(data), PIECE):
+        channel.sendall(data[start : start + PIECE])
+
+
+def read(channel: socket.socket) -> tuple[int, int, dict[str, Any]] | None:
+    """Read one frame: number, mark, content; None if the other side is gone."""
+    data, size = b"", HEAD.size
+    parts: list[bytes] = []
     try:
-        head = _exactly(channel, LENGTH.size)
-        body = _exactly(channel, LENGTH.unpack(head)[0]) if head else None
+        while size > 0 or not data:
+            part = channel.recv(PIECE)
+            if not part:
+                return None
+            size -= len(part)
+            parts.append(part)
+            if not data and size <= 0:
+                data = b"".join(parts)
+                size += HEAD.unpack_from(data)[0]
     except ConnectionError:
         return None
-    found: dict[str, Any] | None = _loads(body) if body else None
-    return found
+    data = b"".join(parts)
+    _, number, mark = HEAD.unpack_from(data)
+    return number, mark, _loads(data[HEAD.size :])
 
 
-def _exactly(channel: socket.socket, size: int) -> bytes | None:
-    parts: list[bytes] = []
-    while size:
-        part = channel.recv(min(size, 1 << 20))
-        if not part:
-            return None
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
+def mark_text(mark: int) -> bytes:
+    """Return what separates the output of two jobs, before a line break."""
+    return _MARK + b"%016x" % mark
 
 
 def _process_control(option: int, value: int) -> None:

@@ -26,6 +26,7 @@ MODULE: Final = "noetl_task"
 _BODY: Final = "__noetl_body__"
 _MOST_DEPTH: Final = 200
 _dumps = json.dumps  # code may replace what a module holds
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 MOST_TEXT: Final = 20_000  # characters of a message, a line of code or a traceback; the worker masks and cuts them
 _MOST_SECONDS: Final = 10.0**12
 _MOST_FRAMES: Final = 6  # of an error's place
@@ -77,7 +78,10 @@ def _value(job: Mapping[str, Any]) -> Any:
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
     module = types.ModuleType(MODULE)
     names = module.__dict__
+    given = job.get("input", {})
     names |= job.get("variables", {})
+    names |= {"input_data": given, "args": given, "input": given, **given}
+    names |= job.get("more", {})
     names |= _PREDEFINED
     sys.modules[MODULE] = module
     _import(job.get("libs", ()), names)
@@ -94,7 +98,7 @@ def _value(job: Mapping[str, Any]) -> Any:
         return names["result"]
     main = names.get("main")
     if isinstance(main, types.FunctionType) and main.__module__ == MODULE and not returns:
-        return _finish(main(**_arguments(main, job.get("input", {}), names)))
+        return _finish(main(**_arguments(main, given, names)))
     return None
 
 
@@ -292,7 +296,7 @@ def _plain_map(given: Any) -> Any:
 
 def _json(value: Any) -> bytes:
     try:
-        return _dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        return _encode(value).encode()
     except Exception:  # noqa: BLE001 - the value's own code may run, and fail in any way
         raise _NotJsonError(_said(lambda: _complaint(value, "result", 0) or "the result is not JSON.")) from None
 

@@ -15,7 +15,8 @@ import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -31,6 +32,7 @@ _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _TRUNCATE = 1 << 0, 1 << 1, 1 << 2
 _ON_FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 _FIRST: Final = (1 << 13) - 1  # every right on files that the first version knows
 _LATER: Final = {2: 1 << 13, 3: _TRUNCATE}  # rights of later versions
+_TICK_NS: Final = 20_000_000  # the time of a change of a folder is known as exactly as this
 _SCOPES: Final = 3  # abstract sockets and signals, from version 6 on
 _DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
 
@@ -101,6 +103,24 @@ def visible(hidden: Sequence[str]) -> Iterator[str]:
 def listed_folders(hidden: Sequence[str]) -> set[str]:
     """Return the folders in which something is hidden: their files are listed."""
     return {str(folder) for one in hidden for folder in Path(os.path.realpath(one)).parents}
+
+
+def changed_at(folders: Iterable[str]) -> tuple[int, ...]:
+    """Return when folders changed: a process from before does not see new files."""
+    found = []
+    for folder in folders:
+        with suppress(OSError):
+            found.append(os.stat(folder).st_mtime_ns)
+    return tuple(found)
+
+
+def seen_at(folders: Iterable[str]) -> tuple[int, ...]:
+    """Return when folders changed, for what is confined now.
+
+    A change at this moment would look like this state, which is then equal to no later one.
+    """
+    found = changed_at(folders)
+    return (0,) if found and time.time_ns() - max(found) < _TICK_NS else found
 
 
 def give_up_privileges() -> None:

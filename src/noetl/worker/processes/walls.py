@@ -46,6 +46,7 @@ class Walls:
         self._hidden = (*hidden, *_OWN, *([scratch] if scratch else ()))
         self._writable = tuple(writable)
         self._scratch = scratch
+        self._listed = () if self.is_open else tuple(sorted(sandbox.listed_folders(self._hidden)))
 
     @asynccontextmanager
     async def thread(self) -> AsyncIterator[OwnThread]:
@@ -64,6 +65,13 @@ class Walls:
         if not self.is_open:
             sandbox.enter((own, *self._writable), self._hidden, _NEEDED)
 
+    def seen(self, *, later: bool = False) -> tuple[int, ...]:
+        """Return when the folders changed whose files are allowed one by one.
+
+        Compare what a thread began with to what is seen later: if it differs, it may not see a new file.
+        """
+        return sandbox.changed_at(self._listed) if later else sandbox.seen_at(self._listed)
+
     def folders(self, own: str) -> list[str]:
         """Return the files and folders that a path may name, for libraries that check."""
         found = [*(own and [own]), *self._writable, *sandbox.visible((*self._hidden, "/sys"))]
@@ -76,6 +84,7 @@ class OwnThread:
     def __init__(self, walls: Walls, folder: str) -> None:
         self.walls = walls
         self.folder = folder  # its own; empty without a sandbox
+        self._seen = walls.seen()
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._thread: Thread | None = None
 
@@ -115,6 +124,12 @@ class OwnThread:
     def folders(self) -> list[str]:
         """Return the files and folders that a path may name, for libraries that check."""
         return self.walls.folders(self.folder)
+
+    def can_serve(self) -> bool:
+        """Return whether another task of its execution may use it; empties its folder."""
+        if self.folder:
+            folders.empty(self.folder)
+        return self._seen == self.walls.seen(later=True)
 
     def close(self) -> None:
         """End the thread after its last job."""

@@ -18,7 +18,9 @@ from noetl.model.outcome import Outcome
 from noetl.model.refs import MOST_BYTES
 from noetl.ports import Job
 from noetl.worker.processes.bounds import Bounds, children_of
-from noetl.worker.processes.children import ChildPool, Lines, reason
+from noetl.worker.processes.children import ChildPool
+from noetl.worker.processes.outcomes import reason
+from noetl.worker.processes.warm import Lines
 from tests.server.cancelling import is_alive
 
 pytestmark = pytest.mark.asyncio
@@ -384,13 +386,15 @@ WORKER = """
 
 async def test_lines_are_cut_where_they_end_and_where_they_are_too_long() -> None:
     lines, told = Lines(), list[str]()
-    lines.log = told.append
+    log = told.append
+    lines.begin(log, is_marked=False)
     for part in (b"on", b"e\r\ntwo\nth", b"ree", b"x" * 20_000, b"y" * 20_000, b"\n", "ö".encode() * 9_000, b"\nfour"):
         lines.take(part)
-    lines.flush()
+    lines.finish(log)
     assert told == ["one", "two", "three" + "x" * (16_384 - 5) + "…", "ö" * 8_192 + "…", "four"]
+    lines.begin(log, is_marked=False)
     lines.take(b"x" + "ö".encode() * 9_000)
-    lines.flush()
+    lines.finish(log)
     assert told[-1] == "x" + "ö" * 8_191 + "…"
 
 
