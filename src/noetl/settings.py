@@ -147,7 +147,7 @@ VARIABLES: dict[str, tuple[str, str]] = {
     ),
     CHECK_TIMEOUT: (
         f"{CHECK_SECONDS:g}",
-        "How long a server checks one playbook, or renders the templates of one request, before it refuses it, in seconds.",
+        "Processor time in seconds that a server spends on checking one playbook, or on rendering the templates of one request, before it refuses it.",
     ),
     ALLOWED_HOSTS: (
         "",

@@ -51,7 +51,10 @@ async def _examined(services: Services, content: bytes) -> Examined:
     try:
         found: Examined = await services.side.run(services.checks, content, deadline_s=seconds)
     except TimedOut:
-        why, fix = f"takes longer than {seconds:g} s", f"{_SMALLER}, or raise {CHECK_TIMEOUT} of the server."
+        why, fix = (
+            f"takes more than {seconds:g} s of processor time",
+            f"{_SMALLER}, or raise {CHECK_TIMEOUT} of the server.",
+        )
     except OutOfMemory:
         why, fix = "needs too much memory", f"{_SMALLER}."
     else:

@@ -25,7 +25,6 @@ from typing import Any, Final
 LENGTH: Final = struct.Struct(">Q")
 _IDLE_S: Final = 300.0
 _KEPT_BYTES: Final = 192 << 20  # a larger process ends after its answer
-_SPARE_S: Final = 1.0  # after the deadline, by when the server has killed it
 _SET_DEATH_SIGNAL: Final = 1  # of prctl
 
 
@@ -54,15 +53,15 @@ def _answer(answers: int, order: bytes) -> tuple[bytes, bool]:
         name, arguments, deadline_s = pickle.loads(order)  # noqa: S301 - it is the server that writes it
         function = _loaded(name)
         _write(answers, b"")
-        # The kernel ends the process even inside one long call of C code, and even if the server is gone.
-        signal.setitimer(signal.ITIMER_REAL, deadline_s + _SPARE_S)
+        # The kernel ends the process even inside one long call of C code.
+        signal.setitimer(signal.ITIMER_PROF, deadline_s)
         answer = pickle.dumps(("result", None if arguments is None else function(*arguments)), 5)
     except MemoryError:
         return pickle.dumps(("memory", None), 5), False
     except Exception:  # noqa: BLE001 - whatever a function raises, the server reports it
         return pickle.dumps(("error", traceback.format_exc()), 5), False
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
     return answer, True
 
 

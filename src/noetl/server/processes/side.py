@@ -1,7 +1,7 @@
 """Call pure functions in child processes, with a deadline and a memory limit.
 
 What hostile input could make slow or large runs here: the event loop never waits for it, and a call that takes too long
-is killed. Children start on demand and are reused. Each has an environment without secrets and no file of the server.
+is killed. Time is the processor time of the call: a busy machine refuses no call for its own slowness. Children start on demand and are reused. Each has an environment without secrets and no file of the server.
 Tested in tests/unit/server/processes/test_side.py.
 """
 
@@ -12,6 +12,7 @@ import contextlib
 import itertools
 import os
 import pickle
+import signal
 import subprocess
 import sys
 from heapq import heappop, heappush
@@ -22,6 +23,7 @@ from noetl.server.processes.child import LENGTH
 
 _PUBLIC: Final = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 _START_S: Final = 30.0  # a child loads a function on its first call
+_PATIENCE: Final = 10  # times its deadline, a call may wait for the processor
 _MOST_ANSWER: Final = 64 << 20
 _SMALL: Final = 1 << 16  # bytes of an order for which another may overtake it
 _MOST_OVERTAKEN: Final = 64  # orders that may overtake a large one
@@ -29,7 +31,7 @@ _MOST_WAITING: Final = 200
 
 
 class TimedOut(Exception):  # noqa: N818 - it is an outcome, not a bug
-    """A call did not end before its deadline."""
+    """A call used up its time."""
 
 
 class Crashed(Exception):  # noqa: N818 - it is an outcome, not a bug
@@ -56,8 +58,9 @@ class SideProcesses:
     async def run(self, function: str, *arguments: Any, deadline_s: float) -> Any:
         """Call `package.module:function` in a child and return its result.
 
-        Arguments and result are data that pickle knows. The deadline counts from when the function is loaded. A caller
-        that is cancelled ends its child. Raises TimedOut, Crashed and OutOfMemory, and Overloaded if many calls wait.
+        Arguments and result are data that pickle knows. The deadline is processor time, counted from when the function
+        is loaded. A caller that is cancelled ends its child. Raises TimedOut, Crashed and OutOfMemory, and Overloaded if
+        many calls wait.
         """
         order = pickle.dumps((function, arguments, deadline_s), 5)
         await self._enter(len(order))
@@ -191,12 +194,15 @@ class _Side:
 
     async def answer(self, deadline_s: float) -> bytes:
         try:
-            async with asyncio.timeout(deadline_s):
+            async with asyncio.timeout(deadline_s * _PATIENCE):
                 return await self._frame()
         except TimeoutError:
-            raise TimedOut(f"the call did not end within {deadline_s:g} s") from None
+            raise TimedOut(f"the call did not end within {deadline_s * _PATIENCE:g} s") from None
         except (ConnectionError, asyncio.IncompleteReadError):
-            raise Crashed(f"the process ended with status {await self._process.wait()}") from None
+            status = await self._process.wait()
+        if status == -signal.SIGPROF:
+            raise TimedOut(f"the call did not end within {deadline_s:g} s of processor time")
+        raise Crashed(f"the process ended with status {status}")
 
     async def _frame(self) -> bytes:
         assert self._process.stdout is not None

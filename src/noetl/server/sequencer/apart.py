@@ -76,7 +76,9 @@ class HeavyTemplates:
         try:
             return await self._side.run(function, *order, deadline_s=_DEADLINE_S)
         except TimedOut:
-            raise TooHeavy(f"evaluating `{_shown(template)}` takes longer than {_DEADLINE_S:g} s") from None
+            raise TooHeavy(
+                f"evaluating `{_shown(template)}` takes more than {_DEADLINE_S:g} s of processor time"
+            ) from None
         except OutOfMemory:
             raise TooHeavy(f"evaluating `{_shown(template)}` needs too much memory") from None
 

@@ -148,7 +148,7 @@ class _Crew:
             self._pace = _LOOK_S
             back = [job for warm in self.children if len(warm.jobs) > 1 for job in warm.take_back()]
             self.waiting.extendleft(reversed(back))
-            for _ in range(max(1, min(len(self.children), len(self.waiting)))):
+            for _ in range(min(max(1, len(self.children)), len(self.waiting))):
                 with contextlib.suppress(RuntimeError):  # the pool is closed
                     self._join(self._pool.new())
         self._was_freed = False

@@ -75,6 +75,7 @@ class Child:
         self._theirs = theirs
         self._files: ProcessFiles | None = None
         self._sending: asyncio.Task[None] | None = None
+        self._is_listening = False
         self._parts = bytearray()
 
     @property
@@ -122,8 +123,6 @@ class Child:
         if self._is_listening:
             self._is_listening = False
             asyncio.get_running_loop().remove_reader(self._channel)
-
-    _is_listening = False
 
     def frame(self) -> tuple[int, int, bytes] | None:
         """Return a frame that has come, with its numbers; empty if it is none."""

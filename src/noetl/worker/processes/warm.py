@@ -2,7 +2,7 @@
 
 Jobs that a child has not begun wait in its socket, one message each: it finds the next one there when it has answered,
 and the worker can take them back. So a job begins once, whatever becomes of the child. Tested in
-tests/unit/worker/processes/test_children.py.
+tests/unit/worker/processes/test_warm.py.
 """
 
 from __future__ import annotations

@@ -38,6 +38,7 @@ FUNCTIONS = dedent(
     def leaves(): os._exit(3)
     def marked(path, text):
         with open(path, "a") as file: file.write(text)
+    def sleeps(seconds): time.sleep(seconds); return "rested"
     def waits(path):
         while not os.path.exists(path): time.sleep(0.01)
     def marks_and_hangs(path):
@@ -76,6 +77,12 @@ async def test_a_late_call_is_killed_and_the_next_one_served(side: SideProcesses
         await side.run(f"tried:{function}", deadline_s=0.05)
     assert not is_alive(pid)
     assert await side.run("tried:me", deadline_s=LONG_S) != pid
+
+
+async def test_waiting_for_the_processor_does_not_count(side: SideProcesses) -> None:
+    assert await side.run("tried:sleeps", 1.0, deadline_s=0.5) == "rested"
+    with pytest.raises(TimedOut, match="within 1 s"):
+        await side.run("tried:sleeps", LONG_S, deadline_s=0.1)
 
 
 async def test_a_killed_child_is_replaced_before_the_next_call(side: SideProcesses) -> None:

@@ -125,6 +125,23 @@ async def test_a_cancelled_job_disturbs_no_other(pool: ChildPool, tmp_path: Path
     assert max(_begun(tmp_path).values()) == 1
 
 
+async def test_no_child_is_started_for_a_cancelled_job(pool: ChildPool, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    wait = f"import time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.001)"
+    count = max(2, os.cpu_count() or 2)
+    running = [asyncio.ensure_future(pool.python("1", _job(tmp_path, at, wait), print)) for at in range(count)]
+    async with asyncio.timeout(30):
+        while len(_begun(tmp_path)) < count:
+            await asyncio.sleep(0.001)
+    late = asyncio.ensure_future(pool.python("1", _job(tmp_path, count), print))
+    await asyncio.sleep(0)
+    late.cancel()
+    await asyncio.sleep(0.1)  # several looks
+    gate.touch()
+    await asyncio.gather(*running)
+    assert not pool._crews
+
+
 @pytest.mark.parametrize(
     "touch",
     [

@@ -45,7 +45,7 @@ async def _rendered(services: Services, body: Rendered) -> Any:
         return await services.side.run(RENDER, *order, deadline_s=seconds)
     except TimedOut:
         return Mistake(
-            f"Rendering takes longer than {seconds:g} s.",
+            f"Rendering takes more than {seconds:g} s of processor time.",
             "$.template",
             f"Render less at once, or raise {CHECK_TIMEOUT} of the server.",
         )
