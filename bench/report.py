@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bench.flame import Flame
+from bench.memory import Memory, section
 from bench.peers.environments import PEERS
 from bench.results import OURS, Results
 from bench.workloads import WORKLOADS, Figure, Workload
@@ -122,8 +123,8 @@ def _flames(flames: Mapping[str, Flame]) -> str:
     return "\n".join([FLAMES, *parts, "", *table]) + "\n"
 
 
-def page(results: Results | None, flames: Mapping[str, Flame]) -> str:
-    """Write the page of a run."""
+def page(results: Results | None, flames: Mapping[str, Flame], memory: Memory | None = None) -> str:
+    """Write the page of a run, with what is kept of others."""
     blocks = [INTRODUCTION]
     if results is None:
         return "\n".join([*blocks, "There are no results yet.\n"])
@@ -131,6 +132,7 @@ def page(results: Results | None, flames: Mapping[str, Flame]) -> str:
     problems = [f"- {one.side}, {one.workload}: {one.problem}" for one in results.results if one.problem]
     if problems:
         blocks += ["## What is missing\n", "\n".join(problems) + "\n"]
+    blocks += [section(memory)] if memory is not None else []
     return "\n".join([*blocks, _flames(flames)] if flames else blocks)
 
 

@@ -68,8 +68,8 @@ class Results(msgspec.Struct, frozen=True):
 
     @staticmethod
     def newest_path() -> Path | None:
-        """Return the path of the newest run, the baseline excluded."""
-        return max((path for path in FOLDER.glob("*.json") if path != BASELINE), default=None)
+        """Return the path of the newest run; its name is its date."""
+        return max(FOLDER.glob("20*.json"), default=None)
 
     @staticmethod
     def newest() -> Results | None:

@@ -201,7 +201,9 @@ def system(
         command = "up" if form == "up" else "serve"
         arguments = (command, "--port", "0", "--store", store)
         server, url = stack.enter_context(noetl(folder, r"http://\S+", *arguments, python=python))
-        Client(url).ask("GET", "/health")
+        first = Client(url)
+        first.ask("GET", "/health")
+        first.connection.close()
         healthy_s = time.perf_counter() - begun
         processes = {"server": [server.pid]} | ({"postgres": [postmaster]} if postmaster else {})
         if form == "cluster":
