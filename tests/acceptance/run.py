@@ -5,8 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.preloaded import OWN, preloaded
+
+PATIENCE_S = 120
 
 
 @dataclass(frozen=True)
@@ -20,13 +26,27 @@ class Ran:
 
 def noetl(*arguments: str, cwd: Path | None = None, stdin: bytes | None = None, **environment: str) -> Ran:
     """Run `noetl` with these arguments; without colours unless the environment asks."""
+    given = {**os.environ, "COLUMNS": "100", **environment}
+    if any(name.startswith(OWN) for name in environment):
+        return _alone(arguments, cwd, stdin, given)
+    with tempfile.TemporaryFile() as told, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        told.write(stdin or b"")
+        told.seek(0)
+        streams = [0 if stdin is None else told.fileno(), out.fileno(), err.fileno()]
+        code = preloaded().run(arguments, streams, folder=cwd, environment=given, patience_s=PATIENCE_S)
+        out.seek(0)
+        err.seek(0)
+        return Ran(code, out.read().decode(), err.read().decode())
+
+
+def _alone(arguments: tuple[str, ...], cwd: Path | None, stdin: bytes | None, environment: Mapping[str, str]) -> Ran:
     done = subprocess.run(
         [sys.executable, "-m", "noetl", *arguments],
         cwd=cwd,
         input=stdin,
         capture_output=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=False,
-        env={**os.environ, "COLUMNS": "100", **environment},
+        env=environment,
     )
     return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
