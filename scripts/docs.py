@@ -170,7 +170,7 @@ CREDENTIALS = """\
 # Credentials
 
 `noetl credential put NAME --kind TYPE --data @FILE` stores a credential; a field that its type does not have, or a field that \
-is missing, is an error. A playbook names the credential with `auth: NAME`. For `noetl run`, the environment variable \
+is missing, is an error. A playbook names the credential with `auth: NAME`. `noetl credential test NAME` connects with it, where its type has something to connect to. The environment variable \
 `NOETL_CREDENTIAL_NAME` holds the same fields as a JSON object. [Secrets](../explanation/secrets.md) explains what is masked.
 """
 

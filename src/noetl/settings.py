@@ -32,6 +32,7 @@ DLQ_RETENTION_DAYS = "NOETL_DLQ_RETENTION_DAYS"
 DLQ_ENABLED = "NOETL_DLQ_ENABLED"
 DLQ_TOPIC = "NOETL_DLQ_TOPIC"
 CREDENTIAL = "NOETL_CREDENTIAL_"
+SECRETS_FOLDERS = "NOETL_SECRETS_FOLDERS"
 LOG_LEVEL = "NOETL_LOG_LEVEL"
 HOST = "NOETL_HOST"
 PORT = "NOETL_PORT"
@@ -240,6 +241,10 @@ VARIABLES: dict[str, tuple[str, str]] = {
     OUTBOX_MAX_MS: ("300000", "Maximum delay between two deliveries of a message, in milliseconds."),
     OUTBOX_TIMEOUT_MS: ("30000", "Timeout of one delivery, in milliseconds."),
     OUTBOX_DAYS: ("7", "How long messages are kept after they were delivered or discarded, in days."),
+    SECRETS_FOLDERS: (
+        "/run/secrets",
+        "Folders of secrets that Docker or Kubernetes mounts as files, separated by commas; `provider: file` reads them.",
+    ),
     CREDENTIAL + "NAME": (
         "",
         "Credential: `auth: pg_main` reads `NOETL_CREDENTIAL_PG_MAIN`, a JSON object, a URL or a token.",
@@ -287,6 +292,8 @@ class Settings(Struct, frozen=True):
     task_network: bool | None = None  # of task processes; None: not for several users
     layer: Mapping[str, Any] = {}  # defaults of executions
     outbox: OutboxSettings = OutboxSettings()
+    secret_folders: tuple[str, ...] = ("/run/secrets",)  # of secrets that are mounted as files
+    key: str = ""  # that encrypts credentials; empty: the key file beside a SQLite store
 
     @property
     def defaults(self) -> dict[str, Any]:
@@ -523,6 +530,8 @@ def settings(environment: Mapping[str, str], folder: Path, store: str | None = N
         egress_near=_private(environment)[1],
         task_network=_ALLOWED[_choice(environment, TASK_NETWORK, tuple(_ALLOWED))],
         outbox=_outbox(environment),
+        secret_folders=_split(environment.get(SECRETS_FOLDERS, "") or VARIABLES[SECRETS_FOLDERS][0]),
+        key=environment.get(ENCRYPTION_KEY, "").strip(),
     )
 
 

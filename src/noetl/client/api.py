@@ -27,8 +27,10 @@ from noetl.wire.answers import (
     AuditRows,
     CatalogPage,
     CatalogVersion,
+    CredentialDetail,
     CredentialRow,
     CredentialRows,
+    CredentialTested,
     Events,
     Execution,
     Executions,
@@ -316,6 +318,15 @@ class Client:
     async def credentials(self) -> list[CredentialRow]:
         """List credentials without their data."""
         return (await self._http.ask("GET", "/api/credentials", CredentialRows)).credentials
+
+    async def credential(self, name: str) -> CredentialDetail:
+        """Return a credential with the names of its fields and its use, without values."""
+        return await self._http.ask("GET", f"/api/credentials/{quote(name, safe='')}", CredentialDetail)
+
+    async def test_credential(self, name: str, url: str | None = None) -> CredentialTested:
+        """Connect with a credential, from the server; `url` is for types of `http`."""
+        path = f"/api/credentials/{quote(name, safe='')}/test"
+        return await self._http.ask("POST", path, CredentialTested, {"url": url})
 
     async def put_credential(self, name: str, data: Mapping[str, Any], kind: str = "generic") -> CredentialRow:
         """Store a credential; one with the same name is replaced."""

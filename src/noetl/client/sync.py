@@ -152,6 +152,8 @@ class SyncClient:
     drain = _sync(Client.drain)
     pools = _sync(Client.pools)
     credentials = _sync(Client.credentials)
+    credential = _sync(Client.credential)
+    test_credential = _sync(Client.test_credential)
     put_credential = _sync(Client.put_credential)
     delete_credential = _sync(Client.delete_credential)
     outbox = _sync(Client.outbox)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from noetl.dsl.grammar.kinds import Kinds
 from noetl.ports import (
@@ -32,6 +32,7 @@ from noetl.server.processes.side import SideProcesses
 from noetl.server.store_probe import StoreProbe
 from noetl.server.workers.registry import WorkerRegistry
 from noetl.settings import CHECK_SECONDS, HttpSettings
+from noetl.wire.answers import CredentialTested
 
 if TYPE_CHECKING:
     from noetl.server.metrics.server_metrics import Metrics
@@ -43,6 +44,12 @@ class Store(EventLog, WorkQueue, Catalog, DeadLetters, Protocol):
 
 class Team(Runtime, Tokens, Credentials, IdempotencyKeys, AuditTrail, Protocol):
     """Workers, tokens, credentials, idempotency keys and the audit trail."""
+
+
+class TestCredential(Protocol):
+    """Connects with a credential and reports what it reached."""
+
+    async def __call__(self, name: str, kind: str, data: Mapping[str, Any], url: str | None) -> CredentialTested: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +87,7 @@ class Services:
     probe: StoreProbe
     streams: Quota  # open event streams
     answers: Quota  # bytes of large answers that are being sent
+    test_credential: TestCredential
     renderings: Quota = field(default_factory=lambda: Quota(64, 8, "renderings"))
     vault: Vault | None = None  # None: no key is configured, so credentials cannot be stored
     bounds: Bounds = field(default_factory=Bounds)

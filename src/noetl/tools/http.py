@@ -184,13 +184,13 @@ async def _headers(input: Input, context: ToolContext, credential: Mapping[str, 
         return headers
     given = credential if credential is not None else context.auth
     given = given if isinstance(given, Mapping) else await context.credential(str(given))
-    for name, value in _signed(given).items():
+    for name, value in signed_headers(given).items():
         headers.pop(known.get(name.lower(), ""), None)
         headers[name] = value
     return headers
 
 
-def _signed(credential: Mapping[str, Any]) -> dict[str, str]:
+def signed_headers(credential: Mapping[str, Any]) -> dict[str, str]:
     """Return the header of a credential: its token, its user or its key."""
     user, password = credential.get("username") or credential.get("user"), credential.get("password")
     token = credential.get("token") or credential.get("access_token") or credential.get("bearer")

@@ -251,6 +251,29 @@ class CredentialRow(Answer, frozen=True):
     updated_at: int = 0
 
 
+class CredentialDetail(CredentialRow, frozen=True):
+    """A credential with the names of its fields and its use, without any value.
+
+    `fields` is null if no key of this server opens it. `playbooks` are those whose latest version names it; `used_by` is
+    the execution that read it last.
+    """
+
+    fields: list[str] | None = None
+    playbooks: list[str] = []
+    used_at: int | None = None
+    used_by: str | None = None
+
+
+class CredentialTested(Answer, frozen=True):
+    """What a credential reached; `ok` is null if its type has nothing to connect to."""
+
+    name: str
+    kind: str
+    ok: bool | None
+    reached: str = ""
+    message: str = ""
+
+
 class CredentialRows(Answer, frozen=True):
     """Credentials by name."""
 

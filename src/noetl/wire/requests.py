@@ -199,6 +199,12 @@ class CredentialPut(Asked, frozen=True):
     about: dict[str, Any] = {}
 
 
+class CredentialTest(Asked, frozen=True):
+    """How to test a credential; `url` is requested with it (default: its `test_url`)."""
+
+    url: str | None = None
+
+
 class KeychainQuery(Asked, frozen=True):
     """An execution, or a path with a version (default: the latest)."""
 

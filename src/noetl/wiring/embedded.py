@@ -34,16 +34,16 @@ from noetl.ports import (
 )
 from noetl.ports.letters import DeadLetters
 from noetl.private_files import make_private_folder
-from noetl.settings import SANDBOX_WRITE, ServerSettings, Settings, credential, store_option
+from noetl.settings import SANDBOX_WRITE, ServerSettings, Settings, store_option
 from noetl.tools import kinds
 from noetl.wiring.availability import not_built
+from noetl.wiring.credentials import StoredCredentials, credential_vault, key_file
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from noetl.model.events import Event
     from noetl.ports.outbox import Outbox, OutboxIn
-    from noetl.server.auth.vault import Vault
     from noetl.server.background.outbox_relay import OutboxRelay
     from noetl.server.background.rebuild import Rebuild
     from noetl.server.background.result_gc import ResultGC
@@ -404,7 +404,7 @@ async def embedded(settings: Settings, *, apart: bool = False) -> AsyncIterator[
             side=side,
         )
         async with control, run_maintenance(getattr(store, "tend", None), store.clock):
-            yield Embedded(settings, store, control, _credential)
+            yield Embedded(settings, store, control, StoredCredentials(settings, lambda: open_team(store), store.clock))
     finally:
         if side is not None:
             await side.close()
@@ -419,7 +419,6 @@ async def serving(
     from noetl.server.app import running
     from noetl.server.auth.gate import Gate, needs_token
     from noetl.server.auth.quota import Quota
-    from noetl.server.auth.vault import stored_credentials
     from noetl.server.cache.catalog_lookup import CatalogLookup
     from noetl.server.feeds.reader import Reader
     from noetl.server.metrics.server_metrics import Metrics
@@ -427,13 +426,15 @@ async def serving(
     from noetl.server.services import Services
     from noetl.server.store_probe import StoreProbe
     from noetl.server.workers.registry import WorkerRegistry
+    from noetl.wiring.credential_test import CredentialTests
 
     async with embedded(settings, apart=True) as app:
         store, team, clock = app.store, open_team(app.store), app.store.clock
         has_tokens = await _has_tokens(team, clock.now())
         option = store_option(variables(), settings)
         required = needs_token(server.auth, server.host, has_tokens=has_tokens, option=option)
-        vault = _vault(settings, server)
+        vault = credential_vault(settings, server.key)
+        own = confined(settings, several_users=required and (has_tokens or not own_token))
         services = Services(
             server_id=f"{os.uname().nodename}:{os.getpid()}",
             control=app.control,
@@ -452,13 +453,13 @@ async def serving(
             lookups=CatalogLookup(store),
             metrics=Metrics(app.control.cached_plan),
             probe=StoreProbe(store),
+            test_credential=CredentialTests(egress_rules(own), clock),
             vault=vault,
             streams=Quota(server.http.streams, server.http.token_streams, "event streams"),
             answers=Quota(server.http.answer_bytes, server.http.answer_bytes // 2, "large answers"),
             bounds=_bounds(server),
         )
-        own = confined(settings, several_users=required and (has_tokens or not own_token))
-        served = replace(app, settings=own, credential=stored_credentials(_credential, team, vault))
+        served = replace(app, settings=own, credential=StoredCredentials(own, lambda: team, clock, vault))
         async with served.open_relay() as relay, running(services, open_collector(settings, store), relay):
             yield services, served
 
@@ -474,26 +475,6 @@ def _bounds(server: ServerSettings) -> Bounds:
 
     names = ("localhost", "127.0.0.1", "::1", server.host) if is_loopback(server.host) else ()
     return Bounds((*names, *server.hosts), server.origins, http=server.http, check_s=server.check_s)
-
-
-def _vault(settings: Settings, server: ServerSettings) -> Vault | None:
-    """Return the vault, with the configured key or SQLite's key file.
-
-    Servers that share a database must share a key, so there it must be configured.
-    """
-    from noetl.server.auth.vault import Vault, keys_of, vault_beside
-
-    if server.key:
-        return Vault(keys_of(server.key))
-    return None if settings.database else vault_beside(_key_file(settings))
-
-
-def _key_file(settings: Settings) -> Path:
-    return settings.store.with_name("key")
-
-
-async def _credential(name: str) -> Mapping[str, Any]:
-    return credential(variables(), name)
 
 
 def _confinement(settings: Settings) -> dict[str, Any]:
@@ -516,7 +497,7 @@ def _hidden(settings: Settings) -> list[str]:
 
     store = settings.store
     own = [store.with_name(store.name + ending) for ending in ("", "-wal", "-shm", "-journal")]
-    found = [*own, settings.blobs, settings.locks, _key_file(settings), token_folder(), *settings.hidden]
+    found = [*own, settings.blobs, settings.locks, key_file(settings), token_folder(), *settings.hidden]
     return [os.path.abspath(str(path)) for path in found]
 
 

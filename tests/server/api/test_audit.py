@@ -92,6 +92,10 @@ async def credential(served: Served) -> Asked:
     return "/api/credentials/pg", None
 
 
+async def trying(served: Served) -> Asked:
+    return (await credential(served))[0] + "/test", {}
+
+
 async def token(served: Served) -> Asked:
     made_one = await served.json("POST", "/api/tokens", {"role": "viewer"})
     return f"/api/tokens/{made_one['token_id']}", None
@@ -164,6 +168,7 @@ CALLS: dict[str, Callable[[Served], Awaitable[Asked]]] = {
     "DELETE /api/catalog": registered,
     "PUT /api/credentials/{name}": plain("/api/credentials/pg", {"data": {"a": 1}}),
     "DELETE /api/credentials/{name}": credential,
+    "POST /api/credentials/{name}/test": trying,
     "POST /api/outbox/{number}/retry": message("retry", {}),
     "POST /api/outbox/{number}/discard": message("discard", {"reason": "enough"}),
     "POST /api/tokens": plain("/api/tokens", {"role": "viewer"}),

@@ -34,6 +34,14 @@ def test_the_example_of_each_type_is_right(kind: str) -> None:
         ("api_key", {"key": "x"}, "$.data.key", "has no field `key`"),
         ("oauth2", {"client_secret": "x"}, "$.data", "needs `client_id`"),
         ("secret", {}, "$.data", "needs `value`"),
+        ("postgres", {"host": "h", "port": 70000}, "$.data.port", "is no port"),
+        ("postgres", {"host": "h", "sslmode": "hush"}, "$.data.sslmode", "is none of `disable`"),
+        ("oauth2", {"client_id": "c", "token_url": "hush"}, "$.data.token_url", "is no URL"),
+        ("service_account", {"service_account_json": "hush"}, "$.data.service_account_json", "is no JSON object"),
+        ("service_account", {"client_email": "a@b"}, "$.data", "needs `service_account_json` or `private_key`"),
+        ("azure", {"client_id": "c"}, "$.data", "needs `tenant_id`"),
+        ("snowflake", {"account": "a", "user": "u"}, "$.data", "needs `password` or `private_key`"),
+        ("nats", {"user": "u"}, "$.data", "needs `url`"),
         ("postgress", {"dsn": "x"}, "$.kind", "Did you mean 'postgres'?"),
     ],
 )
@@ -41,6 +49,7 @@ def test_what_is_wrong_is_named_by_its_path(kind: str, data: dict[str, Any], whe
     first = problems(kind, data)[0]
     assert first.where == where
     assert words in first.message
+    assert "hush" not in first.message + first.fix
     assert first.fix
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from noetl.model.errors import CredentialUnavailable, InvalidInput
-from noetl.server.auth.vault import Vault, keys_of, stored_credentials
+from noetl.server.auth.stored_credential import open_credential
+from noetl.server.auth.vault import Vault, keys_of
 from tests.server.serving import ONE, Served, in_process, playbook
 
 KEY, OTHER = bytes(range(32)), bytes(32)
@@ -44,16 +45,13 @@ def test_keys_are_read_from_a_setting() -> None:
 
 @pytest.mark.asyncio
 async def test_a_sealed_credential_without_a_key_says_what_is_missing(tmp_path: Path) -> None:
-    async def unknown(name: str) -> dict[str, Any]:
-        raise KeyError(name)
-
     async with in_process(tmp_path) as served:
         await served.http.put("/api/credentials/pg", json={"kind": "postgres", "data": {"dsn": SECRET}})
-        resolve = stored_credentials(unknown, served.services.team, None)
+        team = served.services.team
         with pytest.raises(CredentialUnavailable, match="`pg` is encrypted, and this server has no key"):
-            await resolve("pg")
+            await open_credential(team, None, "pg")
         with pytest.raises(KeyError):
-            await resolve("other")
+            await open_credential(team, None, "other")
 
 
 async def leased(served: Served, worker: str = "w") -> dict[str, Any]:

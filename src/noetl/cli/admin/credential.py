@@ -1,6 +1,7 @@
-"""`noetl credential`: store, list and delete credentials; create their key.
+"""`noetl credential`: store, list, show, test and delete credentials; create keys.
 
-Values are never printed. Read them from a file or stdin to keep them out of the shell's history. Tested in tests/client/test_api.py.
+Values are never printed. Read them from a file or stdin to keep them out of the shell's history. Tested in
+tests/acceptance/admin/test_credential_cli.py.
 """
 
 from __future__ import annotations
@@ -12,17 +13,21 @@ import typer
 
 from noetl.cli.arguments.command_group import command_group
 from noetl.cli.arguments.options import AsJson, Place, warn_of_secret
-from noetl.cli.output.format import to_json
+from noetl.cli.output.format import format_time, to_json
 from noetl.cli.runtime.runner import call
 from noetl.cli.runtime.terminal import echo
 from noetl.model.errors import InvalidInput
 
 if TYPE_CHECKING:
     from noetl import Client
+    from noetl.wire.answers import CredentialDetail
+    from noetl.wiring.local_credentials import LocalCredentials
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name that `auth` in a playbook refers to.")]
 
-command = command_group("Store, list and delete a server's credentials, and create its key. Values are never printed.")
+command = command_group(
+    "Store, list, show, test and delete credentials of the local store or of a server. Values are never printed."
+)
 
 
 @command.command("put")
@@ -33,42 +38,95 @@ def put(
         typer.Option("--data", metavar="JSON|@FILE|-", help="Value as a JSON object; `-` reads stdin. Required."),
     ] = None,
     kind: Annotated[
-        str, typer.Option("--kind", help="Type: postgres, bearer, basic, api_key, http, oauth2, secret or generic.")
+        str,
+        typer.Option(
+            "--kind",
+            "--type",
+            help="Type: postgres, mysql, sqlite, snowflake, oauth2, bearer, basic, api_key, http, service_account, s3, gcs, "
+            "azure, nats, secret or generic.",
+        ),
     ] = "generic",
     json: AsJson = False,
     server: Place = None,
 ) -> None:
     """Create or replace a credential."""
 
-    async def job(client: Client) -> None:
+    async def job(client: Client | LocalCredentials) -> None:
         row = await client.put_credential(name, _read_data(data), kind)
         echo(to_json(row) if json else f"{row.name} version {row.version}")
 
-    _on_server(server, job)
+    _on_place(server, job)
 
 
 @command.command("list")
 def list_credentials(json: AsJson = False, server: Place = None) -> None:
     """List credentials: name, kind and version."""
 
-    async def job(client: Client) -> None:
+    async def job(client: Client | LocalCredentials) -> None:
         for row in await client.credentials():
             echo(to_json(row) if json else f"{row.name:<24} {row.kind:<12} version {row.version}")
 
-    _on_server(server, job)
+    _on_place(server, job)
+
+
+@command.command("show")
+def show(name: Name, json: AsJson = False, server: Place = None) -> None:
+    """Show a credential's type, the names of its fields and its use; never a value.
+
+    The use: registered playbooks whose latest version names it, and the execution that read it last.
+    """
+
+    async def job(client: Client | LocalCredentials) -> None:
+        row = await client.credential(name)
+        if json:
+            echo(to_json(row))
+        else:
+            _print_detail(row)
+
+    _on_place(server, job)
+
+
+@command.command("test")
+def try_credential(
+    name: Name,
+    url: Annotated[
+        str | None,
+        typer.Option("--url", metavar="URL", help="For bearer, basic, api_key and http: URL to request with it."),
+    ] = None,
+    json: AsJson = False,
+    server: Place = None,
+) -> None:
+    """Connect with a credential and print what answered.
+
+    The connection is made where the credential is stored: by the server, or by this command. Exit code 1 means that the
+    connection failed; a type that has nothing to connect to exits with 0 and says so.
+    """
+
+    async def job(client: Client | LocalCredentials) -> None:
+        found = await client.test_credential(name, url)
+        if json:
+            echo(to_json(found))
+        else:
+            word = "not tested" if found.ok is None else "ok" if found.ok else "failed"
+            place = f" {found.reached}:" if found.reached else ""
+            echo(f"{word}:{place} {found.message}", err=found.ok is not True)
+        if found.ok is False:
+            raise typer.Exit(1)
+
+    _on_place(server, job)
 
 
 @command.command("delete")
 def delete(name: Name, json: AsJson = False, server: Place = None) -> None:
     """Delete a credential."""
 
-    async def job(client: Client) -> None:
+    async def job(client: Client | LocalCredentials) -> None:
         await client.delete_credential(name)
         if json:
             echo(to_json({"name": name, "deleted": True}))
         echo(f"deleted credential {name}", err=True)
 
-    _on_server(server, job)
+    _on_place(server, job)
 
 
 @command.command("key")
@@ -79,13 +137,34 @@ def key(json: AsJson = False) -> None:
     echo(to_json({"key": new_key()}) if json else new_key())
 
 
-def _on_server(place: str | None, job: Callable[[Client], Awaitable[None]]) -> None:
-    async def connected_job() -> None:
-        from noetl.cli.runtime.target import connect, require_server
+def _print_detail(row: CredentialDetail) -> None:
+    def row_of(label: str, text: str) -> None:
+        echo(f"{label:<12} {text}")
 
-        hint = "Local runs read credentials from the environment: NOETL_CREDENTIAL_<NAME>."
-        async with connect(require_server(place, hint)) as client:
-            await job(client)
+    row_of("name", row.name)
+    row_of("kind", row.kind)
+    row_of("version", f"{row.version}, stored {format_time(row.updated_at)}")
+    row_of("fields", "unreadable: sealed with another key" if row.fields is None else ", ".join(row.fields) or "none")
+    row_of("playbooks", ", ".join(row.playbooks) or "none of the catalog")
+    used = "not recorded" if row.used_at is None else f"{format_time(row.used_at)} by execution {row.used_by}"
+    row_of("last used", used)
+
+
+def _on_place(place: str | None, job: Callable[[Client | LocalCredentials], Awaitable[None]]) -> None:
+    async def connected_job() -> None:
+        from noetl.cli.runtime.target import connect, server_of
+
+        server = server_of(place)
+        if server is not None:
+            async with connect(server) as client:
+                await job(client)
+            return
+        from noetl.cli.runtime.environment import actor
+        from noetl.cli.runtime.store import local_settings
+        from noetl.wiring.local_credentials import local_credentials
+
+        async with local_credentials(local_settings(place), actor()) as local:
+            await job(local)
 
     call(connected_job)
 

@@ -21,8 +21,7 @@ Error = Mapping[str, Any]
 _MASK = "(masked secret)"
 # What helps against an error, by its code or else its kind.
 _FIXES: Final[Mapping[str, str]] = {
-    "NO_CREDENTIAL": "Store the credential: `noetl credential put NAME` on a server, `export NOETL_CREDENTIAL_NAME=…` for a "
-    "local run.",
+    "NO_CREDENTIAL": "Store the credential with `noetl credential put NAME`, or `export NOETL_CREDENTIAL_NAME=…` for a local run.",
     "connection": "Check the address, and that it can be reached from where the worker runs.",
     "timeout": "Allow more time with `timeout`, or find out what takes so long: `noetl logs ID`.",
     "rate_limit": "Send less at once: lower `max_in_flight` of the loop, or wait between requests.",

@@ -6,14 +6,17 @@ tests/server/auth/test_credential_types.py.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+import msgspec
 from msgspec import Struct
 
 from noetl.dsl.diagnostic import did_you_mean
 
 GENERIC: Final = "generic"
+_URL: Final = re.compile(r"https?://[^\s/]|\{\{")  # or a template, which the keychain renders
 
 
 class WrongField(NamedTuple):
@@ -31,6 +34,8 @@ class CredentialField(Struct, frozen=True):
     about: str
     secret: bool = False
     aliases: tuple[str, ...] = ()
+    form: str = ""  # of its value: `port`, `url` or `json`
+    choices: tuple[str, ...] = ()
 
 
 class CredentialType(Struct, frozen=True):
@@ -54,6 +59,24 @@ _USER = _field("username", "User name.", aliases=("user",))
 _PASSWORD = _field("password", "Password.", secret=True)
 _KEY = _field("api_key", "Key to send.", secret=True, aliases=("value",))
 _HEADER = _field("header", "Header that carries the key. Default: `X-API-Key`.")
+_TEST_URL = _field("test_url", "URL that `noetl credential test` requests with this credential.", form="url")
+_HOST = _field("host", "Host name.")
+_DATABASE = _field("database", "Database.", aliases=("dbname", "db_name"))
+_SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+_KEY_FILE = (
+    _field("service_account_json", "Key file of the account, as text or as a map.", secret=True, form="json"),
+    _field("client_email", "Address of the account, if the fields of its key file are given one by one."),
+    _field("private_key", "Private key of the account, in PEM.", secret=True),
+    _field("private_key_id", "Id of the private key."),
+    _field("token_uri", "URL of the token endpoint. Default: `https://oauth2.googleapis.com/token`.", form="url"),
+    _field("project_id", "Project of the account.", aliases=("project",)),
+    _field("client_id", "Id of the account."),
+    _field("type", "Always `service_account`, as in the key file."),
+    _field("auth_uri", "As in the key file; not read."),
+    _field("auth_provider_x509_cert_url", "As in the key file; not read."),
+    _field("client_x509_cert_url", "As in the key file; not read."),
+    _field("universe_domain", "As in the key file; not read."),
+)
 
 _TYPES: Final = (
     CredentialType(
@@ -62,41 +85,80 @@ _TYPES: Final = (
         (
             _field("dsn", "Address: `postgresql://user:password@host/name`.", secret=True, aliases=("url", "conninfo")),
             _field("host", "Host name.", aliases=("db_host",)),
-            _field("port", "Port. Default: 5432.", aliases=("db_port",)),
+            _field("port", "Port. Default: 5432.", aliases=("db_port",), form="port"),
             _field("user", "User name.", aliases=("username", "db_user")),
             _field("password", "Password.", secret=True, aliases=("db_password",)),
             _field("dbname", "Database.", aliases=("database", "db_name")),
-            _field("sslmode", "`disable`, `prefer`, `require`, `verify-ca` or `verify-full`."),
+            _field("sslmode", "How the connection is encrypted.", choices=_SSL_MODES),
             _field("data", "Map of these fields; with it, the others are not read."),
         ),
         (("dsn", "host", "dbname", "data"),),
         {"dsn": "postgresql://loader:secret@db.example.org/sales"},
     ),
     CredentialType(
+        "mysql",
+        "A MySQL or MariaDB database: one address, or its parts.",
+        (
+            _field("dsn", "Address: `mysql://user:password@host/name`.", secret=True, aliases=("url",)),
+            _HOST,
+            _field("port", "Port. Default: 3306.", form="port"),
+            _field("user", "User name.", aliases=("username",)),
+            _PASSWORD,
+            _DATABASE,
+        ),
+        (("dsn", "host"),),
+        {"host": "db.example.org", "user": "loader", "password": "secret", "database": "sales"},
+    ),
+    CredentialType(
+        "sqlite",
+        "A SQLite file on the worker's machine.",
+        (_field("path", "Path of the file.", aliases=("database", "file")),),
+        (("path",),),
+        {"path": "/data/sales.db"},
+    ),
+    CredentialType(
+        "snowflake",
+        "A Snowflake account: a user with a password or with a private key.",
+        (
+            _field("account", "Account identifier.", aliases=("sf_account",)),
+            _field("user", "User name.", aliases=("username", "sf_user")),
+            _field("password", "Password.", secret=True, aliases=("sf_password",)),
+            _field("private_key", "Private key, in PEM.", secret=True, aliases=("sf_private_key",)),
+            _field("private_key_passphrase", "Passphrase of the private key.", secret=True),
+            _field("warehouse", "Warehouse of the session.", aliases=("sf_warehouse",)),
+            _field("database", "Database of the session.", aliases=("sf_database",)),
+            _field("schema", "Schema of the session.", aliases=("sf_schema",)),
+            _field("role", "Role of the session.", aliases=("sf_role",)),
+            _field("authenticator", "Authenticator of the driver."),
+        ),
+        (("account",), ("user",), ("password", "private_key")),
+        {"account": "acme-eu1", "user": "LOADER", "password": "secret", "warehouse": "LOAD"},
+    ),
+    CredentialType(
         "bearer",
         "A token for the kind `http`, sent as `Authorization: Bearer …`.",
-        (_TOKEN, _SCHEME),
+        (_TOKEN, _SCHEME, _TEST_URL),
         (("token",),),
         {"token": "a-token"},
     ),
     CredentialType(
         "basic",
         "A user with a password for the kind `http`.",
-        (_USER, _PASSWORD),
+        (_USER, _PASSWORD, _TEST_URL),
         (("username",), ("password",)),
         {"username": "loader", "password": "secret"},
     ),
     CredentialType(
         "api_key",
         "A key for the kind `http`, sent in a header.",
-        (_KEY, _HEADER),
+        (_KEY, _HEADER, _TEST_URL),
         (("api_key",),),
         {"api_key": "a-key", "header": "X-API-Key"},
     ),
     CredentialType(
         "http",
         "Any of the three for the kind `http`; a token wins over a user, a user over a key.",
-        (_TOKEN, _SCHEME, _USER, _PASSWORD, _KEY, _HEADER),
+        (_TOKEN, _SCHEME, _USER, _PASSWORD, _KEY, _HEADER, _TEST_URL),
         (("token", "username", "api_key"),),
         {"token": "a-token"},
     ),
@@ -105,7 +167,7 @@ _TYPES: Final = (
         "A client of an OAuth2 server. Workers fetch the access token, share it and renew it. `token_url` may be in the "
         "playbook's `keychain` entry instead.",
         (
-            _field("token_url", "URL of the token endpoint.", aliases=("endpoint",)),
+            _field("token_url", "URL of the token endpoint.", aliases=("endpoint",), form="url"),
             _field("grant_type", "Grant. Default: `client_credentials`."),
             _field("client_id", "Id of the client."),
             _field("client_secret", "Secret of the client.", secret=True),
@@ -123,6 +185,75 @@ _TYPES: Final = (
         ),
         (("client_id", "refresh_token", "username", "assertion", "data"),),
         {"token_url": "https://auth.example.org/token", "client_id": "loader", "client_secret": "secret"},
+    ),
+    CredentialType(
+        "service_account",
+        "A service account of Google Cloud: its key file as text, or the fields of the file.",
+        (*_KEY_FILE, _field("scopes", "Scopes to request, as a list.")),
+        (("service_account_json", "client_email"), ("service_account_json", "private_key")),
+        {"client_email": "loader@acme.iam.gserviceaccount.com", "private_key": "-----BEGIN PRIVATE KEY-----"},
+    ),
+    CredentialType(
+        "s3",
+        "Keys of AWS, or of a store that speaks S3. For AWS services, secret managers included.",
+        (
+            _field("access_key_id", "Id of the access key.", aliases=("key_id", "aws_access_key_id")),
+            _field(
+                "secret_access_key", "The access key.", secret=True, aliases=("secret_key", "aws_secret_access_key")
+            ),
+            _field("session_token", "Token of temporary keys.", secret=True, aliases=("aws_session_token",)),
+            _field("region", "Region. Default: `us-east-1`.", aliases=("region_name", "aws_region")),
+            _field("endpoint", "URL of a service other than AWS's.", aliases=("endpoint_url",), form="url"),
+            _field("bucket", "Bucket."),
+            _field("url_style", "How a bucket is addressed.", choices=("path", "vhost")),
+        ),
+        (("access_key_id",), ("secret_access_key",)),
+        {"access_key_id": "AKIAEXAMPLE", "secret_access_key": "secret", "region": "eu-central-1"},
+    ),
+    CredentialType(
+        "gcs",
+        "Google Cloud Storage: HMAC keys, or a service account.",
+        (
+            _field("key_id", "Id of the HMAC key.", aliases=("access_key_id",)),
+            _field("secret_key", "The HMAC key.", secret=True, aliases=("secret_access_key",)),
+            _field("bucket", "Bucket."),
+            *_KEY_FILE,
+        ),
+        (("key_id", "service_account_json", "client_email"), ("secret_key", "service_account_json", "private_key")),
+        {"key_id": "GOOGEXAMPLE", "secret_key": "secret"},
+    ),
+    CredentialType(
+        "azure",
+        "An application of Microsoft Entra, or a storage account.",
+        (
+            _field("tenant_id", "Tenant of the application."),
+            _field("client_id", "Id of the application."),
+            _field("client_secret", "Secret of the application.", secret=True),
+            _field("authority", "URL of the sign-in. Default: `https://login.microsoftonline.com`.", form="url"),
+            _field("account_name", "Storage account.", aliases=("account",)),
+            _field("account_key", "Key of the storage account.", secret=True),
+            _field("sas_token", "Shared access signature.", secret=True),
+            _field("connection_string", "Connection string of the storage account.", secret=True),
+        ),
+        (
+            ("tenant_id", "account_name", "connection_string"),
+            ("client_secret", "account_key", "sas_token", "connection_string"),
+        ),
+        {"tenant_id": "acme", "client_id": "loader", "client_secret": "secret"},
+    ),
+    CredentialType(
+        "nats",
+        "A NATS server.",
+        (
+            _field("url", "URL: `nats://host:4222`; several as a list.", aliases=("servers", "nats_url")),
+            _field("user", "User name.", aliases=("username", "nats_user")),
+            _field("password", "Password.", secret=True, aliases=("nats_password",)),
+            _field("token", "Token.", secret=True),
+            _field("credentials", "Content of a `.creds` file.", secret=True, aliases=("creds",)),
+            _field("nkey_seed", "Seed of an NKey.", secret=True),
+        ),
+        (("url",),),
+        {"url": "nats://nats.example.org:4222", "user": "loader", "password": "secret"},
     ),
     CredentialType(
         "secret",
@@ -155,10 +286,40 @@ def _wrong(kind: CredentialType, data: Mapping[str, Any]) -> Iterator[WrongField
             message = f"A credential of type `{kind.name}` has no field `{name}`.{did_you_mean(name, names)}"
             fix = f"Its fields are {_listed(names)}. For other fields, use the type `{GENERIC}`."
             yield WrongField(f"$.data.{name}", message, fix)
+    fields = {field.name: field for field in kind.fields}
+    for name, value in data.items():
+        if name in names and value not in (None, ""):
+            yield from _wrong_value(kind, name, fields[names[name]], value)
     given = {names[name] for name, value in data.items() if name in names and value not in (None, "")}
     for group in kind.needs:
         if given.isdisjoint(group):
             yield WrongField("$.data", f"A credential of type `{kind.name}` needs {_listed(group, 'or')}.", "Add it.")
+
+
+def _wrong_value(kind: CredentialType, name: str, field: CredentialField, value: Any) -> Iterator[WrongField]:
+    """Yield why a value cannot be right. The value itself is never shown."""
+    where = f"$.data.{name}"
+    if field.choices and value not in field.choices:
+        message = f"`{name}` of a credential of type `{kind.name}` is none of {_listed(field.choices)}."
+        yield WrongField(where, message, f"Use one of {_listed(field.choices)}.")
+    elif field.form == "port" and not (
+        str(value).isascii() and str(value).isdigit() and 0 < int(str(value)[:6]) < 65536
+    ):
+        message = f"`{name}` of a credential of type `{kind.name}` is no port."
+        yield WrongField(where, message, "Use a number from 1 to 65535.")
+    elif field.form == "url" and not (isinstance(value, str) and _URL.match(value)):
+        message = f"`{name}` of a credential of type `{kind.name}` is no URL."
+        yield WrongField(where, message, "Use a URL that begins with `https://` or `http://`.")
+    elif field.form == "json" and not isinstance(value, Mapping) and not _is_json_object(value):
+        message = f"`{name}` of a credential of type `{kind.name}` is no JSON object."
+        yield WrongField(where, message, "Use the content of the key file.")
+
+
+def _is_json_object(value: Any) -> bool:
+    try:
+        return isinstance(msgspec.json.decode(str(value)), dict)
+    except msgspec.DecodeError:
+        return False
 
 
 def _listed(names: Any, last: str = "and") -> str:
@@ -172,10 +333,14 @@ def page() -> str:
     for kind in _TYPES:
         rows = [
             f"| {' , '.join(f'`{name}`' for name in (field.name, *field.aliases))} | {'yes' if field.secret else ''} | "
-            f"{field.about} |".replace(" , ", ", ")
+            f"{_about(field)} |".replace(" , ", ", ")
             for field in kind.fields
         ]
         needs = " ".join(f"Needs {_listed(group, 'or')}." for group in kind.needs)
         table = "\n".join(["| field | secret | what it holds |", "|---|---|---|", *rows]) if rows else ""
         blocks.append("\n\n".join(part for part in (f"## {kind.name}", kind.about, needs, table) if part))
     return "\n\n".join(blocks)
+
+
+def _about(field: CredentialField) -> str:
+    return f"{field.about} One of {_listed(field.choices, 'or')}." if field.choices else field.about

@@ -10,7 +10,7 @@ import os
 import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -18,11 +18,9 @@ from typing import Any
 
 import msgspec
 
-from noetl.model.errors import CredentialUnavailable, InvalidInput
-from noetl.ports import Credentials
+from noetl.model.errors import InvalidInput
 from noetl.private_files import open_private
 
-Resolve = Callable[[str], Awaitable[Mapping[str, Any]]]
 _KEY_BYTES = 32
 _NONCE_BYTES = 12
 NEW_KEY = (
@@ -98,22 +96,6 @@ def vault_beside(path: Path) -> Vault:
     with suppress(FileExistsError), open(open_private(path, os.O_WRONLY | os.O_EXCL), "w") as file:
         file.write(new_key())
     return Vault(keys_of(path.read_text(encoding="ascii")))
-
-
-def stored_credentials(first: Resolve, team: Credentials, vault: Vault | None) -> Resolve:
-    """Return a resolver that asks `first`, then the store. Raises KeyError."""
-
-    async def resolve(name: str) -> Mapping[str, Any]:
-        with suppress(KeyError):
-            return await first(name)
-        row = await team.sealed_credential(name)
-        if row is None:
-            raise KeyError(name)
-        if vault is None:
-            raise CredentialUnavailable(f"The credential `{name}` is encrypted, and this server has no key. {NEW_KEY}")
-        return vault.open(name, bytes(row["sealed"]))
-
-    return resolve
 
 
 def _mark(key: bytes) -> bytes:

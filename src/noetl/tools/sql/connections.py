@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 from noetl.extras import install_command
@@ -55,6 +55,12 @@ _DENIED = ("Permission denied", "by configuration", "through configuration", "ha
 _RETRYABLE_DUCKDB = frozenset({"HTTPException", "TransactionException"})
 
 
+class Reaches(Protocol):
+    """Where a task may connect to."""
+
+    async def addresses(self, host: str, port: int) -> list[str] | None: ...
+
+
 class _Opening:
     """Lock of a database, which all connections to it share with its settings."""
 
@@ -70,16 +76,16 @@ async def pg_pool(auth: Any, context: ToolContext) -> Any:
     if auth is None:
         raise ValueError("the task has no credential; set `auth` to the credential of the database")
     given = auth if isinstance(auth, Mapping) else await context.credential(str(auth))
-    address = _address(given)
+    address = connection_string(given)
     await _check_options(address, context, is_own=isinstance(auth, Mapping))
 
     async def open_pool() -> Any:
-        return PgPool(address, partial(_permitted, context=context))
+        return PgPool(address, partial(permitted_string, context=context))
 
     return await context.shared(f"postgres:{address}", open_pool)
 
 
-def _address(given: Mapping[str, Any]) -> str:
+def connection_string(given: Mapping[str, Any]) -> str:
     """Return the connection string of a credential, given or built from its parts."""
     from psycopg.conninfo import make_conninfo
 
@@ -94,7 +100,26 @@ def _address(given: Mapping[str, Any]) -> str:
     return make_conninfo(**found)
 
 
-async def _permitted(address: str, context: ToolContext) -> str:
+async def pg_greeting(given: Mapping[str, Any], context: Reaches, seconds: int) -> tuple[str, str, str]:
+    """Sign in with a credential; return the server, user and database. Raises OSError."""
+    try:
+        import psycopg
+    except ImportError:
+        raise OSError(f"the driver of PostgreSQL is missing: `{install_command('postgres')}`") from None
+    address = await permitted_string(connection_string(given), context)
+    try:
+        opened = await psycopg.AsyncConnection.connect(address, autocommit=True, connect_timeout=seconds)
+    except psycopg.Error as error:
+        raise OSError(" ".join(str(error).split())) from None
+    async with opened:
+        row = await (await opened.execute("SELECT current_user, current_database()")).fetchone()
+        number, info = opened.info.server_version, opened.info
+        place = f"PostgreSQL {number // 10000}.{number % 10000} at {info.host}:{info.port}"
+    user, database = row or ("", "")
+    return place, str(user), str(database)
+
+
+async def permitted_string(address: str, context: Reaches) -> str:
     """Return a connection string whose hosts are addresses that may be reached.
 
     Raises PermissionError and OSError. Without a host the driver uses a socket of this machine.

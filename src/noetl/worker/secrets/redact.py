@@ -48,9 +48,12 @@ _PUBLIC: Final = frozenset((  # fields of a credential that are no secret by the
     "token_url", "auth_url", "scope", "scopes", "region", "account", "warehouse", "role", "project", "project_id",
     "client_id", "client_email", "tenant", "tenant_id", "audience", "grant_type", "name", "expires_in",
     "expires_at", "token_type", "version", "provider", "bucket", "path", "method", "ttl_seconds", "auto_renew",
-    "in", "prefix", "location",
+    "in", "prefix", "location", "test_url", "token_uri", "auth_uri", "authority", "endpoint_url", "account_name", "url_style",
+    "authenticator", "universe_domain",
 ))  # fmt: skip
-_PUBLIC_URLS: Final = frozenset(("token_url", "auth_url", "audience"))  # of an identity provider: every part is known
+_PUBLIC_URLS: Final = frozenset(
+    ("token_url", "auth_url", "audience", "token_uri", "auth_uri", "authority", "test_url")
+)  # of an identity provider: every part is known
 _CONNECTION: Final = re.compile(r"\bpassword\s*=\s*(?:'((?:[^'\\]|\\.)*)'|(\S+))")
 _ADDRESS: Final = re.compile(r"^\w[\w+.-]*://|\b(?:host|dbname)\s*=")
 Message = TypeVar("Message", bound=msgspec.Struct)

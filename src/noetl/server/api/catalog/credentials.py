@@ -1,19 +1,18 @@
 """Credentials: stored and listed here, decrypted only for a leased task.
 
-These routes never return the data of a credential. Tested in tests/server/auth/test_vault.py.
+These routes never return the data of a credential. Tested in tests/server/auth/test_vault.py and
+tests/server/auth/test_stored_credential.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from noetl.server.auth import credential_types
+from noetl.server.auth.credential_types import problems
+from noetl.server.auth.stored_credential import describe_credential, open_credential, row_of
 from noetl.server.auth.vault import NEW_KEY, Vault
 from noetl.server.http.endpoint import Call, Noun
 from noetl.server.problems import Refusal, not_found
-from noetl.wire.answers import CredentialRow, CredentialRows, Removed
-from noetl.wire.requests import CredentialPut
+from noetl.wire.answers import CredentialDetail, CredentialRow, CredentialRows, CredentialTested, Removed
+from noetl.wire.requests import CredentialPut, CredentialTest
 
 noun = Noun("credentials", "Secrets that tasks refer to in `auth`.")
 
@@ -42,10 +41,9 @@ def vault_of(call: Call) -> Vault:
 async def put(call: Call, name: str, body: CredentialPut) -> CredentialRow:
     """Store a credential; one with the same name is replaced.
 
-    The fields of `data` are those of its `kind`: postgres, bearer, basic, api_key, http, oauth2 or secret. With `generic`, the
-    default, they are not checked.
+    The fields of `data` are those of its `kind`, and their values are checked. With `generic`, the default, nothing is.
     """
-    wrong = credential_types.problems(body.kind, body.data)
+    wrong = problems(body.kind, body.data)
     if wrong:
         detail = " ".join(one.message for one in wrong)
         raise Refusal(422, "invalid", detail, where=wrong[0].where, fix=wrong[0].fix)
@@ -58,16 +56,44 @@ async def put(call: Call, name: str, body: CredentialPut) -> CredentialRow:
 @noun.route("GET", "/api/credentials", "editor")
 async def listed(call: Call) -> CredentialRows:
     """List credentials without their data."""
-    return CredentialRows(credentials=[_row(row) for row in await call.services.team.credentials()])
+    return CredentialRows(credentials=[row_of(row) for row in await call.services.team.credentials()])
 
 
 @noun.route("DELETE", "/api/credentials/{name}", "editor", act="credential.delete", problems=(404,))
 async def remove(call: Call, name: str) -> Removed:
     """Delete a credential."""
     if not await call.services.team.delete_credential(name, call.act(name)):
-        raise not_found(f"No credential `{name}`.", "GET /api/credentials lists the credentials.")
+        raise _missing(name)
     return Removed(removed=1)
 
 
-def _row(row: Mapping[str, Any]) -> CredentialRow:
-    return CredentialRow(**{name: row[name] for name in CredentialRow.__struct_fields__ if name in row})
+@noun.route("GET", "/api/credentials/{name}", "editor", problems=(404,))
+async def one(call: Call, name: str) -> CredentialDetail:
+    """Return a credential with its fields' names and its use, never a value."""
+    services = call.services
+    try:
+        return await describe_credential(services.team, services.store, services.vault, name)
+    except KeyError:
+        raise _missing(name) from None
+
+
+@noun.route(
+    "POST",
+    "/api/credentials/{name}/test",
+    "editor",
+    act="credential.test",
+    example={"url": "https://api.example.org/me"},
+    problems=(404, 422, 503),
+)
+async def tested(call: Call, name: str, body: CredentialTest) -> CredentialTested:
+    """Connect with a credential from this server, within its egress rules."""
+    try:
+        kind, data = await open_credential(call.services.team, vault_of(call), name)
+    except KeyError:
+        raise _missing(name) from None
+    await call.services.team.audit([call.act(name)])  # before anything is sent
+    return await call.services.test_credential(name, kind, data, body.url)
+
+
+def _missing(name: str) -> Refusal:
+    return not_found(f"No credential `{name}`.", "GET /api/credentials lists the credentials.")
