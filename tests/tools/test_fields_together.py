@@ -53,7 +53,7 @@ def test_fields_that_belong_together(task: str) -> None:
         ("{kind: nats, operation: kv_put, bucket: b}", [("missing", "key"), ("missing", "data")]),
         ("{kind: artifact}", [("missing", "ref")]),
         ("{kind: artifact, action: put, ref: x}", [("missing", "data")]),
-        ("{kind: secrets, provider: safe, secret: s}", [("bad-value", "provider")]),
+        ("{kind: secrets, provider: aws}", [("missing", "secret")]),
         ("{kind: script, script: {uri: ./a.sh}, source: {type: file}}", [("missing", "uri")]),
         ("{kind: python, script: {url: ./a.py}}", [("unknown-key", "url")]),
         ("{kind: python, code: x, libs: {d: {from: datetime}}}", [("missing", "import")]),

@@ -291,6 +291,14 @@ class ToolContext(Protocol):
     async def credential(self, name: str) -> Mapping[str, Any]:
         """Resolve a stored credential. Raises KeyError if there is none."""
 
+    async def secret(
+        self, provider: str, name: str, field: str | None = None, **where: str | None
+    ) -> tuple[Any, str | None]:
+        """Read a secret from a provider, with the task's `auth`; return value and version.
+
+        `where`: version, project, region, url. The value is masked from now on. Raises CredentialUnavailable.
+        """
+
     async def renewed(self, name: str) -> Mapping[str, Any] | None:
         """Fetch a refused credential again; None if it is not from a token server."""
 

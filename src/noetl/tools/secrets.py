@@ -1,7 +1,10 @@
 """Kind `secrets`: read a secret from a secret store."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
+from noetl.model.errors import CredentialUnavailable
+from noetl.model.outcome import Outcome, failed, ok
+from noetl.ports import ToolContext
 from noetl.tools.contract import ToolInput, about, describe
 
 
@@ -9,8 +12,12 @@ class Input(ToolInput, frozen=True, kw_only=True):
     """Secret to read, and its provider."""
 
     provider: Annotated[
-        Literal["stored", "env", "google", "gcp", "aws", "azure", "vault"],
-        about("Provider: NoETL's own store, the worker's environment, or a secret manager (`gcp` is `google`)."),
+        str,
+        about(
+            "Provider: `stored` is NoETL's own store, `env` the worker's environment, `file` a secret that Docker or Kubernetes "
+            "mounts. Secret managers: `vault` (also `openbao`), `aws`, `google` (also `gcp`), `azure`, and those of packages.",
+            "aws",
+        ),
     ] = "stored"
     secret: Annotated[str, about("Name of the secret.", "orders-api-token", aliases=("secret_name",))]
     version: Annotated[str | int | float | None, about("Version; by default the latest.", 3)] = None
@@ -35,7 +42,6 @@ KIND = describe(
         "provider": "Provider it was read from.",
         "secret": "Name of the secret.",
     },
-    built=False,
     examples="""
     # Read from NoETL's own store
     - token:
@@ -52,3 +58,17 @@ KIND = describe(
       auth: gcs_reader
     """,
 )
+
+
+async def run(input: Input, context: ToolContext) -> Outcome:
+    where = {
+        "version": None if input.version is None else str(input.version),
+        "project": input.project,
+        "region": input.region,
+        "url": input.url,
+    }
+    try:
+        value, version = await context.secret(input.provider, input.secret, input.field, **where)
+    except CredentialUnavailable as error:
+        return failed("auth", str(error), code="SECRET", retryable=error.retryable)
+    return ok({"value": value, "version": version, "provider": input.provider, "secret": input.secret})

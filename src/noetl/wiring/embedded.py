@@ -352,6 +352,7 @@ async def worker_resources(
         outbox=outbox,
         walls=_walls(settings, children.scratch),
         egress=rules,
+        secret_folders=settings.secret_folders,
     )
     try:
         with in_log_lines(shared.secrets):

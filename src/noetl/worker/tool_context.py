@@ -16,6 +16,7 @@ from noetl.dsl.tree.playbook import Keychain
 from noetl.engine.plan.extract import Wanted
 from noetl.engine.tasks.actions import RunTask
 from noetl.engine.tasks.run_info import RunInfo
+from noetl.environ import public_variables
 from noetl.model.messages import Record
 from noetl.model.outcome import Outcome
 from noetl.model.plain_data import repaired
@@ -26,6 +27,7 @@ from noetl.ports.work import Cut
 from noetl.worker.cooperative import Cooperation
 from noetl.worker.processes.walls import OwnThread, Walls
 from noetl.worker.secrets.keychain import KeyRing
+from noetl.worker.secrets.managers.access import Access, Asked
 from noetl.worker.secrets.oauth2 import Tokens
 from noetl.worker.secrets.redact import Secrets
 
@@ -110,16 +112,21 @@ class WorkerResources:
     secrets: Secrets = field(default_factory=Secrets)
     walls: Walls = field(default_factory=Walls)
     egress: Egress | None = None  # None: all hosts
+    secret_folders: tuple[str, ...] = ()  # of secrets that are mounted as files
 
     cooperation: Cooperation = field(default_factory=Cooperation)
     tokens: Tokens = field(init=False)
+    access: Access = field(init=False)  # to secret managers
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "tokens", Tokens(self.http, self.clock, self.secrets.text))
+        tokens = Tokens(self.http, self.clock, self.secrets.text)
+        access = Access(self.http, tokens, self.clock.now, self.secrets.learn, self.secret_folders, public_variables)
+        object.__setattr__(self, "tokens", tokens)
+        object.__setattr__(self, "access", access)
 
     def keys(self, declared: Iterable[Keychain] = (), names: Mapping[str, Any] | None = None) -> KeyRing:
         """Return the credentials that a work item may use."""
-        resources = (self.credentials, self.tokens, self.secrets, self.cooperation)
+        resources = (self.credentials, self.tokens, self.secrets, self.cooperation, self.access)
         return KeyRing(declared, names or {}, self.clock.now(), *resources)
 
 
@@ -303,6 +310,14 @@ class TaskContext:
 
     async def credential(self, name: str) -> Mapping[str, Any]:
         return await self._run.keys.get(name)
+
+    async def secret(
+        self, provider: str, name: str, field: str | None = None, **where: str | None
+    ) -> tuple[Any, str | None]:
+        keys = self._run.keys
+        credential = await keys.manager_credential(self.auth)
+        found = await keys.secret(provider, Asked(name, **where, credential=credential), field)
+        return found.value, found.version
 
     async def renewed(self, name: str) -> Mapping[str, Any] | None:
         return await self._run.keys.renew(name)

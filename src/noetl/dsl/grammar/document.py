@@ -53,7 +53,13 @@ DOCUMENT_LEVELS: tuple[Level, ...] = (
         "One credential that the playbook declares. Further fields depend on its kind.",
         (
             Field("name", Text(), "Name by which `auth` and `keychain.<name>` refer to the credential.", required=True),
-            Field("kind", Text(), "Type of the credential.", example="oauth2"),
+            Field(
+                "kind",
+                Text(),
+                "Type of the credential: `static`, `credential`, `bearer`, `oauth2`, `secret_manager`, `http`, "
+                "`google_id_token`, or a type of stored credentials.",
+                example="oauth2",
+            ),
             Field("credential", Text(), "Name of the stored credential that provides the value.", rendered="worker"),
             Field(
                 "scope",

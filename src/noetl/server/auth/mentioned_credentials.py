@@ -1,7 +1,7 @@
 """Names of the credentials that a playbook mentions.
 
-A worker gets only these for a lease: those in `auth` and `credential` of tasks, cursors and places of data, and those of
-the entries of `keychain`. A name that is a template stands for all names that it can produce: `pg_{{ workload.env }}` for
+A worker gets only these for a lease: those in `auth` and `credential` of tasks, cursors and places of data, those that
+tasks of kind `secrets` read, and those of the entries of `keychain`. A name that is a template stands for all names that it can produce: `pg_{{ workload.env }}` for
 those that begin with `pg_`, and `{{ workload.db }}` for every name. Tested in tests/server/auth/test_mentioned_credentials.py.
 """
 
@@ -16,6 +16,7 @@ import msgspec
 
 _NAMES: Final = ("auth", "credential")
 _PLACES: Final = ("source", "target")  # of data; as a template, one may hold an `auth`
+_SECRETS: Final = "secrets"  # the kind that reads a secret by its name
 _TEMPLATE: Final = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _SHORT: Final = re.compile(r"(?:^|/)secrets/([^/]+)")  # in the long name of a secret
 _MARKS: Final = ("{{", "}}", "{%", "{#")
@@ -49,13 +50,26 @@ def mentioned_in_patch(patch: Mapping[str, Any] | None) -> MentionedCredentials:
 
 def _in_values(value: Any, key: str = "") -> Iterator[str]:
     if isinstance(value, dict):
+        if key == "auth" and "source" in value and isinstance(value.get("key"), str):
+            yield value["key"]
+        if value.get("kind") == _SECRETS:
+            yield from _in_secrets(value)
         for name, inner in value.items():
-            yield from _in_values(inner, name)
+            yield from _in_values(inner, "auth" if key == "auth" and isinstance(inner, dict) else name)
     elif isinstance(value, list):
         for inner in value:
             yield from _in_values(inner, key)
     elif isinstance(value, str) and (key in _NAMES or (key in _PLACES and any(mark in value for mark in _MARKS))):
         yield value
+
+
+def _in_secrets(task: Any) -> Iterator[str]:
+    """Yield the names that a task of kind `secrets` reads."""
+    for name, inner in task.items():
+        if isinstance(inner, dict):
+            yield from _in_secrets(inner)
+        elif isinstance(inner, str) and name in ("secret", "secret_name"):
+            yield inner
 
 
 def _in_keychain(entries: Any) -> Iterator[str]:

@@ -4,8 +4,9 @@ They are used by `auth`, and by templates that read `keychain`.
 
 An entry of the playbook's `keychain` is the stored credential of its name, or of the name in its `credential`, overlaid
 with its own fields, which may be templates over `workload` and other entries. An entry with a token server becomes the
-server's token. An entry with a `map` has a field for each secret that it names, and each is a stored credential. A name
-that is not declared is a stored credential. An entry that cannot be found is left out of what templates see: reading it
+server's token. An entry of kind `secret_manager` has a field for each secret in its `map`, from its
+`provider` or else the stored credentials; kind `http` fetches its fields, `static` has them, and `google_id_token` is a token
+of a service account. A name that is not declared is a stored credential. An entry that cannot be found is left out of what templates see: reading it
 is an error that names it. Tested in tests/unit/worker/secrets/test_keychain.py.
 """
 
@@ -18,7 +19,10 @@ from typing import Any, Final
 from noetl.dsl.tree.playbook import Keychain
 from noetl.engine.tasks.render import Names, Renderer, RenderError
 from noetl.model.errors import CredentialUnavailable
+from noetl.ports.web import basic
 from noetl.worker.cooperative import Cooperation
+from noetl.worker.secrets.managers.access import Access, Asked, Found, request
+from noetl.worker.secrets.managers.registry import read_secret, selected
 from noetl.worker.secrets.oauth2 import Tokens, token_url
 from noetl.worker.secrets.redact import Secrets
 
@@ -26,6 +30,7 @@ Resolve = Callable[[str], Awaitable[Mapping[str, Any]]]
 _ABOUT: Final = frozenset({"name", "kind", "credential", "auth", "auto_renew"})
 _SHARING: Final = frozenset({"local", "global", "catalog", "shared"})
 _SHORT: Final = re.compile(r"(?:^|/)secrets/([^/]+)")
+_STORED: Final = ("stored", "credential", "credentials", "keychain", "noetl")  # providers: NoETL itself
 _WITH_TOKEN: Final = ("oauth2", "oauth2_client_credentials", "client_credentials")
 
 
@@ -41,6 +46,7 @@ class KeyRing:
         tokens: Tokens,
         secrets: Secrets,
         cooperation: Cooperation,
+        access: Access,
     ) -> None:
         self._declared = {entry.name: entry for entry in declared}
         self._names = names
@@ -49,6 +55,7 @@ class KeyRing:
         self._tokens = tokens
         self._secrets = secrets
         self._cooperation = cooperation
+        self._access = access
 
     async def get(self, name: str, *, fresh: bool = False) -> Mapping[str, Any]:
         """Resolve and mask a credential. Raises KeyError and CredentialUnavailable."""
@@ -60,14 +67,58 @@ class KeyRing:
         return await self.get(name, fresh=True) if _has_server(entry) else None
 
     async def auth(self, given: Any) -> Any:
-        """Resolve a task's `auth` if it names a stored credential; else return it as is."""
-        if not isinstance(given, Mapping) or not isinstance(given.get("credential"), str):
+        """Resolve a task's `auth` that names credentials; else return it as is.
+
+        Forms: `{credential: NAME, …}` with fields to add, `{source: PROVIDER, key: NAME}`, and a map of such maps by alias.
+        """
+        if not isinstance(given, Mapping):
+            return given
+        if given and all(_names_one(one) for one in given.values()):
+            return {str(alias): await self.auth(one) for alias, one in given.items()}
+        if isinstance(given.get("source"), str) and isinstance(given.get("key"), str):
+            return await self._from_source(given)
+        if not isinstance(given.get("credential"), str):
             return given
         own = {name: value for name, value in given.items() if name not in ("credential", "type", "kind")}
         try:
             return {**await self.get(given["credential"]), **own}
         except KeyError as error:
             raise CredentialUnavailable(f"there is no credential named {error}") from None
+
+    async def secret(self, provider: str, asked: Asked, field: str | None = None) -> Found:
+        """Read a secret of a provider, and mask it. Raises CredentialUnavailable."""
+        if provider not in _STORED:
+            found = await read_secret(provider, asked, self._access)
+            value = selected(found.value, field, asked.name)
+        else:
+            try:
+                held = await self.get(asked.name)
+            except KeyError:
+                raise CredentialUnavailable(
+                    f"there is no credential `{asked.name}`. Store it with `noetl credential put {asked.name}`."
+                ) from None
+            found, value = Found(None), _secret(held) if field is None else selected(held, field, asked.name)
+        self._secrets.learn(asked.name, value if isinstance(value, Mapping) else {"secret": value})
+        return Found(value, found.version)
+
+    async def manager_credential(self, name: Any) -> Mapping[str, Any]:
+        """Return the credential that signs in to a manager; empty without a name."""
+        if not isinstance(name, str):
+            return name if isinstance(name, Mapping) else {}
+        try:
+            return await self.get(name)
+        except KeyError:
+            raise CredentialUnavailable(f"there is no credential named `{name}`") from None
+
+    async def _from_source(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        provider = str(given["source"])
+        if provider in _STORED:
+            try:
+                return await self.get(given["key"])
+            except KeyError:
+                raise CredentialUnavailable(f"there is no credential named `{given['key']}`") from None
+        asked = _asked(given["key"], given, await self.manager_credential(given.get("auth")))
+        return _as_map((await self.secret(provider, asked, _text(given.get("field")))).value)
 
     async def read(self, reads: Iterable[tuple[str | int, ...]]) -> dict[str, Mapping[str, Any]]:
         """Return the declared entries that templates read, with their values."""
@@ -103,12 +154,13 @@ class KeyRing:
             )
         fields = {key: value.data for key, value in declared.fields.items()}
         rendered = await self._rendered(name, fields, (*asking, name))
-        if isinstance(rendered.get("map"), Mapping) and str(rendered.get("kind", "")).startswith("secret"):
-            return await self._mapped(name, rendered["map"])
+        made = await self._made(name, rendered)
+        if made is not None:
+            return made
         own = {key: value for key, value in rendered.items() if key not in _ABOUT}
         if own.get("scope") in _SHARING:
             del own["scope"]
-        source = next((rendered[key] for key in ("credential", "auth") if isinstance(rendered.get(key), str)), name)
+        source = _source(rendered) or name
         try:
             stored = dict(await self._resolve(source))
         except KeyError:
@@ -120,6 +172,69 @@ class KeyRing:
             found["kind"] = "oauth2"
         return found
 
+    async def _made(self, name: str, rendered: dict[str, Any]) -> dict[str, Any] | None:
+        """Return what an entry of a kind of its own holds; None for stored credentials."""
+        kind = str(rendered.get("kind", ""))
+        if kind == "static":
+            own = {key: value for key, value in rendered.items() if key not in (*_ABOUT, "scope", "ttl_seconds")}
+            held = own.get("data", own.get("map"))
+            return dict(held) if isinstance(held, Mapping) and len(own) == 1 else own
+        if kind.startswith("secret") and (rendered.get("provider") not in (None, *_STORED)):
+            return await self._managed(name, rendered)
+        if kind.startswith("secret") and isinstance(rendered.get("map"), Mapping):
+            return await self._mapped(name, rendered["map"])
+        if kind == "http":
+            return await self._fetched(name, rendered) if rendered.get("url") else None
+        if kind == "google_id_token":
+            from noetl.worker.secrets.managers.google import id_token
+
+            audience = rendered.get("audience") or rendered.get("target_audience")
+            if not audience:
+                raise CredentialUnavailable(f"`keychain.{name}` has no `audience`. Set it to the URL of the service.")
+            credential = await self.manager_credential(_source(rendered))
+            return {"token": (await id_token(credential, str(audience), self._access))["token"]}
+        return None
+
+    async def _managed(self, name: str, rendered: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the secrets of a manager that an entry names, in `map` or `secret`."""
+        credential, provider = await self.manager_credential(_source(rendered)), str(rendered["provider"])
+        field = _text(rendered.get("field"))
+        if isinstance(rendered.get("map"), Mapping):
+            found = {}
+            for key, secret in rendered["map"].items():
+                stored = await self._stored_secret(str(secret))  # so that a local run needs no manager
+                if stored is not None:
+                    found[str(key)] = _secret(stored)
+                    continue
+                found[str(key)] = (await self.secret(provider, _asked(str(secret), rendered, credential), field)).value
+            return found
+        secret = rendered.get("secret") or rendered.get("secret_name")
+        if not secret:
+            raise CredentialUnavailable(
+                f"`keychain.{name}` names no secret. Set `secret`, or `map` with one per field."
+            )
+        return _as_map((await self.secret(provider, _asked(str(secret), rendered, credential), field)).value)
+
+    async def _fetched(self, name: str, rendered: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the JSON object that an entry of kind `http` fetches."""
+        import json
+
+        given = await self.manager_credential(_source(rendered))
+        headers = {str(key): str(value) for key, value in (rendered.get("headers") or {}).items()}
+        token = given.get("token") or given.get("access_token")
+        if token:
+            headers["Authorization"] = f"{given.get('scheme', 'Bearer')} {token}"
+        elif given.get("username"):
+            headers["Authorization"] = basic(str(given["username"]), str(given.get("password") or ""))
+        body = rendered.get("body") if rendered.get("body") is not None else rendered.get("json")
+        content = None if body is None else json.dumps(body).encode()
+        headers |= {} if content is None else {"Content-Type": "application/json"}
+        method = str(rendered.get("method") or ("GET" if content is None else "POST")).upper()
+        what = f"`keychain.{name}`: no value from {rendered['url']}"
+        answer = await self._access.ask(request(str(rendered["url"]), headers, method, content), what)
+        field = _text(rendered.get("field"))
+        return _as_map(selected(answer, field, str(rendered["url"])))
+
     async def _mapped(self, name: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
         """Return the secrets that an entry names: `map: {api_key: openai-key}`."""
         found: dict[str, Any] = {}
@@ -128,6 +243,15 @@ class KeyRing:
         return found
 
     async def _secret(self, name: str, secret: str) -> Mapping[str, Any]:
+        found = await self._stored_secret(secret)
+        if found is not None:
+            return found
+        raise CredentialUnavailable(
+            f"`keychain.{name}` reads the secret `{secret}`, and no stored credential has that name. Name the "
+            "`provider` of its secret manager, or keep it with `noetl credential put`."
+        )
+
+    async def _stored_secret(self, secret: str) -> Mapping[str, Any] | None:
         """Find a secret by its name, or by the NAME in `projects/…/secrets/NAME/…`."""
         short = _SHORT.search(secret)
         for one in (secret, *([short[1]] if short else [])):
@@ -135,10 +259,7 @@ class KeyRing:
                 return await self._resolve(one)
             except KeyError:
                 continue
-        raise CredentialUnavailable(
-            f"`keychain.{name}` reads the secret `{secret}`, and no stored credential has that name. Secret managers are not "
-            "asked yet: keep it with `noetl credential put`, or in the environment as NOETL_CREDENTIAL_NAME."
-        )
+        return None
 
     async def _rendered(self, name: str, fields: Mapping[str, Any], asking: tuple[str, ...]) -> dict[str, Any]:
         from noetl.engine.plan.plan import reads_of
@@ -163,3 +284,45 @@ def _has_server(entry: Mapping[str, Any]) -> bool:
     """Return whether a credential names a token server and holds no token itself."""
     named = entry.get("kind") == "oauth2" or "token_url" in entry
     return named and token_url(entry) is not None and not (entry.get("token") or entry.get("access_token"))
+
+
+def _source(rendered: Mapping[str, Any]) -> str | None:
+    """Return the name of the credential behind an entry."""
+    return next((rendered[key] for key in ("credential", "auth") if isinstance(rendered.get(key), str)), None)
+
+
+def _names_one(given: Any) -> bool:
+    """Return whether a map names a credential: one alias of several."""
+    if not isinstance(given, Mapping):
+        return False
+    return isinstance(given.get("credential"), str) or (
+        isinstance(given.get("source"), str) and isinstance(given.get("key"), str)
+    )
+
+
+def _asked(name: str, given: Mapping[str, Any], credential: Mapping[str, Any]) -> Asked:
+    project = given.get("project") or given.get("project_id")
+    return Asked(
+        name,
+        _text(given.get("version")),
+        _text(project),
+        _text(given.get("region")),
+        _text(given.get("url")),
+        credential,
+    )
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _as_map(value: Any) -> dict[str, Any]:
+    """Return a secret as fields: a map, a JSON object, or else the field `value`."""
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        import json
+
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return {"value": value}
+    return dict(value) if isinstance(value, Mapping) else {"value": value}

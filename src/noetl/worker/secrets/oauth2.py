@@ -49,12 +49,12 @@ class Tokens:
             kept = self._kept.get(key)
             if kept is not None and kept is not refused and self._clock.now() < kept[0]:
                 return kept[1]
-            answer = await self._ask(url, form, headers)
-            found = {**answer, "token": answer["access_token"]}
+            answer = await self._ask(url, form, headers, str(entry.get("answer") or "access_token"))
+            found = {**answer, "token": answer[str(entry.get("answer") or "access_token")]}
             self._kept[key] = (self._clock.now() + _life_ms(answer, entry), found)
             return found
 
-    async def _ask(self, url: str, form: Mapping[str, str], headers: Mapping[str, str]) -> dict[str, Any]:
+    async def _ask(self, url: str, form: Mapping[str, str], headers: Mapping[str, str], field: str) -> dict[str, Any]:
         headers = {**headers, "Content-Type": "application/x-www-form-urlencoded"}
         request = WebRequest(
             method="POST",
@@ -77,7 +77,7 @@ class Tokens:
             else:
                 problem, again = f"no token from {url}: it answered {response.status}", response.status >= 500
                 if 200 <= response.status < 300:
-                    return _token(url, content)
+                    return _token(url, content, field)
                 if not again:
                     raise CredentialUnavailable(problem + _why(content, self._masked))
             if wait is not None:
@@ -108,13 +108,13 @@ def token_url(entry: Mapping[str, Any]) -> str | None:
     return str(found) if found else None
 
 
-def _token(url: str, content: bytes) -> dict[str, Any]:
+def _token(url: str, content: bytes, field: str) -> dict[str, Any]:
     try:
         found = json.loads(content)
     except ValueError:
         found = None
-    if not isinstance(found, dict) or not isinstance(found.get("access_token"), str):
-        raise CredentialUnavailable(f"no token from {url}: its answer holds no `access_token`")
+    if not isinstance(found, dict) or not isinstance(found.get(field), str):
+        raise CredentialUnavailable(f"no token from {url}: its answer holds no `{field}`")
     try:
         json.dumps(found, ensure_ascii=False).encode()
     except UnicodeEncodeError:

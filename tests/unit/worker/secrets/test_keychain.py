@@ -22,8 +22,10 @@ from noetl.model.errors import CredentialUnavailable
 from noetl.worker.cooperative import Cooperation
 from noetl.worker.http.clients import HttpClient
 from noetl.worker.secrets.keychain import KeyRing
+from noetl.worker.secrets.managers.access import Access
 from noetl.worker.secrets.oauth2 import Tokens
 from noetl.worker.secrets.redact import Secrets
+from tests.tools.web import Web
 from tests.unit.worker.system import system
 
 pytestmark = pytest.mark.asyncio
@@ -82,11 +84,16 @@ class Clock(SteadyClock):
 
 
 def ring(
-    store: Store | None = None, declared: tuple[Keychain, ...] = DECLARED, tokens: Tokens | None = None
+    store: Store | None = None,
+    declared: tuple[Keychain, ...] = DECLARED,
+    tokens: Tokens | None = None,
+    client: HttpClient | None = None,
 ) -> KeyRing:
     names = {"workload": {"which": "other"}}
     made = tokens or Tokens(HttpClient().get, SteadyClock())
-    return KeyRing(declared, names, 1, store or Store(), made, Secrets(), Cooperation())
+    secrets = Secrets()
+    access = Access((client or HttpClient()).get, made, SteadyClock().now, secrets.learn)
+    return KeyRing(declared, names, 1, store or Store(), made, secrets, Cooperation(), access)
 
 
 async def test_only_what_is_read_is_resolved() -> None:
@@ -342,3 +349,43 @@ async def test_a_task_whose_credential_cannot_be_had_says_so(server: TokenServer
             assert row["status"] == "failed"
             assert row["error"]["kind"] == "auth"
             assert "invalid_client" in row["error"]["message"]
+
+
+async def test_each_kind_of_entry_has_its_fields() -> None:
+    client, web = HttpClient(), Web(pages={"/value": {"data": {"user": "ada", "password": "hush-hush"}}})
+    web.pages["/v1/secret/data/orders"] = {"data": {"data": {"password": "from-the-vault"}, "metadata": {"version": 1}}}
+    try:
+        keys = ring(
+            client=client,
+            declared=(
+                entry("fixed", kind="static", region="eu", token="fixed-token"),
+                entry("fetched", kind="http", url=f"{web.url}/value", field="data"),
+                entry("vault", kind="static", token="vault-token"),
+                entry("kept", kind="secret_manager", provider="vault", url=web.url, auth="vault", secret="orders"),
+                entry("one", kind="secret_manager", provider="vault", url=web.url, auth="vault",
+                      map={"pw": "orders", "own": "api"}, field="password"),
+                entry("gone", kind="secret_manager", provider="vault", url=web.url, auth="vault"),
+                entry("id", kind="google_id_token", auth="vault"),
+            )
+        )  # fmt: skip
+        assert await keys.get("fixed") == {"region": "eu", "token": "fixed-token"}
+        assert await keys.get("fetched") == {"user": "ada", "password": "hush-hush"}
+        assert await keys.get("kept") == {"password": "from-the-vault"}
+        assert await keys.get("one") == {"pw": "from-the-vault", "own": "t"}
+        for name, words in (("gone", "names no secret"), ("id", "no `audience`")):
+            with pytest.raises(CredentialUnavailable, match=words):
+                await keys.get(name)
+    finally:
+        await client.close()
+        web.close()
+
+
+async def test_auth_names_a_source_or_several_by_alias() -> None:
+    keys = ring()
+    assert await keys.auth({"source": "credential", "key": "api"}) == {"token": "t"}
+    several = {"a": {"credential": "api"}, "b": {"source": "keychain", "key": "api"}}
+    assert await keys.auth(several) == {"a": {"token": "t"}, "b": {"token": "t"}}
+    own = {"user": "ada", "password": "hush"}
+    assert await keys.auth(own) == own
+    with pytest.raises(CredentialUnavailable, match="no credential named `nowhere`"):
+        await keys.auth({"source": "credential", "key": "nowhere"})

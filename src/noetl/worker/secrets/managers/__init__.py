@@ -1,0 +1,4 @@
+"""Secret managers, one module each.
+
+Tested in tests/unit/worker/secrets/managers/.
+"""
