@@ -236,8 +236,9 @@ def test_a_credential_comes_from_the_environment_and_its_absence_is_told(folder:
         """
     )
     ran = folder.call("run", file)
-    assert ran.code == 1
-    assert "unknown credential 'my-api'" in ran.err
+    assert ran.code == 2
+    assert "unknown credential 'my-api', which step `a` needs" in ran.err
+    assert "nothing was run" in ran.err
     assert "NOETL_CREDENTIAL_" in ran.err
     nobody = folder.call("run", file, "--json", NOETL_CREDENTIAL_MY_API="s3cret")
     assert json.loads(nobody.out)["error"]["kind"] == "connection"

@@ -43,6 +43,11 @@ async def start_and_drive(
 ) -> int:
     """Start an execution, drive it and print its result; return the exit code."""
     async with embedded(settings) as app:
+        for made in preparer.found.values():
+            if made is not None and (b'"auth"' in made.canonical or b"keychain" in made.canonical):
+                from noetl.wiring.preflight import require_credentials
+
+                await require_credentials(made.canonical, app.credential)
         execution_id = new_execution(app.store.clock.now())
         pool = f"local:{execution_id}"
         with driver_lock(settings, execution_id):
