@@ -17,8 +17,8 @@ from tests.services import postgres_server
 
 _TABLES = (
     "log", "writer", "execution", "queue", "timer", "message", "snapshot", "playbook", "catalog", "catalog_path",
-    "result", "result_piece", "runtime", "token", "credential", "audit", "request_key", "outbox", "dlq", "duty",
-    "probe",
+    "result", "result_piece", "runtime", "token", "credential", "audit", "request_key", "outbox", "schedule", "firing",
+    "dlq", "duty", "probe",
 )  # fmt: skip
 _EMPTY = "; ".join(
     ["SET search_path = noetl", *(f"DELETE FROM {name}" for name in _TABLES), "ALTER SEQUENCE lease_epoch RESTART"]

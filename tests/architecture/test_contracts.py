@@ -34,8 +34,8 @@ def test_the_package_keeps_its_contracts() -> None:
 
 
 PACKAGES = (
-    "cli", "lsp", "testing", "client", "server", "worker", "tools", "blobs", "doorbells", "stores", "engine", "dsl", "expr",
-    "model",
+    "cli", "lsp", "testing", "client", "server", "worker", "tools", "blobs", "doorbells", "stores", "engine", "dsl",
+    "schedules", "expr", "model",
 )  # fmt: skip
 
 

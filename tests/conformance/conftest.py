@@ -22,6 +22,7 @@ from noetl.ports import (
 )
 from noetl.ports.letters import DeadLetters
 from noetl.ports.outbox import Outbox
+from noetl.ports.schedules import Schedules
 from noetl.stores.memory.derived import MemoryDerived
 from noetl.stores.memory.outbox import MemoryOutbox
 from noetl.stores.memory.store import MemoryStore
@@ -30,6 +31,9 @@ from noetl.stores.postgres.derived import PostgresDerived
 from noetl.stores.postgres.outbox import PostgresOutbox
 from noetl.stores.postgres.store import PostgresStore
 from noetl.stores.postgres.team import PostgresTeam
+from noetl.stores.schedules.memory import MemorySchedules
+from noetl.stores.schedules.postgres import PostgresSchedules
+from noetl.stores.schedules.sqlite import SqliteSchedules
 from noetl.stores.sqlite.derived import SqliteDerived
 from noetl.stores.sqlite.outbox import SqliteOutbox
 from noetl.stores.sqlite.store import SqliteStore
@@ -92,6 +96,14 @@ class Place:
             return PostgresOutbox(store.database)
         assert isinstance(store, SqliteStore)
         return SqliteOutbox(store.database)
+
+    def schedules(self, store: Store) -> Schedules:
+        if isinstance(store, MemoryStore):
+            return MemorySchedules(store.tables)
+        if isinstance(store, PostgresStore):
+            return PostgresSchedules(store.database)
+        assert isinstance(store, SqliteStore)
+        return SqliteSchedules(store.database)
 
     async def close(self) -> None:
         for store in self._opened:

@@ -55,6 +55,7 @@ from noetl.wire.answers import (
 )
 from noetl.wire.letters import Discarded, Letter, LetterGroup, LetterGroups, Letters, Replayed
 from noetl.wire.outbox import OutboxNumber, OutboxRow, OutboxRows
+from noetl.wire.schedules import FiringRows, NextRuns, ScheduleRow, ScheduleRows
 
 _DLQ: Final = "/api/dlq"
 _PAGE: Final = 1_000
@@ -354,6 +355,44 @@ class Client:
         """Discard a dead or pending outbox message."""
         return await self._http.ask("POST", f"/api/outbox/{number}/discard", OutboxNumber, {"reason": reason})
 
+    async def schedules(self, path: str | None = None, *, cursor: str | None = None, limit: int = 100) -> ScheduleRows:
+        """List schedules by id."""
+        query = _given(path=path, cursor=cursor, limit=limit)
+        return await self._http.ask("GET", "/api/schedules", ScheduleRows, query=query)
+
+    async def schedule(self, schedule_id: str) -> ScheduleRow:
+        """Return a schedule."""
+        return await self._http.ask("GET", _schedule_path(schedule_id), ScheduleRow)
+
+    async def create_schedule(self, /, name: str, path: str, **fields: Any) -> ScheduleRow:
+        """Create a schedule of a playbook: with `cron`, `every` or `calendar`."""
+        return await self._http.ask("POST", "/api/schedules", ScheduleRow, {"name": name, "path": path, **fields})
+
+    async def change_schedule(self, /, schedule_id: str, **fields: Any) -> ScheduleRow:
+        """Change fields of a schedule."""
+        return await self._http.ask("PATCH", _schedule_path(schedule_id), ScheduleRow, fields)
+
+    async def pause_schedule(self, schedule_id: str) -> ScheduleRow:
+        """Pause a schedule: nothing fires until it is resumed."""
+        return await self._http.ask("POST", f"{_schedule_path(schedule_id)}/pause", ScheduleRow, {})
+
+    async def resume_schedule(self, schedule_id: str) -> ScheduleRow:
+        """Resume a paused schedule."""
+        return await self._http.ask("POST", f"{_schedule_path(schedule_id)}/resume", ScheduleRow, {})
+
+    async def delete_schedule(self, schedule_id: str) -> Removed:
+        """Delete a schedule and its firings."""
+        return await self._http.ask("DELETE", _schedule_path(schedule_id), Removed)
+
+    async def next_runs(self, schedule_id: str, count: int = 10) -> NextRuns:
+        """Return the next times of a schedule."""
+        return await self._http.ask("GET", f"{_schedule_path(schedule_id)}/next", NextRuns, query={"count": count})
+
+    async def firings(self, schedule_id: str, *, before: int | None = None, limit: int = 50) -> FiringRows:
+        """List the firings of a schedule, the newest first."""
+        query = _given(before=before, limit=limit)
+        return await self._http.ask("GET", f"{_schedule_path(schedule_id)}/firings", FiringRows, query=query)
+
     async def keychain(
         self, path: str | None = None, *, execution_id: str | None = None, version: int | None = None
     ) -> KeychainEntries:
@@ -440,6 +479,10 @@ class Client:
         """Discard all pending letters that match."""
         body = {"reason": reason, "all": everything, **_given(**asked)}
         return await self._http.ask("POST", f"{_DLQ}/discard", Discarded, body)
+
+
+def _schedule_path(schedule_id: str) -> str:
+    return f"/api/schedules/{quote(schedule_id, safe='')}"
 
 
 def _letter_path(message_id: str, verb: str = "") -> str:

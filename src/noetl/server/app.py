@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from noetl.server.api import endpoints
 from noetl.server.background.outbox_relay import OutboxRelay
 from noetl.server.background.result_gc import ResultGC
+from noetl.server.background.schedules import Scheduler
 from noetl.server.http.guard import Guard
 from noetl.server.http.worker_socket import PATH, session_app
 from noetl.server.operations.dead_letters import log_letters
@@ -91,7 +92,10 @@ def _match(node: dict[str, Any], segments: Sequence[str], at: int) -> tuple[dict
 
 @asynccontextmanager
 async def running(
-    services: Services, collector: ResultGC | None = None, relay: OutboxRelay | None = None
+    services: Services,
+    relay: OutboxRelay | None = None,
+    collector: ResultGC | None = None,
+    scheduler: Scheduler | None = None,
 ) -> AsyncIterator[None]:
     """Run the background tasks of the routes; on exit, end all streams and sessions."""
     services.control.sequencer.hooks.register(commits=services.metrics.committed, letters=log_letters)
@@ -105,6 +109,8 @@ async def running(
     if relay is not None:
         relay.on_attempt.append(services.metrics.sent)
         jobs["noetl-relay"] = relay.run()
+    if scheduler is not None:
+        jobs["noetl-scheduler"] = scheduler.run()
     tasks = [asyncio.create_task(job, name=name) for name, job in jobs.items()]
     release = asyncio.create_task(_release_waiters(services))
     try:

@@ -22,6 +22,7 @@ from noetl.ports import (
 )
 from noetl.ports.letters import DeadLetters
 from noetl.ports.outbox import Outbox
+from noetl.ports.schedules import Schedules
 from noetl.server.auth.gate import Gate
 from noetl.server.auth.quota import Quota
 from noetl.server.auth.vault import Vault
@@ -74,6 +75,7 @@ class Services:
     team: Team
     blobs: BlobStore
     outbox: Outbox
+    schedules: Schedules
     clock: CivilClock
     kinds: Kinds
     cannot_run: Callable[[Iterable[str]], tuple[str, ...]]

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from noetl.server.background.outbox_relay import OutboxRelay
     from noetl.server.background.rebuild import Rebuild
     from noetl.server.background.result_gc import ResultGC
+    from noetl.server.background.schedules import Scheduler
     from noetl.server.control_plane import LocalControlPlane
     from noetl.server.services import Bounds, Services
     from noetl.stores.postgres.admin import PostgresAdmin
@@ -428,6 +429,7 @@ async def serving(
     from noetl.server.store_probe import StoreProbe
     from noetl.server.workers.registry import WorkerRegistry
     from noetl.wiring.credential_test import CredentialTests
+    from noetl.wiring.schedules import open_schedules
 
     async with embedded(settings, apart=True) as app:
         store, team, clock = app.store, open_team(app.store), app.store.clock
@@ -443,6 +445,7 @@ async def serving(
             team=team,
             blobs=open_blobs(settings, store),
             outbox=app.outbox(),
+            schedules=open_schedules(store),
             clock=clock,
             kinds=kinds(),
             cannot_run=cannot_run,
@@ -461,8 +464,14 @@ async def serving(
             bounds=_bounds(server),
         )
         served = replace(app, settings=own, credential=StoredCredentials(own, lambda: team, clock, vault))
-        async with served.open_relay() as relay, running(services, open_collector(settings, store), relay):
+        async with served.open_relay() as relay, running(services, relay, *_jobs(settings, app.store, services)):
             yield services, served
+
+
+def _jobs(settings: Settings, store: Store, services: Services) -> tuple[ResultGC, Scheduler]:
+    from noetl.wiring.schedules import open_scheduler
+
+    return open_collector(settings, store), open_scheduler(services, open_derived(store))
 
 
 async def _has_tokens(team: Team, now: int) -> bool:

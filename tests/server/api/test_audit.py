@@ -129,6 +129,19 @@ def message(verb: str, body: Any) -> Callable[[Served], Awaitable[Asked]]:
     return ask
 
 
+async def scheduling(served: Served) -> Asked:
+    return "/api/schedules", {"name": "s", "path": await served.register(ONE), "every": "1d"}
+
+
+def schedule(verb: str = "", body: Any = None) -> Callable[[Served], Awaitable[Asked]]:
+    async def ask(served: Served) -> Asked:
+        path, made = await scheduling(served)
+        await served.json("POST", path, made)
+        return f"/api/schedules/s{verb}", body
+
+    return ask
+
+
 def letter(verb: str, body: Any) -> Callable[[Served], Awaitable[Asked]]:
     async def ask(served: Served) -> Asked:
         await ended(served, FAILS)
@@ -164,6 +177,11 @@ CALLS: dict[str, Callable[[Served], Awaitable[Asked]]] = {
     "POST /api/dlq/{message_id}/discard": letter("discard", {"reason": "enough"}),
     "POST /api/dlq/discard": letters("discard", {"step": "bad", "reason": "enough"}),
     "POST /api/vars/{execution_id}": patching,
+    "POST /api/schedules": scheduling,
+    "PATCH /api/schedules/{schedule_id}": schedule("", {"every": "2d"}),
+    "POST /api/schedules/{schedule_id}/pause": schedule("/pause"),
+    "POST /api/schedules/{schedule_id}/resume": schedule("/resume"),
+    "DELETE /api/schedules/{schedule_id}": schedule(),
     "POST /api/catalog": plain("/api/catalog", {"content": ONE}),
     "DELETE /api/catalog": registered,
     "PUT /api/credentials/{name}": plain("/api/credentials/pg", {"data": {"a": 1}}),

@@ -1,1 +1,1 @@
-"""Background tasks: timers, lease expiry, repair, result GC, outbox relay."""
+"""Background tasks: timers, schedules, lease expiry, repair, GC, outbox relay."""

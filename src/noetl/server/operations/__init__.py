@@ -1,1 +1,1 @@
-"""Operations on executions that read the log first: forks and dead letters."""
+"""Operations that read first: forks, dead letters, retention, schedules."""

@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from noetl.model.work import Lease, WorkItem
 from noetl.ports import AuditEntry, Token, WorkerInfo
 from noetl.ports.outbox import OutboxMessage
+from noetl.ports.schedules import Firing, Schedule
 
 _work = msgspec.json.Decoder(WorkItem)
 
@@ -58,6 +59,8 @@ class Tables(Struct):
     audit: list[AuditEntry] = []
     outbox: dict[int, OutboxMessage] = {}  # by number
     outbox_number: int = 0
+    schedules: dict[str, Schedule] = {}
+    firings: dict[tuple[str, int], Firing] = {}  # by schedule and time
     duties: dict[str, tuple[str, int]] = {}  # name → holder, until
     letters: dict[str, bytes] = {}
     writer_id: str = field(default_factory=lambda: uuid4().hex[:16])

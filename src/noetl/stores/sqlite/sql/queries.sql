@@ -550,3 +550,78 @@ WHERE n.place = 1 ORDER BY g.count DESC, n.fingerprint LIMIT ?;
 
 -- name: count_letters
 SELECT status, count(*) FROM dlq GROUP BY status;
+
+-- name: put_schedule
+INSERT INTO schedule (
+  schedule_id, path, version, owner, spec, paused, next_at, start_at, created_at, created_by, changed_at
+) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (schedule_id) DO NOTHING;
+
+-- name: save_schedule
+UPDATE schedule SET
+  path = ?2, version = ?3, owner = ?4, spec = ?5, paused = ?6,
+  next_at = ?7, start_at = ?8, created_at = ?9, created_by = ?10, changed_at = ?11, revision = revision + 1
+WHERE schedule_id = ?1 AND revision = ?12;
+
+-- name: remove_firings
+DELETE FROM firing WHERE schedule_id = ?;
+
+-- name: remove_schedule
+DELETE FROM schedule WHERE schedule_id = ?;
+
+-- name: find_schedule
+SELECT
+  schedule_id, path, version, owner, spec, paused, next_at, start_at, created_at, created_by, changed_at,
+  revision
+FROM schedule WHERE schedule_id = ?1;
+
+-- name: list_schedules
+SELECT
+  schedule_id, path, version, owner, spec, paused, next_at, start_at, created_at, created_by, changed_at,
+  revision
+FROM schedule
+WHERE (?1 IS NULL OR path = ?1) AND (?2 IS NULL OR owner = ?2) AND (?3 IS NULL OR schedule_id > ?3)
+ORDER BY schedule_id LIMIT ?4;
+
+-- name: due_schedules
+SELECT
+  schedule_id, path, version, owner, spec, paused, next_at, start_at, created_at, created_by, changed_at,
+  revision
+FROM schedule WHERE NOT paused AND start_at <= ?1 ORDER BY start_at, schedule_id LIMIT ?2;
+
+-- name: put_firing
+INSERT INTO firing (
+  schedule_id, at, state, execution_id, reason, detail, last_at, count, is_more, decided_at
+) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT (schedule_id, at) DO NOTHING;
+
+-- name: undecided_firings
+SELECT schedule_id, at, state, execution_id, reason, detail, last_at, count, is_more, decided_at
+FROM firing WHERE state IN ('due', 'queued') AND (schedule_id, at) > (?1, ?2)
+ORDER BY schedule_id, at LIMIT ?3;
+
+-- name: running_firings
+SELECT schedule_id, at, state, execution_id, reason, detail, last_at, count, is_more, decided_at
+FROM firing WHERE schedule_id = ?1 AND state = 'started' ORDER BY at;
+
+-- name: decide_firing
+UPDATE firing SET
+  state = ?3, execution_id = ?4, reason = ?5, detail = ?6, last_at = ?7, count = ?8, is_more = ?9, decided_at = ?10
+WHERE schedule_id = ?1 AND at = ?2 AND state IN ('due', 'queued');
+
+-- name: ended_firings
+SELECT 1 FROM firing AS f WHERE f.state = 'started' AND NOT EXISTS (
+  SELECT 1 FROM execution AS e WHERE e.execution_id = f.execution_id
+    AND e.status NOT IN ('completed', 'failed', 'cancelled', 'partial')
+) LIMIT 1;
+
+-- name: settle_firings
+UPDATE firing AS f SET state = 'ended' WHERE f.state = 'started' AND NOT EXISTS (
+  SELECT 1 FROM execution AS e WHERE e.execution_id = f.execution_id
+    AND e.status NOT IN ('completed', 'failed', 'cancelled', 'partial')
+);
+
+-- name: list_firings
+SELECT schedule_id, at, state, execution_id, reason, detail, last_at, count, is_more, decided_at
+FROM firing WHERE schedule_id = ?1 AND (?2 IS NULL OR at < ?2) ORDER BY at DESC LIMIT ?3;
+
+-- name: forget_firings
+DELETE FROM firing WHERE at < ?1 AND state NOT IN ('due', 'queued', 'started');

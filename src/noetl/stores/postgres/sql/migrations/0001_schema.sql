@@ -305,6 +305,41 @@ CREATE INDEX dlq_fingerprint ON dlq (fingerprint, last_seen, message_id);
 CREATE INDEX dlq_tool_kind ON dlq (tool_kind);
 CREATE INDEX dlq_closed ON dlq (closed_at) WHERE closed_at IS NOT NULL;
 
+-- Schedules of playbooks, and their firings. A firing is recorded in the transaction that moves its schedule on.
+
+CREATE TABLE schedule (
+  schedule_id text COLLATE "C" PRIMARY KEY,
+  path text NOT NULL,
+  version integer,
+  owner text NOT NULL,
+  spec json NOT NULL,
+  paused boolean NOT NULL,
+  next_at bigint,
+  start_at bigint,
+  created_at bigint NOT NULL,
+  created_by text NOT NULL,
+  changed_at bigint NOT NULL,
+  revision bigint NOT NULL DEFAULT 1
+);
+
+CREATE INDEX schedule_due ON schedule (start_at) WHERE NOT paused;
+
+CREATE TABLE firing (
+  schedule_id text COLLATE "C" NOT NULL,
+  at bigint NOT NULL,
+  state text NOT NULL CHECK (state IN ('due', 'queued', 'started', 'ended', 'skipped', 'refused')),
+  execution_id text NOT NULL,
+  reason text NOT NULL,
+  detail text NOT NULL,
+  last_at bigint NOT NULL,
+  count bigint NOT NULL,
+  is_more boolean NOT NULL,
+  decided_at bigint NOT NULL,
+  PRIMARY KEY (schedule_id, at)
+);
+
+CREATE INDEX firing_state ON firing (state, schedule_id, at);
+
 -- Duties that one of several servers has until a time.
 
 CREATE TABLE duty (

@@ -213,6 +213,41 @@ CREATE TABLE outbox (
 CREATE INDEX outbox_due ON outbox (available_at, number) WHERE state = 'pending';
 CREATE INDEX outbox_dead ON outbox (number) WHERE state = 'dead';
 
+-- Schedules of playbooks, and their firings. A firing is recorded in the transaction that moves its schedule on.
+
+CREATE TABLE schedule (
+  schedule_id TEXT PRIMARY KEY,
+  path TEXT NOT NULL,
+  version INTEGER,
+  owner TEXT NOT NULL,
+  spec TEXT NOT NULL,
+  paused INTEGER NOT NULL,
+  next_at INTEGER,
+  start_at INTEGER,
+  created_at INTEGER NOT NULL,
+  created_by TEXT NOT NULL,
+  changed_at INTEGER NOT NULL,
+  revision INTEGER NOT NULL DEFAULT 1
+);
+
+CREATE INDEX schedule_due ON schedule (start_at) WHERE NOT paused;
+
+CREATE TABLE firing (
+  schedule_id TEXT NOT NULL,
+  at INTEGER NOT NULL,
+  state TEXT NOT NULL CHECK (state IN ('due', 'queued', 'started', 'ended', 'skipped', 'refused')),
+  execution_id TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  detail TEXT NOT NULL,
+  last_at INTEGER NOT NULL,
+  count INTEGER NOT NULL,
+  is_more INTEGER NOT NULL,
+  decided_at INTEGER NOT NULL,
+  PRIMARY KEY (schedule_id, at)
+) WITHOUT ROWID;
+
+CREATE INDEX firing_state ON firing (state, schedule_id, at);
+
 -- Dead letters: derived from the log, and written with the events of the failure.
 
 CREATE TABLE dlq (

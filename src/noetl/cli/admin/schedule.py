@@ -1,0 +1,232 @@
+"""`noetl schedule`: create, list, show, pause, resume and delete schedules.
+
+Tested in tests/acceptance/admin/test_schedule_cli.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from noetl.cli.arguments.command_group import command_group
+from noetl.cli.arguments.options import AsJson, Payload, Place, SetValue
+from noetl.cli.output.format import format_time, to_json
+from noetl.cli.runtime.runner import call
+from noetl.cli.runtime.terminal import echo
+from noetl.model.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from noetl import Client
+    from noetl.wire.schedules import FiringRow, ScheduleRow
+
+_PAGE: Final = 500
+_SHOWN: Final = 5
+Id = Annotated[str, typer.Argument(metavar="ID", help="Schedule ID, as `noetl schedule list` prints it.")]
+Cron = Annotated[
+    str | None, typer.Option("--cron", metavar="EXPRESSION", help='Cron expression, such as "30 2 * * *".')
+]
+Every = Annotated[str | None, typer.Option("--every", metavar="TIME", help="Interval, such as 15m or 6h.")]
+Dates = Annotated[
+    list[str] | None,
+    typer.Option("--date", metavar="DATE", help="Day, as 2026-12-24 or 12-24 for every year; repeatable."),
+]
+At = Annotated[
+    list[str] | None,
+    typer.Option("--at", metavar="HH:MM", help="Time of day with --date; repeatable. [default: 00:00]"),
+]
+Timezone = Annotated[
+    str, typer.Option("--timezone", "--tz", metavar="ZONE", help="IANA time zone, such as Europe/Vienna.")
+]
+Jitter = Annotated[str, typer.Option("--jitter", metavar="TIME", help="Spread starts over this time, such as 30s.")]
+CatchUp = Annotated[str, typer.Option("--catch-up", metavar="MODE", help="Start late firings: skip, last or all.")]
+Overlap = Annotated[
+    str, typer.Option("--overlap", metavar="MODE", help="While one runs: allow, skip, queue or cancel_running.")
+]
+TimeAs = Annotated[str, typer.Option("--time-as", metavar="KEY", help="Workload key that gets the time of the firing.")]
+Version = Annotated[
+    int | None, typer.Option("--version", help="Version of the playbook. [default: the latest at each firing]")
+]
+
+command = command_group("Create, list, show, pause, resume and delete a server's schedules, which start executions.")
+
+
+@command.command("create")
+def create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the schedule, which is its ID.")],
+    path: Annotated[str, typer.Argument(metavar="PATH", help="Playbook in the server's catalog.")],
+    cron: Cron = None,
+    every: Every = None,
+    dates: Dates = None,
+    at: At = None,
+    timezone: Timezone = "UTC",
+    jitter: Jitter = "0",
+    catch_up: CatchUp = "skip",
+    overlap: Overlap = "skip",
+    time_as: TimeAs = "",
+    version: Version = None,
+    paused: Annotated[bool, typer.Option("--paused", help="Create it paused.")] = False,
+    set: SetValue = None,
+    payload: Payload = None,
+    json: AsJson = False,
+    server: Place = None,
+) -> None:
+    """Create a schedule: with --cron, --every or --date."""
+
+    async def job(client: Client) -> None:
+        from noetl.cli.arguments.payload import read_payload
+
+        if at and not dates:
+            raise InvalidInput("`--at` needs --date. For a time of every day, write --cron.")
+        times = {"cron": cron, "every": every, "calendar": {"dates": dates, "at": at or ["00:00"]} if dates else None}
+        made = await client.create_schedule(
+            name,
+            path,
+            **times,
+            timezone=timezone,
+            jitter=jitter,
+            catch_up=catch_up,
+            overlap=overlap,
+            time_as=time_as,
+            version=version,
+            paused=paused,
+            payload=read_payload(set or (), payload),
+        )
+        _print_changed(made, "created", json)
+
+    _on_server(server, job)
+
+
+@command.command("list")
+def list_schedules(
+    path: Annotated[str | None, typer.Option("--path", metavar="PATH", help="Only schedules of this playbook.")] = None,
+    json: AsJson = False,
+    server: Place = None,
+) -> None:
+    """List schedules: ID, times, next time and playbook."""
+
+    async def job(client: Client) -> None:
+        cursor, count = None, 0
+        while True:
+            page = await client.schedules(path, cursor=cursor, limit=_PAGE)
+            count += len(page.schedules)
+            for row in page.schedules:
+                echo(to_json(row) if json else f"{row.schedule_id:<28} {_times(row):<28} {_next(row):<24} {row.path}")
+            cursor = page.next
+            if cursor is None:
+                break
+        if not count and not json:
+            echo("no schedules", err=True)
+
+    _on_server(server, job)
+
+
+@command.command("show")
+def show(
+    id: Id,
+    limit: Annotated[int, typer.Option("--limit", help="Number of firings to show.", min=1, max=1_000)] = 10,
+    json: AsJson = False,
+    server: Place = None,
+) -> None:
+    """Show a schedule, its next times, its last firings and why some started nothing."""
+
+    async def job(client: Client) -> None:
+        row, runs = await client.schedule(id), await client.next_runs(id, _SHOWN)
+        firings = await client.firings(id, limit=limit)
+        if json:
+            echo(to_json({"schedule": row, "next": runs.runs, "firings": firings.firings}))
+            return
+        echo(f"{row.schedule_id}: {_times(row)} ({row.timezone}) starts {row.path}")
+        made = f"triggers of {row.owner}" if row.owner else (row.created_by or "-")
+        echo(f"  overlap {row.overlap}, catch_up {row.catch_up}, jitter {row.jitter}, made by {made}")
+        echo(f"  next: {', '.join(run.local for run in runs.runs) or 'never'}{' (paused)' if row.paused else ''}")
+        for firing in firings.firings:
+            echo(f"  {_firing(firing)}")
+
+    _on_server(server, job)
+
+
+@command.command("next")
+def upcoming(
+    id: Id,
+    count: Annotated[int, typer.Option("--count", help="Number of times.", min=1, max=100)] = 10,
+    json: AsJson = False,
+    server: Place = None,
+) -> None:
+    """Print the next times of a schedule, in its time zone."""
+
+    async def job(client: Client) -> None:
+        found = await client.next_runs(id, count)
+        for run in found.runs:
+            echo(to_json(run) if json else run.local)
+        if found.paused:
+            echo(f"schedule {id} is paused: resume it with `noetl schedule resume {id}`", err=True)
+        elif not found.runs:
+            echo(f"schedule {id} never fires again", err=True)
+
+    _on_server(server, job)
+
+
+@command.command("pause")
+def pause(id: Id, json: AsJson = False, server: Place = None) -> None:
+    """Pause a schedule: nothing fires until it is resumed."""
+    _on_server(server, lambda client: _change(client.pause_schedule(id), "paused", json))
+
+
+@command.command("resume")
+def resume(id: Id, json: AsJson = False, server: Place = None) -> None:
+    """Resume a paused schedule; what it missed is not started."""
+    _on_server(server, lambda client: _change(client.resume_schedule(id), "resumed", json))
+
+
+@command.command("delete")
+def delete(id: Id, json: AsJson = False, server: Place = None) -> None:
+    """Delete a schedule and its firings."""
+
+    async def job(client: Client) -> None:
+        await client.delete_schedule(id)
+        if json:
+            echo(to_json({"schedule_id": id, "deleted": True}))
+        echo(f"deleted schedule {id}", err=True)
+
+    _on_server(server, job)
+
+
+async def _change(made: Awaitable[ScheduleRow], what: str, json: bool) -> None:
+    _print_changed(await made, what, json)
+
+
+def _print_changed(row: ScheduleRow, what: str, json: bool) -> None:
+    if json:
+        echo(to_json(row))
+    echo(f"{what} schedule {row.schedule_id}, next: {_next(row)}", err=True)
+
+
+def _times(row: ScheduleRow) -> str:
+    if row.calendar is not None:
+        return f"{', '.join(row.calendar.dates)} at {', '.join(row.calendar.at)}"
+    return row.cron if row.cron is not None else f"every {row.every}"
+
+
+def _next(row: ScheduleRow) -> str:
+    if row.paused:
+        return "paused"
+    return "never" if row.next_at is None else format_time(row.next_at)
+
+
+def _firing(row: FiringRow) -> str:
+    several = "" if row.count == 1 else f" and {row.count - 1}{' or' if row.is_more else ''} more"
+    why = f"{row.reason}: {row.detail}" if row.reason else row.execution_id
+    return f"{row.local}{several}  {row.state:<8} {why}".rstrip()
+
+
+def _on_server(place: str | None, job: Callable[[Client], Awaitable[Any]]) -> None:
+    async def connected_job() -> None:
+        from noetl.cli.runtime.target import connect, require_server
+
+        hint = "Schedules fire on a server: start one with `noetl up`."
+        async with connect(require_server(place, hint)) as client:
+            await job(client)
+
+    call(connected_job)

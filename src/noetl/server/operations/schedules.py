@@ -1,0 +1,71 @@
+"""Create, change, pause and resume schedules.
+
+Every change computes the next time anew and records the times that it passes over, so that none disappears without a reason.
+Tested in tests/server/api/test_schedules.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from msgspec.structs import replace
+
+from noetl.model.errors import Conflict
+from noetl.ports.schedules import Firing, Schedule, Schedules
+from noetl.ports.team import Audit
+from noetl.schedules.due import between, start_at
+from noetl.schedules.spec import ScheduleSpec
+from noetl.schedules.times import times_of
+from noetl.server.background.schedules import missed_firing
+
+_TRIES: Final = 20
+Change = Callable[[Schedule], tuple[Schedule, list[Firing]]]
+
+
+def timed(schedule: Schedule, now: int) -> Schedule:
+    """Return a schedule with its next time after now. Raises InvalidInput."""
+    at = times_of(schedule.spec).after(now)
+    start = None if at is None else start_at(schedule.spec, schedule.schedule_id, at)
+    return replace(schedule, next_at=at, start_at=start, changed_at=now)
+
+
+def respecified(spec: ScheduleSpec, version: int | None, now: int) -> Change:
+    """Return the change to another specification; a paused schedule stays paused."""
+
+    def change(old: Schedule) -> tuple[Schedule, list[Firing]]:
+        passed = [] if old.paused else _passed(old, "changed", now)
+        return timed(replace(old, spec=spec, version=version), now), passed
+
+    return change
+
+
+def paused(now: int) -> Change:
+    """Return the change that pauses a schedule."""
+    return lambda old: (replace(old, paused=True, changed_at=now), [])
+
+
+def resumed(now: int) -> Change:
+    """Return the change that resumes a schedule with its next time after now."""
+
+    def change(old: Schedule) -> tuple[Schedule, list[Firing]]:
+        return timed(replace(old, paused=False), now), _passed(old, "paused", now) if old.paused else []
+
+    return change
+
+
+def _passed(old: Schedule, reason: str, now: int) -> list[Firing]:
+    missed = None if old.next_at is None else between(times_of(old.spec), old.next_at, now)
+    return [] if missed is None else [missed_firing(old, missed, reason, now)]
+
+
+async def apply(schedules: Schedules, schedule_id: str, change: Change, act: Audit = None) -> Schedule | None:
+    """Change a schedule, also while it fires; None if it is unknown. Raises Conflict."""
+    for _ in range(_TRIES):
+        old = await schedules.schedule(schedule_id)
+        if old is None:
+            return None
+        new, firings = change(old)
+        if await schedules.save(new, firings, act):
+            return new
+    raise Conflict(f"Schedule {schedule_id} is being changed by others. Try again.")

@@ -1,0 +1,1 @@
+"""Schedules and their firings: one adapter for each store."""

@@ -1,0 +1,89 @@
+"""Schedules in a SQLite file. Tested in tests/conformance/test_schedules.py."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from noetl.ports.schedules import Firing, Schedule
+from noetl.ports.team import Audit
+from noetl.stores.common.queries import queries
+from noetl.stores.schedules.rows import firing_of, firing_row, schedule_of, schedule_row
+from noetl.stores.sqlite.database import Database
+from noetl.stores.sqlite.rows import write_audit
+
+_SQL = queries("sqlite")
+
+
+class SqliteSchedules:
+    """Schedules and firings in the file of a store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, schedule: Schedule, act: Audit = None) -> bool:
+        return await self._write("put_schedule", *schedule_row(schedule), act=act) > 0
+
+    async def save(self, schedule: Schedule, firings: Sequence[Firing] = (), act: Audit = None) -> bool:
+        def job(connection: sqlite3.Connection) -> bool:
+            row = (*schedule_row(schedule), schedule.revision)
+            if not connection.execute(_SQL["save_schedule"], row).rowcount:
+                return False
+            connection.executemany(_SQL["put_firing"], map(firing_row, firings))
+            write_audit(connection, [act])
+            return True
+
+        return await self._database.write(job)
+
+    async def remove(self, schedule_id: str, act: Audit = None) -> bool:
+        def job(connection: sqlite3.Connection) -> bool:
+            connection.execute(_SQL["remove_firings"], (schedule_id,))
+            removed = connection.execute(_SQL["remove_schedule"], (schedule_id,)).rowcount > 0
+            write_audit(connection, [act] if removed else [])
+            return removed
+
+        return await self._database.write(job)
+
+    async def schedule(self, schedule_id: str) -> Schedule | None:
+        rows = await self._rows("find_schedule", schedule_id)
+        return schedule_of(rows[0]) if rows else None
+
+    async def schedules(
+        self, *, path: str | None = None, owner: str | None = None, after: str | None = None, limit: int = 100
+    ) -> list[Schedule]:
+        return [schedule_of(row) for row in await self._rows("list_schedules", path, owner, after, limit)]
+
+    async def due(self, now: int, most: int) -> list[Schedule]:
+        return [schedule_of(row) for row in await self._rows("due_schedules", now, most)]
+
+    async def undecided(self, after: tuple[str, int], most: int) -> list[Firing]:
+        return [firing_of(row) for row in await self._rows("undecided_firings", *after, most)]
+
+    async def running(self, schedule_id: str) -> list[Firing]:
+        return [firing_of(row) for row in await self._rows("running_firings", schedule_id)]
+
+    async def decide(self, firing: Firing) -> bool:
+        return await self._write("decide_firing", *firing_row(firing)) > 0
+
+    async def settle(self) -> int:
+        if not await self._rows("ended_firings"):  # looking takes no write lock
+            return 0
+        return await self._write("settle_firings")
+
+    async def firings(self, schedule_id: str, before: int | None = None, limit: int = 50) -> list[Firing]:
+        return [firing_of(row) for row in await self._rows("list_firings", schedule_id, before, limit)]
+
+    async def forget(self, before: int) -> int:
+        return await self._write("forget_firings", before)
+
+    async def _rows(self, name: str, *parts: Any) -> list[Any]:
+        return await self._database.run(lambda connection: connection.execute(_SQL[name], parts).fetchall())
+
+    async def _write(self, name: str, *parts: Any, act: Audit = None) -> int:
+        def job(connection: sqlite3.Connection) -> int:
+            changed = connection.execute(_SQL[name], parts).rowcount
+            write_audit(connection, [act] if changed else [])
+            return changed
+
+        return await self._database.write(job)

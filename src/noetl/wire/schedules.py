@@ -1,0 +1,142 @@
+"""Bodies about schedules. Tested in tests/server/api/test_schedules.py."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, UnsetType, field
+
+from noetl.schedules.spec import NAME, Calendar, CatchUp, Overlap
+from noetl.wire.answers import Answer
+from noetl.wire.requests import Asked, Count, Limit, Name, Version
+
+ScheduleName = Annotated[str, Meta(pattern=f"^{NAME}$")]
+Short = Annotated[str, Meta(max_length=200)]
+
+
+class ScheduleAsked(Asked, frozen=True):
+    """Create a schedule: a playbook, and one of `cron`, `every` and `calendar`."""
+
+    name: ScheduleName
+    path: Name
+    version: Version | None = None  # default: the latest at each firing
+    cron: Short | None = None
+    every: Short | Count | None = None  # seconds, or a text such as 15m
+    calendar: Calendar | None = None
+    timezone: Short = "UTC"
+    jitter: Short | Count = 0
+    catch_up: CatchUp = "skip"
+    overlap: Overlap = "skip"
+    payload: dict[str, Any] = field(default_factory=dict)
+    time_as: Short = ""
+    paused: bool = False
+
+
+class SchedulePatch(Asked, frozen=True):
+    """Change fields; a new `cron`, `every` or `calendar` replaces the old one."""
+
+    version: Version | UnsetType | None = UNSET
+    cron: Short | UnsetType = UNSET
+    every: Short | Count | UnsetType = UNSET
+    calendar: Calendar | UnsetType = UNSET
+    timezone: Short | UnsetType = UNSET
+    jitter: Short | Count | UnsetType = UNSET
+    catch_up: CatchUp | UnsetType = UNSET
+    overlap: Overlap | UnsetType = UNSET
+    payload: dict[str, Any] | UnsetType = UNSET
+    time_as: Short | UnsetType = UNSET
+
+
+class SchedulesQuery(Asked, frozen=True):
+    """Filter of a list of schedules."""
+
+    path: Name | None = None
+    cursor: str | None = None  # `next` of the previous page
+    limit: Limit = 100
+
+
+class NextQuery(Asked, frozen=True):
+    """How many times to compute, and from when."""
+
+    count: Annotated[int, Meta(ge=1, le=100)] = 10
+    after: Count | None = None  # default: now
+
+
+class FiringsQuery(Asked, frozen=True):
+    """Page of firings."""
+
+    before: Count | None = None  # `at` of the last firing of the previous page
+    limit: Limit = 50
+
+
+class ScheduleRow(Answer, frozen=True):
+    """A schedule; `owner` is the playbook whose `triggers` define it, if one does."""
+
+    schedule_id: str
+    path: str
+    timezone: str
+    catch_up: str
+    overlap: str
+    paused: bool
+    version: int | None = None
+    owner: str = ""
+    cron: str | None = None
+    every: str | int | None = None
+    calendar: Calendar | None = None
+    jitter: str | int = 0
+    payload: dict[str, Any] = field(default_factory=dict)
+    time_as: str = ""
+    next_at: int | None = None  # of the next firing; None: it never fires again
+    start_at: int | None = None  # with its jitter
+    created_at: int = 0
+    created_by: str = ""
+    changed_at: int = 0
+
+
+class ScheduleRows(Answer, frozen=True):
+    """A page of schedules by id; `next` is the cursor of the next page."""
+
+    schedules: list[ScheduleRow]
+    next: str | None = None
+
+
+class NextRun(Answer, frozen=True):
+    """A time of a schedule, and when its execution starts."""
+
+    at: int
+    start_at: int
+    local: str  # the time in the time zone of the schedule
+
+
+class NextRuns(Answer, frozen=True):
+    """The next times of a schedule, which a pause would skip."""
+
+    schedule_id: str
+    timezone: str
+    paused: bool
+    runs: list[NextRun]
+
+
+class FiringRow(Answer, frozen=True):
+    """A firing: the execution it started, or why it started none.
+
+    `state` is due, queued, started, ended, skipped or refused. A row of several missed times has `count` and `last_at`.
+    """
+
+    at: int
+    local: str
+    state: str
+    execution_id: str = ""
+    reason: str = ""  # late, paused, overlap, replaced, changed, refused
+    detail: str = ""
+    count: int = 1
+    is_more: bool = False  # more than `count`
+    last_at: int | None = None
+    decided_at: int | None = None
+
+
+class FiringRows(Answer, frozen=True):
+    """A page of firings, the newest first; `next` is `before` of the next page."""
+
+    firings: list[FiringRow]
+    next: int | None = None
