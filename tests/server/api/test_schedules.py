@@ -154,3 +154,46 @@ async def test_a_server_fires_and_links_the_execution(tmp_path: Path) -> None:
         assert (execution["result"], execution["tags"]) == (5, ["schedule:s"])
         listed = await served.json("GET", "/api/executions?tag=schedule:s")
         assert firings[-1]["execution_id"] in [row["execution_id"] for row in listed["executions"]]
+
+
+TRIGGERED = playbook(
+    "  - step: one\n    tool: {kind: noop}\n",
+    "timed",
+    triggers=[
+        {"schedule": "nightly", "cron": "30 2 * * *", "timezone": "Europe/Vienna", "overlap": "queue"},
+        {"schedule": "hourly", "every": "1h", "payload": {"n": 1}},
+    ],
+)
+
+
+async def test_triggers_of_a_playbook_become_its_schedules(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served:
+        await served.register(TRIGGERED)
+        await served.json("POST", "/api/schedules", {"name": "mine", "path": "test/timed", "every": "2h"})
+        rows = {one["schedule_id"]: one for one in (await served.json("GET", "/api/schedules"))["schedules"]}
+        assert list(rows) == ["mine", "test:timed:hourly", "test:timed:nightly"]
+        nightly = rows["test:timed:nightly"]
+        assert (nightly["owner"], nightly["path"], nightly["overlap"]) == ("test/timed", "test/timed", "queue")
+        await served.json("DELETE", "/api/schedules/test:timed:nightly", status=409)
+        problem = await served.json("PATCH", "/api/schedules/test:timed:nightly", {"every": 5}, status=409)
+        assert "`triggers` of the playbook" in problem["detail"]
+        await served.json("POST", "/api/schedules/test:timed:nightly/pause")
+        await served.register(TRIGGERED)
+        await served.register(TRIGGERED.replace("30 2", "45 2").replace('"hourly"', '"often"'))
+        rows = {one["schedule_id"]: one for one in (await served.json("GET", "/api/schedules"))["schedules"]}
+        assert list(rows) == ["mine", "test:timed:nightly", "test:timed:often"]
+        assert rows["test:timed:nightly"]["cron"] == "45 2 * * *"
+        assert rows["test:timed:nightly"]["paused"]  # it stays paused
+        await served.json("DELETE", "/api/catalog?path=test/timed&version=2")  # the version before it counts again
+        rows = {one["schedule_id"]: one for one in (await served.json("GET", "/api/schedules"))["schedules"]}
+        assert list(rows) == ["mine", "test:timed:hourly", "test:timed:nightly"]
+        await served.json("DELETE", "/api/catalog?path=test/timed")
+        assert [one["schedule_id"] for one in (await served.json("GET", "/api/schedules"))["schedules"]] == ["mine"]
+
+
+async def test_a_playbook_with_a_bad_trigger_is_not_registered(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served:
+        content = TRIGGERED.replace("30 2", "30 25")
+        problem = await served.json("POST", "/api/catalog", {"content": content}, status=422)
+        assert [one["code"] for one in problem["errors"]] == ["NOE132"]
+        assert (await served.json("GET", "/api/schedules"))["schedules"] == []

@@ -12,8 +12,8 @@ from noetl.dsl.reading.nodes import Node, Scalar
 _ORDER = "Write the order as arcs: `next: <this step>` on the step before it. A step where branches meet waits for all."
 _CONDITION = 'Put the condition on the arc that leads to the step: `next: {arcs: [{step: …, when: "{{ … }}"}]}`.'
 _START = (
-    "A playbook does not start itself. Run `noetl exec PATH` from cron or another scheduler, or call "
-    "`POST /api/execute`; the `Idempotency-Key` header starts each occurrence once."
+    'Write `triggers: [{schedule: nightly, cron: "30 2 * * *"}]` at the root of the playbook, and register it on a '
+    "server; or make a schedule with `noetl schedule create`."
 )
 _WORKFLOW = "Write a `workflow` list: `- step: a` with its `tool` and `next: b`."
 _WORKLOAD = "Write the inputs with their defaults under `workload`; templates read `{{ workload.<name> }}`."
@@ -48,9 +48,7 @@ def _keys(level: str, names: str, instead: str, replaces: str = "", routes: bool
 
 
 _ROOT: tuple[ForeignKey, ...] = (
-    *_keys(
-        "playbook", "on triggers trigger schedule schedules schedule_interval start_date catchup cron crons", _START
-    ),
+    *_keys("playbook", "on trigger schedule schedules schedule_interval start_date catchup cron crons", _START),
     *_keys("playbook", "jobs tasks dag templates stages pipeline", _WORKFLOW, "workflow", routes=True),
     *_keys("playbook", "entrypoint", "Write `executor: {spec: {entry_step: …}}`."),
     *_keys("playbook", "inputs params parameters arguments variables vars", _WORKLOAD),

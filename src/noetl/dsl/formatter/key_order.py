@@ -10,7 +10,18 @@ from typing import Final
 
 from noetl.dsl.formatter.cst import Collection, Entry, Piece, collections
 
-ROOT: Final = ("apiVersion", "kind", "metadata", "keychain", "executor", "workload", "workbook", "workflow", "policy")
+ROOT: Final = (
+    "apiVersion",
+    "kind",
+    "metadata",
+    "keychain",
+    "executor",
+    "workload",
+    "workbook",
+    "workflow",
+    "policy",
+    "triggers",
+)
 METADATA: Final = ("name", "path", "version", "description", "labels", "tags")
 STEP: Final = ("step", "desc", "spec", "loop", "input", "tool", "set", "next", "compensate")
 ARC: Final = ("step", "when", "args", "set", "label", "spec")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from noetl.dsl.grammar.forms import workbook_form
 from noetl.dsl.grammar.layered_settings import ANY_MAP, COUNT, FAILURE_POLICY, FAILURE_SETTINGS, LAYERED, TIME
 from noetl.dsl.grammar.types import Choice, Field, Flag, Level, LevelOf, ListOf, Number, OneOf, Text
+from noetl.schedules.spec import CATCH_UPS, OVERLAPS
 
 API_VERSIONS = ("noetl.io/v1", "noetl.io/v2", "noetl.io/v10")
 
@@ -33,6 +34,9 @@ DOCUMENT_LEVELS: tuple[Level, ...] = (
                 required=True,
             ),
             Field("policy", LevelOf("rollback_policy"), "Whether a failed run rolls back its completed steps."),
+            Field(
+                "triggers", ListOf(LevelOf("trigger")), "Schedules that a server makes when it registers the playbook."
+            ),
         ),
     ),
     Level(
@@ -74,6 +78,37 @@ DOCUMENT_LEVELS: tuple[Level, ...] = (
             ),
         ),
         open=True,
+    ),
+    Level(
+        "trigger",
+        "A schedule of the playbook. A server starts an execution at each of its times.",
+        (
+            Field(
+                "schedule", Text(), "Name of the schedule, unique in the playbook.", required=True, example="nightly"
+            ),
+            Field("cron", Text(), "Cron expression with five fields, or six with seconds first.", example="30 2 * * *"),
+            Field("every", OneOf((Text(), COUNT)), "Interval in seconds, or a text such as `15m`."),
+            Field("calendar", LevelOf("trigger_calendar"), "Days and times of day."),
+            Field("timezone", Text(), "IANA name of the time zone.", default="UTC", example="Europe/Vienna"),
+            Field(
+                "jitter",
+                OneOf((Text(), Number(integer=True, least=0))),
+                "Delays each start by a part of this time.",
+                default="0",
+            ),
+            Field("catch_up", Choice(CATCH_UPS), "Which late firings start, after no server ran.", default="skip"),
+            Field("overlap", Choice(OVERLAPS), "What a firing does while an execution of it runs.", default="skip"),
+            Field("payload", ANY_MAP, "Values for `workload`."),
+            Field("time_as", Text(), "Name in `workload` that gets the time of the firing.", example="day"),
+        ),
+    ),
+    Level(
+        "trigger_calendar",
+        "Days and times of day of a schedule.",
+        (
+            Field("dates", ListOf(Text(), least=1), "Days: `2026-12-24`, or `12-24` for every year.", required=True),
+            Field("at", ListOf(Text(), least=1), "Times of day, in quotes.", default="00:00"),
+        ),
     ),
     Level(
         "executor",

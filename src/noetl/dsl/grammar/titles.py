@@ -13,6 +13,8 @@ TITLES: dict[str, str] = {
     "executor_spec": "`executor.spec`",
     "executor_policy": "`executor.spec.policy`",
     "rollback_policy": "the playbook's `policy`",
+    "trigger": "a trigger",
+    "trigger_calendar": "a trigger's `calendar`",
     "step": "a step",
     "step_spec": "a step's `spec`",
     "step_policy": "a step's `spec.policy`",

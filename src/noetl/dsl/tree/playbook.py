@@ -200,6 +200,14 @@ class Keychain(Part, frozen=True, eq=False):
     at: Node | None = None
 
 
+class Trigger(Part, frozen=True, eq=False):
+    """Schedule of the playbook."""
+
+    name: str
+    fields: dict[str, Value] = {}
+    at: Node | None = None
+
+
 class Playbook(Part, frozen=True, eq=False):
     """A playbook in canonical form; equality ignores `api_version`."""
 
@@ -213,6 +221,7 @@ class Playbook(Part, frozen=True, eq=False):
     workload: dict[str, Value] = {}
     workbook: tuple[Task, ...] = ()
     rollback: str | None = None
+    triggers: tuple[Trigger, ...] = ()
     at: Node | None = None
 
     @property

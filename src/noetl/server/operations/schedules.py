@@ -1,4 +1,4 @@
-"""Create, change, pause and resume schedules.
+"""Create, change, pause and resume schedules; follow the triggers of a playbook.
 
 Every change computes the next time anew and records the times that it passes over, so that none disappears without a reason.
 Tested in tests/server/api/test_schedules.py.
@@ -6,12 +6,14 @@ Tested in tests/server/api/test_schedules.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
+from msgspec import convert
 from msgspec.structs import replace
 
 from noetl.model.errors import Conflict
+from noetl.ports import AuditEntry
 from noetl.ports.schedules import Firing, Schedule, Schedules
 from noetl.ports.team import Audit
 from noetl.schedules.due import between, start_at
@@ -20,6 +22,7 @@ from noetl.schedules.times import times_of
 from noetl.server.background.schedules import missed_firing
 
 _TRIES: Final = 20
+_MOST: Final = 10_000  # schedules of one playbook
 Change = Callable[[Schedule], tuple[Schedule, list[Firing]]]
 
 
@@ -57,6 +60,28 @@ def resumed(now: int) -> Change:
 def _passed(old: Schedule, reason: str, now: int) -> list[Firing]:
     missed = None if old.next_at is None else between(times_of(old.spec), old.next_at, now)
     return [] if missed is None else [missed_firing(old, missed, reason, now)]
+
+
+async def follow_playbook(
+    schedules: Schedules, path: str, triggers: Sequence[Mapping[str, Any]], by: str, now: int
+) -> None:
+    """Make the schedules of a playbook those of its `triggers`; others stay."""
+    prefix = path.replace("/", ":")
+    wanted = {f"{prefix}:{one['schedule']}": _spec(one) for one in triggers}
+    for old in await schedules.schedules(owner=path, limit=_MOST):
+        if old.schedule_id not in wanted:
+            await schedules.remove(old.schedule_id, AuditEntry(now, by, "schedule.delete", old.schedule_id))
+    for name, spec in wanted.items():
+        old_one = await schedules.schedule(name)
+        if old_one is None:
+            made = Schedule(name, path, spec, owner=path, created_at=now, created_by=by)
+            await schedules.add(timed(made, now), AuditEntry(now, by, "schedule.create", name))
+        elif old_one.spec != spec:
+            await apply(schedules, name, respecified(spec, None, now), AuditEntry(now, by, "schedule.change", name))
+
+
+def _spec(trigger: Mapping[str, Any]) -> ScheduleSpec:
+    return convert({key: value for key, value in trigger.items() if key != "schedule"}, ScheduleSpec)
 
 
 async def apply(schedules: Schedules, schedule_id: str, change: Change, act: Audit = None) -> Schedule | None:

@@ -7,7 +7,7 @@ from noetl.dsl.reading.parse import Document
 from noetl.dsl.tree.normalize.step import step
 from noetl.dsl.tree.normalize.task import workbook
 from noetl.dsl.tree.normalize.values import first, optional, plain_text, text, value, values
-from noetl.dsl.tree.playbook import Executor, Keychain, Playbook, Step
+from noetl.dsl.tree.playbook import Executor, Keychain, Playbook, Step, Trigger
 
 
 def normalize(document: Document) -> Playbook:
@@ -29,8 +29,16 @@ def normalize(document: Document) -> Playbook:
         workload=values(root.get("workload")),
         workbook=workbook(root.get("workbook")),
         rollback=text(policy.get("rollback")) if isinstance(policy, MapNode) else None,
+        triggers=_triggers(root.get("triggers")),
         at=root,
     )
+
+
+def _triggers(node: Node | None) -> tuple[Trigger, ...]:
+    if not isinstance(node, ListNode):
+        return ()
+    named = [(text(item.get("schedule")), item) for item in node if isinstance(item, MapNode)]
+    return tuple(Trigger(name, values(item, without=("schedule",)), item) for name, item in named if name is not None)
 
 
 def _workflow(node: Node | None) -> tuple[Step, ...]:

@@ -12,6 +12,7 @@ from noetl.engine.queries.view import changed
 from noetl.server.cache.catalog_lookup import similar_path
 from noetl.server.http.endpoint import Call, Noun
 from noetl.server.http.playbook_check import check_playbook
+from noetl.server.operations.schedules import follow_playbook
 from noetl.server.problems import Refusal, not_found
 from noetl.wire.answers import (
     CatalogEntry,
@@ -60,6 +61,7 @@ async def register(call: Call, body: Registration) -> Registered:
     act, now, version = call.act(made.path, playbook=made.playbook), call.services.clock.now(), 0
     if not body.check_only:
         version = await call.services.store.register(made.path, made.content, made.canonical, made.playbook, now, act)
+        await _follow(call, made.path)
     return Registered(path=made.path, version=version, playbook=made.playbook, diagnostics=made.diagnostics)
 
 
@@ -126,7 +128,16 @@ async def remove(call: Call, query: PlaybookQuery) -> Removed:
     removed = await call.services.store.unregister(query.path, query.version, act)
     if not removed:
         raise _missing(query.path, query.version)
+    await _follow(call, query.path)
     return Removed(removed=removed)
+
+
+async def _follow(call: Call, path: str) -> None:
+    """Make the schedules of a path those of its latest version."""
+    latest = await call.services.store.find(path, None)
+    tree = msgspec.json.decode(await _canonical(call, latest)) if latest is not None else {}
+    now = call.services.clock.civil()
+    await follow_playbook(call.services.schedules, path, tree.get("triggers", ()), call.actor.name, now)
 
 
 async def _found(call: Call, path: str, version: int | None) -> Mapping[str, Any]:
