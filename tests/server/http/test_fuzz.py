@@ -44,6 +44,7 @@ async def busy(folder: Path, store: str = "sqlite") -> AsyncIterator[tuple[Serve
         names: dict[str, Any] = {"waits": await served.start(WAITS), "one": await served.register(ONE)}
         await served.json("PUT", "/api/credentials/pg_main", {"data": {"dsn": "x"}})
         names["message"] = await served.services.outbox.put(OutboxMessage("k", available_at=2**50), 1)
+        await served.json("POST", "/api/schedules", {"name": "s", "path": names["one"], "every": "1d"})
         await served.json("POST", "/api/worker/hello", {"worker": "host:17", "acks": False, "capacity": 4})
         names["letter"] = await letter(served)
         await served.start(TWO.replace("workflow:", "keychain: [{name: pg_main}]\nworkflow:"))
@@ -83,6 +84,10 @@ def good(endpoint: Endpoint, names: dict[str, Any]) -> list[Any]:
         "/api/execute": [{"path": names["one"], "payload": {"n": 1}, "tags": ["t"], "priority": 1}, {"content": ONE}],
         "/api/execute/many": [{"path": names["one"], "payloads": [{"n": 1}, {}], "tags": ["t"], "wait_ms": 0}],
         "/api/executions/execute": [{"playbook_id": names["one"], "parameters": {"n": 1}, "version": "latest"}],
+        "/api/schedules": [
+            {"name": "n", "path": names["one"], "cron": "30 2 * * *", "timezone": "Europe/Vienna", "jitter": "1m"},
+            {"name": "c", "path": names["one"], "calendar": {"dates": ["12-24"], "at": ["08:00"]}, "payload": {"n": 1}},
+        ],
         "/api/catalog": [{"content": ONE}, {"content": WAITS, "check_only": True}],
         "/api/executions/{execution_id}/fork": [{"start": "ask", "ctx": {"n": 1}, "workload": {"m": 2}}],
         "/api/executions/{execution_id}/retry": [{"step": "ask", "ctx": {"n": 1}, "latest": True}],
@@ -114,6 +119,7 @@ def target(endpoint: Endpoint, names: dict[str, Any], fuzz: Fuzz) -> str:
         "worker_id": "host:17",
         "number": str(names["message"]),
         "message_id": names["letter"],
+        "schedule_id": "s",
     }
     path = endpoint.path
     for name in endpoint.places:
