@@ -191,6 +191,14 @@ async def test_triggers_of_a_playbook_become_its_schedules(tmp_path: Path) -> No
         assert [one["schedule_id"] for one in (await served.json("GET", "/api/schedules"))["schedules"]] == ["mine"]
 
 
+async def test_triggers_change_no_schedule_of_others(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served:
+        for path in ("test/timed", "test:timed", "test%3Atimed"):
+            await served.register(TRIGGERED.replace("test/timed", path))
+        rows = (await served.json("GET", "/api/schedules"))["schedules"]
+        assert sorted(one["owner"] for one in rows) == sorted(["test%3Atimed", "test/timed", "test:timed"] * 2)
+
+
 async def test_a_playbook_with_a_bad_trigger_is_not_registered(tmp_path: Path) -> None:
     async with in_process(tmp_path) as served:
         content = TRIGGERED.replace("30 2", "30 25")

@@ -66,7 +66,8 @@ async def follow_playbook(
     schedules: Schedules, path: str, triggers: Sequence[Mapping[str, Any]], by: str, now: int
 ) -> None:
     """Make the schedules of a playbook those of its `triggers`; others stay."""
-    prefix = path.replace("/", ":")
+    # No other path has the same prefix, and no name given over the API has a colon.
+    prefix = path.replace("%", "%25").replace(":", "%3A").replace("/", ":")
     wanted = {f"{prefix}:{one['schedule']}": _spec(one) for one in triggers}
     for old in await schedules.schedules(owner=path, limit=_MOST):
         if old.schedule_id not in wanted:

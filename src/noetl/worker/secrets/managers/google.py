@@ -25,6 +25,8 @@ _LIFE_S: Final = 3_600
 
 
 async def read(asked: Asked, access: Access) -> Found:
+    if asked.url and not asked.credential:  # else a playbook could send the machine's token anywhere
+        raise CredentialUnavailable("`url` needs a credential. Name one in `auth`, or remove `url`.")
     account = _account(asked.credential)
     base = str(asked.url or _API).rstrip("/")
     name = asked.name

@@ -7,6 +7,7 @@ in tests/unit/worker/secrets/managers/test_web.py against a server that replays 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from urllib.parse import quote
 
 from noetl.model.errors import CredentialUnavailable
@@ -46,7 +47,13 @@ async def _token(base: str, asked: Asked, access: Access, headers: dict[str, str
             raise CredentialUnavailable(f"no sign-in to {base}: its answer holds no token") from None
         access.learn("vault", {"token": token})
         return token
-    token = str(given.get("token") or access.environment().get("VAULT_TOKEN") or "")
+    token = given.get("token") or _own_token(base, access.environment())
     if not token:
         raise CredentialUnavailable("the vault has no token. Name a credential with `token` in `auth`.")
-    return token
+    return str(token)
+
+
+def _own_token(base: str, environment: Mapping[str, str]) -> str:
+    """Return the token of the worker, which goes to its own vault only."""
+    is_own = base == environment.get("VAULT_ADDR", "").rstrip("/")
+    return environment.get("VAULT_TOKEN", "") if is_own else ""

@@ -54,6 +54,17 @@ async def test_vault_is_signed_in_to_by_approle(web: Web) -> None:
     assert got.headers["x-vault-token"] == "issued-token"
 
 
+async def test_what_the_worker_has_goes_to_no_address_of_a_playbook(web: Web) -> None:
+    web.pages["/v1/secret/data/orders"] = {"data": {"data": {"a": VALUE}, "metadata": {"version": 1}}}
+    async with accessing(environment={"VAULT_ADDR": f"{web.url}/", "VAULT_TOKEN": "its-own"}) as (access, _):
+        await read_secret("vault", Asked("orders"), access)
+        with pytest.raises(CredentialUnavailable, match="no token"):
+            await read_secret("vault", Asked("orders", url=f"{web.url}/other"), access)
+        with pytest.raises(CredentialUnavailable, match="`url` needs a credential"):
+            await read_secret("google", Asked("orders", project="acme", url=web.url), access)
+    assert [one.headers["x-vault-token"] for one in web.asked] == ["its-own"]
+
+
 async def test_a_refusal_says_what_to_check_and_quotes_nothing(web: Web) -> None:
     async with accessing() as (access, _):
         for status, words in ((403, "check the credential"), (404, "check the name")):
