@@ -16,6 +16,7 @@ from noetl.model.errors import CredentialUnavailable, InvalidInput
 
 Resolve = Callable[[str], Awaitable[Mapping[str, Any]]]
 _NAMES: Final = ("auth", "credential")
+_ENDS: Final = ("source", "target")  # of a transfer, each with a credential of its own
 _STORED: Final = ("stored", "credential", "credentials", "keychain", "noetl")  # sources: NoETL itself
 _MADE: Final = ("static", "http", "google_id_token")  # kinds of entries with fields of their own
 _ABOUT: Final = frozenset({"name", "kind", "credential", "auth", "auto_renew", "scope", "ttl_seconds"})
@@ -43,7 +44,7 @@ def _wanted(tree: Mapping[str, Any]) -> dict[str, list[str]]:
     steps = list(tree.get("workflow") or ())
     named: dict[str, list[str]] = {}
     for step in steps:
-        for name in dict.fromkeys(_in_values(step)):
+        for name in dict.fromkeys(_named_by(step)):
             named.setdefault(name, []).append(f"step `{step.get('step')}`")
     for name in dict.fromkeys(_READ.findall(msgspec.json.encode(steps).decode())):
         if name in entries:
@@ -68,17 +69,28 @@ def _behind(entry: Mapping[str, Any]) -> str | None:
     return str(entry.get("name"))
 
 
-def _in_values(value: Any, key: str = "") -> Iterator[str]:
-    if isinstance(value, dict):
-        if key == "auth" and value.get("source") in _STORED and isinstance(value.get("key"), str):
-            yield value["key"]
-        for name, inner in value.items():
-            yield from _in_values(inner, "auth" if key == "auth" and isinstance(inner, dict) else name)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _in_values(inner, key)
-    elif isinstance(value, str) and key in _NAMES and value and not _is_dynamic(value):
-        yield value
+def _named_by(step: Mapping[str, Any]) -> Iterator[str]:
+    """Return the names that the tasks and the cursor of a step give."""
+    tasks = [task for labelled in step.get("tool") or () for task in labelled.values()]
+    tasks += [task[end] for task in tasks for end in _ENDS if isinstance(task.get(end), dict)]
+    cursor = (step.get("loop") or {}).get("cursor")
+    for task in [*tasks, *([cursor] if cursor else [])]:
+        for key in _NAMES:
+            yield from _in_auth(task.get(key))
+
+
+def _in_auth(value: Any) -> Iterator[str]:
+    """Return the names in `auth`, in each of its forms."""
+    if isinstance(value, str):
+        if value and not _is_dynamic(value):
+            yield value
+    elif isinstance(value, dict):
+        if value.get("source") in _STORED:
+            yield from _in_auth(value.get("key"))
+        yield from _in_auth(value.get("credential"))
+        for inner in value.values():
+            if isinstance(inner, dict):
+                yield from _in_auth(inner)
 
 
 def _is_dynamic(text: str) -> bool:

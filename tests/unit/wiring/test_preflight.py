@@ -51,6 +51,19 @@ async def test_what_cannot_be_known_is_not_looked_for(auth: Any) -> None:
     assert await missing(tree(auth)) == ""
 
 
+async def test_data_of_a_task_is_no_name_of_a_credential() -> None:
+    body = {"auth": "basic", "credential": "of the customer", "kind": "http"}
+    task = {"kind": "http", "json": body, "input": {"auth": "x"}, "headers": {"credential": "y"}}
+    assert await missing({"workflow": [{"step": "a", "tool": [{"t": task}], "set": {"ctx.auth": "z"}}]}) == ""
+
+
+async def test_a_transfer_and_a_cursor_name_their_own() -> None:
+    ends = {"kind": "transfer", "source": {"kind": "duckdb", "auth": "one"}, "target": {"auth": "two"}}
+    cursor = {"kind": "postgres", "auth": "three"}
+    told = await missing({"workflow": [{"step": "a", "loop": {"cursor": cursor}, "tool": [{"t": ends}]}]})
+    assert [name for name in ("one", "two", "three") if f"'{name}'" in told] == ["one", "two", "three"]
+
+
 @pytest.mark.parametrize(
     ("entry", "wanted"),
     [
