@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from noetl.server.background.result_gc import ResultGC
     from noetl.server.background.schedules import Scheduler
     from noetl.server.control_plane import LocalControlPlane
+    from noetl.server.operations.restore import Held
     from noetl.server.services import Bounds, Services
     from noetl.stores.postgres.admin import PostgresAdmin
     from noetl.worker.http.egress import Egress
@@ -166,10 +167,10 @@ async def write_backup(settings: Settings, path: Path) -> None:
         await database.close()
 
 
-async def restore_store(settings: Settings, backup: Path | None) -> tuple[list[str], int]:
+async def restore_store(settings: Settings, backup: Path | None) -> Held:
     """Put a backup in place, or take the store; hold what was in flight.
 
-    The store appears when that is done. Returns the held executions, and the number of held messages.
+    The store appears when that is done.
     """
     from msgspec.structs import replace
 
@@ -188,15 +189,18 @@ async def restore_store(settings: Settings, backup: Path | None) -> tuple[list[s
     return found
 
 
-async def _hold(settings: Settings) -> tuple[list[str], int]:
+async def _hold(settings: Settings) -> Held:
     from noetl.server.control_plane import LocalControlPlane
     from noetl.server.operations.restore import hold_for_review
     from noetl.wiring.outbox import open_outbox
+    from noetl.wiring.schedules import open_schedules
 
     store = open_store(settings)
     try:
         control = LocalControlPlane(store, store.clock, defaults=settings.defaults, blobs=open_blobs(settings, store))
-        return await hold_for_review(control, open_derived(store), open_outbox(store), store.clock)
+        return await hold_for_review(
+            control, open_derived(store), open_outbox(store), open_schedules(store), store.clock
+        )
     finally:
         await store.close()
 

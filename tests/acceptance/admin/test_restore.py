@@ -38,6 +38,8 @@ def begin(url: str, content: str) -> str:
 def test_a_restored_backup_asks_before_it_repeats_effects(tmp_path: Path) -> None:
     with process(tmp_path, "up") as (url, up):
         running, sleeping = start(url, tmp_path), begin(url, SLEEPY)
+        timed = {"name": "yearly", "path": "test/sleepy", "cron": "0 0 1 1 *"}
+        assert httpx.post(f"{url}/api/schedules", json=timed).status_code == 201
         done(noetl("admin", "backup", "old.db", cwd=tmp_path))
         (tmp_path / "open").touch()
         completed(url, running)  # effects that the backup does not know
@@ -47,7 +49,9 @@ def test_a_restored_backup_asks_before_it_repeats_effects(tmp_path: Path) -> Non
     (tmp_path / ".noetl" / "noetl.db").rename(tmp_path / "lost.db")
     told = done(noetl("admin", "restore", "old.db", cwd=tmp_path))
     assert "held 2 executions and 0 outbox messages for review" in told
+    assert "paused 1 schedules; resume each with `noetl schedule resume NAME`" in told
     with process(tmp_path, "up") as (url, _up):
+        assert httpx.get(f"{url}/api/schedules/yearly").json()["paused"]
         completed(url, begin(url, ONE))  # what is new runs
         with closing(sqlite3.connect(tmp_path / ".noetl" / "noetl.db")) as connection:
             assert connection.execute("SELECT count(*) FROM timer").fetchone() == (0,)

@@ -112,10 +112,12 @@ def restore(
             raise InvalidInput(f"No backup at {file}.")
         elif settings.store.exists() and not settings.store.samefile(file):
             raise InvalidInput(f"{settings.store} exists. Move it away first, or name another store with --store PATH.")
-        held, messages = await restore_store(settings, file)
-        for execution_id in held:
+        held = await restore_store(settings, file)
+        for execution_id in held.executions:
             echo(f"{execution_id}  waits for a review: `noetl explain {execution_id}`")
-        echo(f"held {len(held)} executions and {messages} outbox messages for review")
+        echo(f"held {len(held.executions)} executions and {held.messages} outbox messages for review")
+        if held.schedules:
+            echo(f"paused {held.schedules} schedules; resume each with `noetl schedule resume NAME` on a server")
 
     call(job)
 

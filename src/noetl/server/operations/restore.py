@@ -1,19 +1,21 @@
 """Hold what was in flight in a restored store until a person has looked at it.
 
-A backup is older than the last effects: work that it has queued or leased, timers and messages to other systems may have had
-theirs already. Tested in tests/acceptance/admin/test_restore.py.
+A backup is older than the last effects: work that it has queued or leased, timers, messages to other systems and schedules
+may have had theirs already. Tested in tests/acceptance/admin/test_restore.py.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import uuid4
 
 from noetl.model.messages import Pause
-from noetl.ports import Clock, DerivedTables
+from noetl.ports import CivilClock, DerivedTables
 from noetl.ports.outbox import Outbox
+from noetl.ports.schedules import Schedules
 from noetl.server.control_plane import LocalControlPlane
+from noetl.server.operations.schedules import pause_all
 
 _REASON: Final = "the store was restored from a backup, so what was in flight may have had its effects already"
 _LAST: Final = 2**62
@@ -21,10 +23,18 @@ _PAGE: Final = 500
 _IDLE_S: Final = 0.01
 
 
+class Held(NamedTuple):
+    """What waits for a review: executions by id, and how many messages and schedules."""
+
+    executions: list[str]
+    messages: int
+    schedules: int
+
+
 async def hold_for_review(
-    control: LocalControlPlane, derived: DerivedTables, outbox: Outbox, clock: Clock
-) -> tuple[list[str], int]:
-    """Hold executions with work or timers, and pending messages; return both.
+    control: LocalControlPlane, derived: DerivedTables, outbox: Outbox, schedules: Schedules, clock: CivilClock
+) -> Held:
+    """Hold executions with work or timers, pending messages and schedules.
 
     The control plane must not run: it would fire timers. Messages between executions are delivered, as children that
     they start are held too.
@@ -44,7 +54,7 @@ async def hold_for_review(
                 await sequencer.submit(execution_id, Pause(uuid4().hex, review=_REASON))
             held += found
             if not found:
-                return held, await _hold_messages(outbox)
+                return Held(held, await _hold_messages(outbox), await pause_all(schedules, clock.civil()))
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

@@ -85,6 +85,18 @@ def _spec(trigger: Mapping[str, Any]) -> ScheduleSpec:
     return convert({key: value for key, value in trigger.items() if key != "schedule"}, ScheduleSpec)
 
 
+async def pause_all(schedules: Schedules, now: int) -> int:
+    """Pause every schedule; return how many were not paused."""
+    count, after = 0, None
+    while page := await schedules.schedules(after=after):
+        after = page[-1].schedule_id
+        for one in page:
+            if not one.paused:
+                await apply(schedules, one.schedule_id, paused(now))
+                count += 1
+    return count
+
+
 async def apply(schedules: Schedules, schedule_id: str, change: Change, act: Audit = None) -> Schedule | None:
     """Change a schedule, also while it fires; None if it is unknown. Raises Conflict."""
     for _ in range(_TRIES):
