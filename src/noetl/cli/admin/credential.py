@@ -71,7 +71,7 @@ def list_credentials(json: AsJson = False, server: Place = None) -> None:
 
 @command.command("show")
 def show(name: Name, json: AsJson = False, server: Place = None) -> None:
-    """Show a credential's type, the names of its fields and its use; never a value.
+    """Show the type, the field names and the use of a credential.
 
     The use: registered playbooks whose latest version names it, and the execution that read it last.
     """

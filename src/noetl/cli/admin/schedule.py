@@ -129,7 +129,7 @@ def show(
     json: AsJson = False,
     server: Place = None,
 ) -> None:
-    """Show a schedule, its next times, its last firings and why some started nothing."""
+    """Show a schedule, its next times and its last firings."""
 
     async def job(client: Client) -> None:
         row, runs = await client.schedule(id), await client.next_runs(id, _SHOWN)
