@@ -62,7 +62,7 @@ ACTIONS: dict[str, dict[str, set[str]]] = {
             "--set",
             "--payload",
             *PLACE,
-        },  # fmt: skip
+        },
         "list": {"--path", *PLACE},
         "show": {"--limit", *PLACE},
         "next": {"--count", *PLACE},

@@ -423,7 +423,7 @@ async def serving(
 ) -> AsyncIterator[tuple[Services, Embedded]]:
     """Run the services of a server, from which its HTTP application is built."""
     from noetl.server.app import running
-    from noetl.server.auth.gate import Gate, needs_token
+    from noetl.server.auth.gate import Gate
     from noetl.server.auth.quota import Quota
     from noetl.server.cache.catalog_lookup import CatalogLookup
     from noetl.server.feeds.reader import Reader
@@ -437,9 +437,7 @@ async def serving(
 
     async with embedded(settings, apart=True) as app:
         store, team, clock = app.store, open_team(app.store), app.store.clock
-        has_tokens = await _has_tokens(team, clock.now())
-        option = store_option(variables(), settings)
-        required = needs_token(server.auth, server.host, has_tokens=has_tokens, option=option)
+        has_tokens, required = await _needs(team, clock.now(), settings, server)
         vault = credential_vault(settings, server.key)
         own = confined(settings, several_users=required and (has_tokens or not own_token))
         services = Services(
@@ -478,9 +476,14 @@ def _jobs(settings: Settings, store: Store, services: Services) -> tuple[ResultG
     return open_collector(settings, store), open_scheduler(services, open_derived(store))
 
 
-async def _has_tokens(team: Team, now: int) -> bool:
+async def _needs(team: Team, now: int, settings: Settings, server: ServerSettings) -> tuple[bool, bool]:
+    """Return whether the store has tokens, and whether the server requires one."""
+    from noetl.server.auth.gate import needs_token
+
     live = (token for token in await team.tokens() if token.revoked_at is None)
-    return any(token.expires_at is None or token.expires_at > now for token in live)
+    has_tokens = any(token.expires_at is None or token.expires_at > now for token in live)
+    option = store_option(variables(), settings)
+    return has_tokens, needs_token(server.auth, server.host, has_tokens=has_tokens, option=option)
 
 
 def _bounds(server: ServerSettings) -> Bounds:
