@@ -51,6 +51,8 @@ class CredentialTests:
             ok, reached, message = False, "", str(error)
         except (PermissionError, OSError, ValueError) as error:
             ok, reached, message = False, "", f"Cannot connect: {error}"
+        except Exception as error:  # noqa: BLE001 - its values are of any kind, and an error may quote them
+            ok, reached, message = False, "", f"Cannot connect: {type(error).__name__}. Check the fields."
         finally:
             await client.close()
         return CredentialTested(name, kind, ok, secrets.text(reached), secrets.text(message))
@@ -66,7 +68,7 @@ class _Connecting:
         self._tests: dict[str, Callable[[Mapping[str, Any]], Awaitable[Reached]]] = {
             "postgres": self._postgres,
             "mysql": self._mysql,
-            "sqlite": _sqlite,
+            "sqlite": self._sqlite,
             "oauth2": self._oauth2,
             "nats": self._nats,
         }
@@ -146,6 +148,11 @@ class _Connecting:
         finally:
             await _close(writer)
 
+    async def _sqlite(self, data: Mapping[str, Any]) -> Reached:
+        if self._rules is not None:
+            return None, "", "A file of this machine is not opened for others; its fields are complete."
+        return await _open_sqlite(data)
+
     async def _open(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         allowed = await self.addresses(host, port)
         return await asyncio.open_connection(host if allowed is None else allowed[0], port, limit=_MOST_LINE)
@@ -181,7 +188,7 @@ async def _sign_in_to_nats(
     return True, reached, "Signed in."
 
 
-async def _sqlite(data: Mapping[str, Any]) -> Reached:
+async def _open_sqlite(data: Mapping[str, Any]) -> Reached:
     import sqlite3
     from pathlib import Path
 

@@ -18,6 +18,7 @@ import pytest
 from noetl.clock import SteadyClock
 from noetl.wire.answers import CredentialTested
 from noetl.wiring.credential_test import CredentialTests
+from noetl.worker.http.egress import Egress
 from tests.databases import server_address
 from tests.tools.web import Web
 
@@ -122,3 +123,18 @@ async def test_a_sqlite_file_is_read(tmp_path: Path) -> None:
 async def test_what_cannot_be_tested_says_so() -> None:
     found = await tried("generic", {"anything": SECRET})
     assert (found.ok, "nothing to connect to" in found.message) == (None, True)
+
+
+@pytest.mark.parametrize("value", [{"\0": 1}, ["a"], 2**70, "\ud800", "\0", "= a =", "://a"])
+@pytest.mark.parametrize("kind", ["postgres", "mysql", "sqlite", "oauth2", "nats", "bearer"])
+async def test_an_odd_value_is_an_answer(kind: str, value: Any) -> None:
+    names = ("dsn", "host", "port", "url", "servers", "path", "token_url", "test_url", "token", "user")
+    for given in (dict.fromkeys(names, value), *({name: value} for name in names)):
+        assert not (await tried(kind, given)).ok
+
+
+async def test_a_server_with_rules_opens_no_file_for_others(tmp_path: Path) -> None:
+    sqlite3.connect(tmp_path / "a.db").execute("CREATE TABLE a (b)").connection.close()
+    tests = CredentialTests(Egress((), (), private=False), SteadyClock("test"))
+    found = await tests("mine", "sqlite", {"path": str(tmp_path / "a.db")})
+    assert (found.ok, found.reached) == (None, "")

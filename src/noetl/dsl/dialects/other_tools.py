@@ -13,7 +13,8 @@ _ORDER = "Write the order as arcs: `next: <this step>` on the step before it. A 
 _CONDITION = 'Put the condition on the arc that leads to the step: `next: {arcs: [{step: …, when: "{{ … }}"}]}`.'
 _START = (
     'Write `triggers: [{schedule: nightly, cron: "30 2 * * *"}]` at the root of the playbook, and register it on a '
-    "server; or make a schedule with `noetl schedule create`."
+    "server; or make a schedule with `noetl schedule create`. For other events, call `POST /api/execute`; the "
+    "`Idempotency-Key` header starts each occurrence once."
 )
 _WORKFLOW = "Write a `workflow` list: `- step: a` with its `tool` and `next: b`."
 _WORKLOAD = "Write the inputs with their defaults under `workload`; templates read `{{ workload.<name> }}`."

@@ -106,7 +106,10 @@ async def pg_greeting(given: Mapping[str, Any], context: Reaches, seconds: int) 
         import psycopg
     except ImportError:
         raise OSError(f"the driver of PostgreSQL is missing: `{install_command('postgres')}`") from None
-    address = await permitted_string(connection_string(given), context)
+    try:
+        address = await permitted_string(connection_string(given), context)
+    except psycopg.Error:  # it quotes the string
+        raise OSError("the connection string cannot be read. Write `postgresql://user:password@host/name`.") from None
     try:
         opened = await psycopg.AsyncConnection.connect(address, autocommit=True, connect_timeout=seconds)
     except psycopg.Error as error:

@@ -264,7 +264,7 @@ def test_what_may_be_a_list_is_fine(items: str) -> None:
         ("depends_on: [other]", "`next: <this step>`"),
         ("if: x", "on the arc"),
         ("retries: 3", "max_attempts"),
-        ("schedule: '@daily'", "`noetl exec PATH`"),
+        ("schedule: '@daily'", "`noetl schedule create`"),
         ("env: { A: b }", "kind: shell"),
         ("inputs: { a: 1 }", "`input: {…}`"),
         ("strategy: { matrix: [1] }", "loop"),
