@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
-from moto.server import ThreadedMotoServer
 
 from noetl.model.errors import CredentialUnavailable
 from noetl.worker.secrets.managers.access import Asked, request
@@ -19,6 +18,8 @@ KEYS = {"access_key_id": "AKIAEXAMPLE", "secret_access_key": "hush-hush-hush", "
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
+    from moto.server import ThreadedMotoServer  # takes a second to load
+
     running = ThreadedMotoServer("127.0.0.1", 0)
     running.start()
     host, port = running.get_host_and_port()
