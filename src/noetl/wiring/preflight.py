@@ -13,11 +13,11 @@ from typing import Any, Final
 import msgspec
 
 from noetl.model.errors import CredentialUnavailable, InvalidInput
+from noetl.worker.secrets.keychain import STORED
 
 Resolve = Callable[[str], Awaitable[Mapping[str, Any]]]
 _NAMES: Final = ("auth", "credential")
 _ENDS: Final = ("source", "target")  # of a transfer, each with a credential of its own
-_STORED: Final = ("stored", "credential", "credentials", "keychain", "noetl")  # sources: NoETL itself
 _MADE: Final = ("static", "http", "google_id_token")  # kinds of entries with fields of their own
 _ABOUT: Final = frozenset({"name", "kind", "credential", "auth", "auto_renew", "scope", "ttl_seconds"})
 _READ: Final = re.compile(r"\bkeychain\.(\w+)")
@@ -85,7 +85,7 @@ def _in_auth(value: Any) -> Iterator[str]:
         if value and not _is_dynamic(value):
             yield value
     elif isinstance(value, dict):
-        if value.get("source") in _STORED:
+        if value.get("source") in STORED:
             yield from _in_auth(value.get("key"))
         yield from _in_auth(value.get("credential"))
         for inner in value.values():

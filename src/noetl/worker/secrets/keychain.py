@@ -4,10 +4,10 @@ They are used by `auth`, and by templates that read `keychain`.
 
 An entry of the playbook's `keychain` is the stored credential of its name, or of the name in its `credential`, overlaid
 with its own fields, which may be templates over `workload` and other entries. An entry with a token server becomes the
-server's token. An entry of kind `secret_manager` has a field for each secret in its `map`, from its
-`provider` or else the stored credentials; kind `http` fetches its fields, `static` has them, and `google_id_token` is a token
-of a service account. A name that is not declared is a stored credential. An entry that cannot be found is left out of what templates see: reading it
-is an error that names it. Tested in tests/unit/worker/secrets/test_keychain.py.
+server's token. An entry of kind `secret_manager` has a field for each secret in its `map`, from its `provider` or else
+the stored credentials; kind `http` fetches its fields, `static` has them, and `google_id_token` is a token of a service
+account. A name that is not declared is a stored credential. An entry that cannot be found is left out of what templates
+see: reading it is an error that names it. Tested in tests/unit/worker/secrets/test_keychain.py.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Resolve = Callable[[str], Awaitable[Mapping[str, Any]]]
 _ABOUT: Final = frozenset({"name", "kind", "credential", "auth", "auto_renew"})
 _SHARING: Final = frozenset({"local", "global", "catalog", "shared"})
 _SHORT: Final = re.compile(r"(?:^|/)secrets/([^/]+)")
-_STORED: Final = ("stored", "credential", "credentials", "keychain", "noetl")  # providers: NoETL itself
+STORED: Final = ("stored", "credential", "credentials", "keychain", "noetl")  # providers: NoETL itself
 _WITH_TOKEN: Final = ("oauth2", "oauth2_client_credentials", "client_credentials")
 
 
@@ -87,7 +87,7 @@ class KeyRing:
 
     async def secret(self, provider: str, asked: Asked, field: str | None = None) -> Found:
         """Read a secret of a provider, and mask it. Raises CredentialUnavailable."""
-        if provider not in _STORED:
+        if provider not in STORED:
             found = await read_secret(provider, asked, self._access)
             value = selected(found.value, field, asked.name)
         else:
@@ -112,7 +112,7 @@ class KeyRing:
 
     async def _from_source(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
         provider = str(given["source"])
-        if provider in _STORED:
+        if provider in STORED:
             try:
                 return await self.get(given["key"])
             except KeyError:
@@ -179,7 +179,7 @@ class KeyRing:
             own = {key: value for key, value in rendered.items() if key not in (*_ABOUT, "scope", "ttl_seconds")}
             held = own.get("data", own.get("map"))
             return dict(held) if isinstance(held, Mapping) and len(own) == 1 else own
-        if kind.startswith("secret") and (rendered.get("provider") not in (None, *_STORED)):
+        if kind.startswith("secret") and (rendered.get("provider") not in (None, *STORED)):
             return await self._managed(name, rendered)
         if kind.startswith("secret") and isinstance(rendered.get("map"), Mapping):
             return await self._mapped(name, rendered["map"])
