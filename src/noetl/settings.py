@@ -27,6 +27,7 @@ LEASE_SECONDS = "NOETL_LEASE_SECONDS"
 MAX_ATTEMPTS = "NOETL_MAX_ATTEMPTS"
 COLLECT_SECONDS = "NOETL_COLLECT_SECONDS"
 LIVENESS_SECONDS = "NOETL_LIVENESS_SECONDS"
+QUEUE_AGEING_SECONDS = "NOETL_QUEUE_AGEING_SECONDS"
 RESULT_DAYS = "NOETL_RESULT_DAYS"
 DLQ_RETENTION_DAYS = "NOETL_DLQ_RETENTION_DAYS"
 DLQ_ENABLED = "NOETL_DLQ_ENABLED"
@@ -84,6 +85,7 @@ _POLL_S = 10
 _GRACE_S = 30
 _COLLECT_SECONDS = 3600
 _LIVENESS_SECONDS = 10
+_QUEUE_AGEING_SECONDS = 60
 _RESULT_DAYS = 30
 _DLQ_RETENTION_DAYS = 30
 _TASK_MEMORY_MB = 4096
@@ -128,6 +130,10 @@ VARIABLES: dict[str, tuple[str, str]] = {
     LIVENESS_SECONDS: (
         str(_LIVENESS_SECONDS),
         "Interval at which a server repairs executions that are stuck because rows were lost, in seconds. 0: never.",
+    ),
+    QUEUE_AGEING_SECONDS: (
+        str(_QUEUE_AGEING_SECONDS),
+        "Time in seconds after which waiting work rises by one priority, and again after each such time, up to the highest priority that is queued in its pool. 0: never.",
     ),
     RESULT_DAYS: (str(_RESULT_DAYS), "How long stored results are kept after their execution ended, in days."),
     DLQ_RETENTION_DAYS: (
@@ -271,6 +277,7 @@ class Settings(Struct, frozen=True):
     lease_ms: int = _LEASE_SECONDS * 1000  # without a heartbeat
     max_attempts: int = _MAX_ATTEMPTS  # leases of a piece of work before it is given up
     liveness_s: int = _LIVENESS_SECONDS  # interval of the reconciler; 0: never
+    ageing_s: int = _QUEUE_AGEING_SECONDS  # after which waiting work rises by one priority; 0: never
     collect_s: int = _COLLECT_SECONDS  # interval of result garbage collection; 0: never
     result_days: int = _RESULT_DAYS  # retention of stored results after their execution
     dlq_days: int = _DLQ_RETENTION_DAYS  # retention of closed dead letters
@@ -510,6 +517,7 @@ def settings(environment: Mapping[str, str], folder: Path, store: str | None = N
         _number(environment, LEASE_SECONDS, _LEASE_SECONDS) * 1000,
         _number(environment, MAX_ATTEMPTS, _MAX_ATTEMPTS),
         liveness_s=_number(environment, LIVENESS_SECONDS, _LIVENESS_SECONDS, least=0),
+        ageing_s=_number(environment, QUEUE_AGEING_SECONDS, _QUEUE_AGEING_SECONDS, least=0),
         collect_s=_number(environment, COLLECT_SECONDS, _COLLECT_SECONDS, least=0),
         result_days=_number(environment, RESULT_DAYS, _RESULT_DAYS, least=0),
         dlq_days=_number(environment, DLQ_RETENTION_DAYS, _DLQ_RETENTION_DAYS, least=0),

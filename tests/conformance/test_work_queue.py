@@ -372,3 +372,63 @@ async def test_work_that_goes_on_is_not_handed_to_another(store: Store) -> None:
     await store.release([held[0]], 10)
     [again] = await store.claim("v", [""], 2, 10, 20)
     assert again.work.resume == {"n": 1}
+
+
+async def test_flows_take_turns_however_much_one_has_queued(store: Store) -> None:
+    await store.commit([put(*(work(f"a{n}", flow="a") for n in range(4)))])
+    assert names(await store.claim("w", [""], 2, 10, 20)) == ["a0", "a1"]
+    await store.commit([put(work("b0", flow="b"), work("b1", flow="b"), at=1)])
+    assert names(await store.claim("w", [""], 9, 10, 20)) == ["a2", "b0", "a3", "b1"]
+
+
+async def test_a_flow_has_as_many_turns_as_its_weight(store: Store) -> None:
+    await store.commit([put(*(work(f"a{n}", flow="a") for n in range(3)))])
+    await store.commit([put(*(work(f"b{n}", flow="b", weight=2) for n in range(4)), at=1)])
+    assert names(await store.claim("w", [""], 9, 10, 20)) == ["a0", "b0", "b1", "a1", "b2", "b3", "a2"]
+
+
+async def test_a_flow_that_was_served_is_not_put_back_for_it(store: Store) -> None:
+    await store.commit([put(*(work(f"a{n}", flow="a") for n in range(60)))])
+    await store.claim("w", [""], 50, 10, 20)
+    await store.commit([put(*(work(f"b{n}", flow="b") for n in range(60)), at=1)])
+    assert names(await store.claim("w", [""], 4, 10, 20)) == ["a50", "b0", "a51", "b1"]
+
+
+async def test_flows_take_turns_within_a_batch_and_its_claims(store: Store) -> None:
+    batch = put(*(work(f"a{n}", flow="a") for n in range(3)), *(work(f"b{n}", flow="b") for n in range(2)))
+    receipt = await store.commit([batch], [Claim("w", ("",), 3, 10, 20)])
+    assert names(list(receipt.leases[0])) == ["a0", "b0", "a1"]
+    assert names(await store.claim("w", [""], 9, 10, 20)) == ["b1", "a2"]
+
+
+async def test_priority_goes_before_turns(store: Store) -> None:
+    await store.commit([put(*(work(f"a{n}", flow="a", priority=1) for n in range(3)))])
+    await store.commit([put(work("b", flow="b"), work("c", flow="c", priority=1), at=1)])
+    assert names(await store.claim("w", [""], 9, 10, 20)) == ["a0", "c", "a1", "a2", "b"]
+
+
+async def test_work_that_comes_back_goes_first(store: Store) -> None:
+    await store.commit([put(*(work(f"a{n}", flow="a") for n in range(3)))])
+    [first, second] = await store.claim("w", [""], 2, 10, 20)
+    await store.commit([put(work("b", flow="b"), at=1)])
+    await store.release([(lease.work.work_id, lease.epoch) for lease in (second, first)], 10)
+    assert names(await store.claim("w", [""], 9, 10, 20)) == ["a0", "a1", "a2", "b"]
+
+
+async def test_a_pool_that_was_empty_starts_where_the_others_are(store: Store) -> None:
+    await store.commit([put(*(work(f"a{n}", flow="a", pool="x") for n in range(9)))])
+    await store.claim("w", ["x"], 6, 10, 20)
+    await store.commit([put(*(work(f"b{n}", flow="b", pool="y") for n in range(3)), at=1)])
+    assert names(await store.claim("w", ["x", "y"], 4, 10, 20)) == ["a6", "b0", "a7", "b1"]
+
+
+async def test_waiting_work_rises_up_to_the_highest_priority_of_its_pool(store: Store) -> None:
+    items = [work("low"), work("high", priority=2), work("later", available_at=90), work("elsewhere", pool="x")]
+    await store.commit([put(*items)])  # created at 1,001
+    assert await store.age(10, 1_000) == 0  # nothing has waited so long
+    assert await store.age(10, 1_001) == 1
+    await store.commit([put(work("middle", priority=1), at=1)])
+    assert names(await store.claim("w", [""], 2, 10, 20)) == ["high", "low"]
+    await store.commit([put(work("other", priority=3), at=2)])
+    assert [await store.age(10, 1_002) for _ in range(3)] == [1, 1, 0]  # it keeps its rank
+    assert names(await store.claim("w", [""], 9, 10, 20)) == ["other", "middle"]

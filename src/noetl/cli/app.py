@@ -36,6 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "dlq": ("noetl.cli.admin.dlq", "List, show, replay and discard dead letters."),
     "serve": ("noetl.cli.servers.serve", "Run the server: the API and the queue for remote workers."),
     "up": ("noetl.cli.servers.up", "Run a server and a worker in one process."),
+    "queue": ("noetl.cli.servers.queue", "Show queues and pools: waiting work, its playbooks, and limits."),
     "worker": ("noetl.cli.servers.worker", "Run a worker for a remote server; list and drain workers."),
     "context": ("noetl.cli.servers.context", "Name servers and choose the one that commands use."),
     "register": ("noetl.cli.servers.register", "Register playbooks in a server's catalog."),

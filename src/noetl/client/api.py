@@ -316,6 +316,10 @@ class Client:
         """List the pools with their workers and queues."""
         return (await self._http.ask("GET", "/api/pools", PoolRows)).pools
 
+    async def queue(self, execution_id: str | None = None) -> answers.QueueState:
+        """Return what waits by pool, flow and limit, and where an execution stands."""
+        return await self._http.ask("GET", "/api/queue", answers.QueueState, query=_given(execution_id=execution_id))
+
     async def credentials(self) -> list[CredentialRow]:
         """List credentials without their data."""
         return (await self._http.ask("GET", "/api/credentials", CredentialRows)).credentials

@@ -10,6 +10,7 @@ import msgspec
 from noetl.client.api import Client
 from noetl.model.errors import InvalidInput, UnknownExecution
 from noetl.model.events import Event
+from noetl.model.work import Line
 from noetl.ports import Selection, WorkerInfo
 
 
@@ -57,6 +58,11 @@ class RemoteHistory:
         except InvalidInput:
             return None
         return {**msgspec.structs.asdict(found), "content": (found.content or "").encode()}
+
+    async def line(self, execution_id: str) -> Line:
+        """Return where an execution and its queued work stand."""
+        found = (await self.client.queue(execution_id)).line
+        return Line() if found is None else Line(found.work, found.key, found.position, tuple(found.running))
 
     async def workers(self) -> list[WorkerInfo]:
         """Return the workers of the server."""

@@ -151,6 +151,7 @@ class SyncClient:
     workers = _sync(Client.workers)
     drain = _sync(Client.drain)
     pools = _sync(Client.pools)
+    queue = _sync(Client.queue)
     credentials = _sync(Client.credentials)
     credential = _sync(Client.credential)
     test_credential = _sync(Client.test_credential)

@@ -27,6 +27,17 @@ class AuditEntry(msgspec.Struct, frozen=True):
     number: int = 0  # assigned by the store
 
 
+class Slot(msgspec.Struct, frozen=True):
+    """What an execution needs to begin: a place under a limit, and its turn by a rate."""
+
+    key: str  # executions with this key count
+    limit: int = 0  # how many of them may run at once; 0: any number
+    rate: str = ""  # key of the rate; empty: none
+    interval_us: int = 0  # between two of them
+    burst: int = 1  # how many may begin at once after a pause
+    at: int = 0
+
+
 class Commit(msgspec.Struct, frozen=True, gc=False):
     """All changes of one decision of an execution, applied atomically."""
 
@@ -46,3 +57,4 @@ class Commit(msgspec.Struct, frozen=True, gc=False):
     audit: tuple[AuditEntry, ...] = ()  # audit entries
     letters: tuple[LetterChange, ...] = ()  # new and changed dead letters
     has_same_row: bool = False  # the store holds this projection already, and does not write it again
+    slot: Slot | None = None  # the execution begins with it; without a place under its limits the commit is `full`

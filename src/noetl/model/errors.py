@@ -6,6 +6,7 @@
     │   ├── InvalidPayload
     │   └── UnknownExecution
     ├── Conflict            it was changed concurrently
+    │   └── LimitReached    `executor.spec.concurrency` or `rate` admits no further execution
     ├── BadReference        a stored result is missing or damaged
     ├── CredentialUnavailable  a credential exists and cannot be resolved now
     ├── StoreUnavailable    the store cannot be reached or written; retry
@@ -50,6 +51,10 @@ class UnknownExecution(InvalidInput):
 
 class Conflict(NoetlError):
     """The execution was changed concurrently; retry."""
+
+
+class LimitReached(Conflict):
+    """As many executions run as the playbook allows at once."""
 
 
 class BadReference(NoetlError):

@@ -115,6 +115,12 @@ EVENT_TYPES: dict[str, EventType] = {
         EventType("child.started", "child", "A child execution was started."),
         EventType("child.finished", "child", "A child execution ended."),
         EventType(
+            "execution.queued",
+            "execution",
+            "As many executions run as `concurrency` or `rate` of the playbook allows, so this one waits.",
+        ),
+        EventType("execution.admitted", "execution", "The limits of the playbook admitted the execution."),
+        EventType(
             "playbook.paused",
             "execution",
             "The execution was paused: running steps finish, no new ones start. With a `review`, nothing runs at all.",

@@ -32,6 +32,11 @@ class Start(Message, frozen=True):
     pool: str = ""  # pool of all its work, over the playbook's; `local:<id>` for a run with its own driver
     priority: int = 0  # default priority of its work
     trace: str = ""  # the W3C traceparent it belongs to
+    queued: bool = False  # the limits of the playbook admit no further execution now
+
+
+class Admit(Message, frozen=True):
+    """Begin an execution that was queued by a limit; it waits on if none is free."""
 
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -235,4 +240,5 @@ AnyMessage = (
     | Mend
     | Redrive
     | Discard
+    | Admit
 )

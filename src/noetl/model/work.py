@@ -6,7 +6,7 @@ The queue is derived from events, so it can be rebuilt. Tested in tests/conforma
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -56,6 +56,16 @@ class WorkItem(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     deadline: int | None = None
     requires: tuple[str, ...] = ()  # tags that a worker must have
     patch: Mapping[str, Any] | None = None  # of a replay: {task, values}, which override the playbook
+    flow: str = ""  # flows share the workers evenly: the work of a playbook that has begun is one, its new work another
+    weight: int = 1  # share of the flow
+
+
+SHARE: Final = 1_000_000  # distance of a flow's work items in the queue, divided by its weight
+
+
+def distance(item: WorkItem) -> int:
+    """Return how far behind its flow's last work item an item is queued."""
+    return SHARE // max(1, item.weight)
 
 
 class Lease(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -69,3 +79,12 @@ class Lease(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     attempt: int
     until: int
     worker: str = ""
+
+
+class Line(msgspec.Struct, frozen=True):
+    """Where an execution stands: behind how much work, behind how many executions."""
+
+    work: Mapping[str, int] = {}  # queued work id → work of its pool that goes before it
+    key: str = ""  # of the limit that it waits for
+    position: int = 0  # among the executions that wait for it, from 1; 0: it does not wait
+    running: tuple[str, ...] = ()  # executions that hold the places

@@ -13,7 +13,7 @@ import msgspec
 from noetl.model.commit import Commit
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage
-from noetl.model.work import Lease
+from noetl.model.work import Lease, Line
 from noetl.ports.team import Audit
 
 
@@ -40,11 +40,11 @@ class Committed(msgspec.Struct, frozen=True):
     """Verdict on one commit; only an applied commit changed anything.
 
     `stale`: the log's last seq is not the expected one. `duplicate`: its message was applied before. `fenced`: a lease
-    that it names is not held with that epoch.
+    that it names is not held with that epoch. `full`: no place is free under the limits of its slot.
     """
 
     execution_id: str
-    status: str  # applied, stale, duplicate, fenced
+    status: str  # applied, stale, duplicate, fenced, full
     last_seq: int  # of the log after the batch
 
 
@@ -160,9 +160,11 @@ class EventLog(Protocol):
 
 
 class WorkQueue(Protocol):
-    """Queued work and its leases. Order: higher priority first, then age.
+    """Queued work and its leases.
 
-    Every lease has an epoch that no other lease of the store has, so a report on a lost lease is always recognized.
+    Order: higher priority first. In one priority flows take turns by their weights, whatever each of them has queued: new
+    work ranks behind the last of its flow, but not before the first in the queue. Then age. Work whose lease ended comes
+    back first. Every lease has an epoch that no other lease of the store has, so a report on a lost lease is always recognized.
     """
 
     async def claim(
@@ -197,6 +199,27 @@ class WorkQueue(Protocol):
 
     async def release(self, held: Sequence[tuple[str, int]], now: int) -> None:
         """Queue unstarted work again without counting the delivery."""
+
+    async def age(self, now: int, before: int) -> int:
+        """Raise by 1 the priority of due work created before a time; return how much.
+
+        It rises only up to the highest priority that is queued in its pool.
+        """
+
+    async def queued_keys(self) -> list[str]:
+        """List the keys for which executions wait, see `Slot`."""
+
+    async def queued(self, key: str, most: int) -> list[Mapping[str, Any]]:
+        """List the executions that wait for a key, oldest first, as `execution` does."""
+
+    async def holders(self, key: str) -> list[str]:
+        """List the executions that began with a key and have not ended, oldest first."""
+
+    async def line(self, execution_id: str) -> Line:
+        """Return where an execution and its queued work stand."""
+
+    async def turn_at(self, rate: str) -> int:
+        """Return when the next execution of a rate may begin, in microseconds."""
 
     async def due(self, now: int, most: int, civil: int | None = None) -> list[tuple[str, str, int]]:
         """Return due (execution_id, timer_id, at), earliest first; a commit clears them.
@@ -275,5 +298,7 @@ class History(Protocol):
     async def canonical(self, playbook: str) -> bytes | None: ...
 
     async def versions(self, path: str) -> list[Mapping[str, Any]]: ...
+
+    async def line(self, execution_id: str) -> Line: ...
 
     async def find(self, path: str, version: int | None = None) -> Mapping[str, Any] | None: ...

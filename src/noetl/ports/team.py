@@ -58,6 +58,15 @@ class Runtime(Protocol):
         queued work; None if none is queued.
         """
 
+    async def flows(self) -> list[Mapping[str, Any]]:
+        """Count queued work: pool, priority, flow, queued, oldest."""
+
+    async def limits(self) -> list[Mapping[str, Any]]:
+        """Count executions by the key of their limit: key, running, waiting, oldest.
+
+        `oldest` is the start time of the oldest one that waits; None if none does.
+        """
+
 
 class Token(msgspec.Struct, frozen=True):
     """Stored API token, without its secret."""

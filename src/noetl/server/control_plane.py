@@ -29,6 +29,7 @@ from noetl.model.messages import AnyMessage, Report, Start
 from noetl.model.work import Lease
 from noetl.ports import Audit, Blobs, Catalog, CivilClock, Commit, DerivedTables, Doorbell, EventLog, WorkQueue
 from noetl.ports.work import Deliver, Reply, Stop
+from noetl.server.background.admissions import Admissions
 from noetl.server.background.lease_reaper import LeaseReaper
 from noetl.server.background.timers import Timers
 from noetl.server.cache.ids import new_execution
@@ -79,6 +80,7 @@ class LocalControlPlane:
         unavailable: Unavailable | None = None,
         derived: DerivedTables | None = None,
         liveness_s: float = 10.0,
+        ageing_s: float = 60.0,
         side: SideProcesses | None = None,
     ) -> None:
         self._store, self._clock = store, clock
@@ -88,11 +90,9 @@ class LocalControlPlane:
         self.defaults = defaults or {}
         self._plans = PlanCache(store, self.defaults, cannot_run=cannot_run, unavailable=unavailable)
         self._heavy = HeavyTemplates(side, self._plans) if side is not None else None
+        parts = (store, store, self._plans, clock)
         self.sequencer = Sequencer(
-            store,
-            store,
-            self._plans,
-            clock,
+            *parts,
             states=StateCache(store, every=snapshot_every),
             stored=ResultLoader(blobs, clock, load_max_bytes),
             lease_ms=self._lease_ms,
@@ -108,12 +108,14 @@ class LocalControlPlane:
         self.timers = Timers(store, self.sequencer, clock)
         every_s = min(1.0, max(lease_s / 10, 0.01))
         self.lease_reaper = LeaseReaper(store, self.sequencer, clock, max_attempts=max_attempts, every_s=every_s)
-        self._derived, self._liveness_s = derived, liveness_s
+        self.admissions = Admissions(store, self.sequencer.submit, clock, listeners)
+        self._derived, self._liveness_s, self._ageing_s = derived, liveness_s, ageing_s
         self._takes: dict[str, Takes] = {}  # by worker
 
     async def __aenter__(self) -> LocalControlPlane:
-        parts = [self.sequencer.run, self.timers.run, self.lease_reaper.run, self._watch]
+        parts = [self.sequencer.run, self.timers.run, self.lease_reaper.run, self.admissions.run, self._watch]
         parts += [self._keep_alive] if self._derived is not None and self._liveness_s > 0 else []
+        parts += [self._age] if self._derived is not None and self._ageing_s > 0 else []
         self._tasks = [asyncio.create_task(part(), name=f"noetl-{part.__qualname__}") for part in parts]
         for task in self._tasks:
             task.add_done_callback(_tell_of_end)
@@ -279,6 +281,13 @@ class LocalControlPlane:
         await self._clock.sleep(self._liveness_s)
         if self._derived is not None:
             await self.reconciler(self._derived).run()
+
+    async def _age(self) -> None:
+        from noetl.server.background.ageing import Ageing  # likewise
+
+        if self._derived is not None:
+            every_s = self._ageing_s
+            await Ageing(self._store, self._derived, self._clock, holder=uuid4().hex, every_s=every_s).run()
 
     async def _watch(self) -> None:
         """Notice what other processes commit to the same store."""

@@ -351,6 +351,43 @@ class PoolRows(Answer, frozen=True):
     pools: list[PoolRow]
 
 
+class FlowRow(Answer, frozen=True):
+    """Queued work of one flow: flows of a pool and a priority take turns."""
+
+    pool: str
+    priority: int
+    flow: str
+    queued: int
+    oldest: int | None = None
+
+
+class LimitRow(Answer, frozen=True):
+    """Executions that count for a limit, and those that wait for it."""
+
+    key: str
+    running: int
+    waiting: int
+    oldest: int | None = None
+
+
+class LineRow(Answer, frozen=True):
+    """Where an execution and its queued work stand."""
+
+    work: dict[str, int]
+    key: str
+    position: int
+    running: list[str]
+
+
+class QueueState(Answer, frozen=True):
+    """Pools, flows and limits with what waits in them."""
+
+    pools: list[PoolRow]
+    flows: list[FlowRow]
+    limits: list[LimitRow]
+    line: LineRow | None = None  # of the execution that was asked for
+
+
 class TokenRow(Answer, frozen=True):
     """A token without its secret."""
 

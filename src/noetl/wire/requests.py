@@ -239,6 +239,12 @@ class WorkerSeen(Asked, frozen=True):
     active: Count = 0
 
 
+class QueueQuery(Asked, frozen=True):
+    """Which execution's place in the queue to show."""
+
+    execution_id: str | None = None
+
+
 class PageQuery(Asked, frozen=True):
     """Sign a browser in."""
 

@@ -407,6 +407,7 @@ async def embedded(settings: Settings, *, apart: bool = False) -> AsyncIterator[
             unavailable=not_built,
             derived=open_derived(store),
             liveness_s=settings.liveness_s,
+            ageing_s=settings.ageing_s,
             side=side,
         )
         async with control, run_maintenance(getattr(store, "tend", None), store.clock):

@@ -38,7 +38,8 @@ def explain_execution(given: str, store: str | None, *, as_json: bool) -> None:
         if not state.pool.startswith("local:"):  # a local run has its own worker
             pools = groups(await _load_workers(history), now)
         is_open = state.phase != "ended"
-        open_work = standings(await load_plan(history, state), state, events, pools, now) if is_open else ()
+        line = await history.line(state.execution_id) if is_open else None
+        open_work = standings(await load_plan(history, state), state, events, pools, now, line) if is_open else ()
         decisions = choices(events)
         driver = driver_of(store, state)
         places = ErrorPlaces.of(history, state)

@@ -12,6 +12,8 @@ TITLES: dict[str, str] = {
     "requires": "`executor.requires`",
     "executor_spec": "`executor.spec`",
     "executor_policy": "`executor.spec.policy`",
+    "concurrency": "`executor.spec.concurrency`",
+    "rate": "`executor.spec.rate`",
     "rollback_policy": "the playbook's `policy`",
     "trigger": "a trigger",
     "trigger_calendar": "a trigger's `calendar`",

@@ -22,7 +22,7 @@ from noetl.engine.plan.plan import Plan
 from noetl.engine.state.dead_letters import change_of
 from noetl.engine.state.evolve import apply
 from noetl.engine.state.execution import Execution, StepRun, Suspended, Token
-from noetl.model.commit import Commit
+from noetl.model.commit import Commit, Slot
 from noetl.model.events import EVENT_TYPES, Event
 from noetl.model.ids import message_digest
 from noetl.model.letters import LetterChange
@@ -59,6 +59,7 @@ class DecisionBuilder(msgspec.Struct, eq=False):
     timers: dict[str, int] = {}
     inbox: list[tuple[str, AnyMessage]] = []
     letters: list[LetterChange] = []
+    slot: Slot | None = None  # that the execution begins with
     gates_due: bool = False  # something changed that may open a gate
     cause: Mapping[str, Any] = NOTHING  # `event` as gates see it when they are evaluated again
     halted: bool = False  # a failure stopped the execution; `advance` ends the runs
@@ -227,6 +228,10 @@ class DecisionBuilder(msgspec.Struct, eq=False):
         if change is not None:
             self.letters.append(change)
 
+    def take_slot(self, slot: Slot) -> None:
+        """Require a place under the limits of the execution."""
+        self.slot = slot
+
     def message_id(self) -> str:
         """Return the id of the next message that this decision sends."""
         return f"{self.message.message_id}/{len(self.inbox)}"
@@ -267,6 +272,7 @@ class DecisionBuilder(msgspec.Struct, eq=False):
             (),
             tuple(self.letters) if self.letters else (),
             has_same_row,
+            self.slot,
         )
 
 
@@ -314,6 +320,8 @@ def _row(state: Execution, standing: _Standing) -> dict[str, Any]:
         row["parent"] = state.parent.get("execution_id")
     if state.tags:
         row["tags"] = list(state.tags)
+    if state.slot is not None:
+        row["slot"] = {**state.slot, "queued": state.phase == "queued"}
     if state.phase == "ended":
         row |= {
             "ended_at": state.ended_at,

@@ -20,6 +20,7 @@ from noetl.model.manifest import within
 from noetl.model.work import Chunk, WorkItem
 
 WORK_EVENTS = frozenset({"step.scheduled", "loop.iteration.scheduled", "loop.claim.scheduled", "dlq.replayed"})
+NEW = " (new)"  # ends the flow of executions that have not begun
 REPLAYED = "replayed"  # the only piece of a retried item
 
 
@@ -70,7 +71,16 @@ def item(plan: Plan, state: Execution, run: StepRun, chunk: str | None = None, a
         available_at,
         _deadline(state, run) if state.timers else None,
         known.requires,
+        flow=state.path if _has_begun(plan, state, run, part, resume) else f"{state.path}{NEW}",
+        weight=plan.weight,
     )
+
+
+def _has_begun(plan: Plan, state: Execution, run: StepRun, part: Chunk | None, resume: Any) -> bool:
+    """Return whether work is not the first of its execution: new ones go behind."""
+    if run.number > 1 or run.step != plan.entry or state.parent is not None:
+        return True
+    return resume is not None or (part is not None and part.start > 0)
 
 
 def open_work(plan: Plan, state: Execution, available_at: Mapping[str, int]) -> list[tuple[int, WorkItem]]:
@@ -120,6 +130,8 @@ def _retried(plan: Plan, state: Execution, run: StepRun, of: Mapping[str, Any]) 
         deadline=_deadline(state, run),
         requires=known.requires,
         patch={"task": of.get("task", ""), "values": patch} if patch else None,
+        flow=state.path,
+        weight=plan.weight,
     )
 
 

@@ -25,10 +25,11 @@ from noetl.engine.routing.flow import advance
 from noetl.engine.routing.loops import collect, fail, go_on
 from noetl.engine.routing.route import Ending, end, failure, patch
 from noetl.engine.routing.saga import abandon, stop, undoing
-from noetl.engine.routing.start import start
+from noetl.engine.routing.start import admit, start
 from noetl.engine.routing.suspend import deliver, wake
 from noetl.engine.state.execution import Execution, StepRun
 from noetl.model.messages import (
+    Admit,
     AnyMessage,
     Cancel,
     ChildEnded,
@@ -275,6 +276,7 @@ _HANDLERS: dict[type, Callable[[DecisionBuilder, Any], None]] = {
     Mend: _mend,
     Redrive: redrive.replay,
     Discard: redrive.discard,
+    Admit: admit,
 }
 _AFTER_THE_END: tuple[type, ...] = (Start, Report, Redrive, Discard)
 _FOR_REPLAYS: tuple[type, ...] = (*_AFTER_THE_END, TimerDue, ChildEnded, LeaseLost, Mend, Signal, Pause, Unpause)

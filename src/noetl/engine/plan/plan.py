@@ -69,6 +69,17 @@ class Plan:
         return bound if isinstance(bound, int) else None
 
     @cached_property
+    def weight(self) -> int:
+        """Share of the playbook in the workers while work of several playbooks waits."""
+        weight = self.setting("weight")
+        return weight if isinstance(weight, int) and not isinstance(weight, bool) else 1
+
+    @cached_property
+    def has_limits(self) -> bool:
+        """Whether `concurrency` or `rate` limits its executions."""
+        return self.setting("concurrency") is not None or self.setting("rate") is not None
+
+    @cached_property
     def fixed_workload(self) -> Mapping[str, Any] | None:
         """The workload before the payload is merged; None if it has templates or a schema."""
         workload = {key: value.data for key, value in self.playbook.workload.items()}

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from noetl.engine.decision.builder import signals_read
+from noetl.engine.decision.work import work_id
 from noetl.engine.plan.plan import Plan
 from noetl.engine.queries.deadlines import Deadline, Underway, deadlines, under_way
 from noetl.engine.queries.decisions import expects_decision, gate_expects_decision
@@ -21,12 +22,13 @@ from noetl.engine.state.execution import Execution, StepRun, Suspended, Token
 from noetl.engine.state.lineage import left_alone
 from noetl.model.events import Event
 from noetl.model.letters import PENDING
+from noetl.model.work import Line
 
 
 class Standing(Struct, frozen=True):
     """Something that has not ended, and what it waits for; times in epoch ms."""
 
-    what: str  # token, run, item, child, message
+    what: str  # token, run, item, child, message, execution
     name: str
     step: str
     waits_for: str
@@ -54,12 +56,17 @@ Pools = Sequence[Mapping[str, Any]]
 
 
 def standings(
-    plan: Plan, state: Execution, events: Sequence[Event], pools: Pools | None = None, now: int = 0
+    plan: Plan,
+    state: Execution,
+    events: Sequence[Event],
+    pools: Pools | None = None,
+    now: int = 0,
+    line: Line | None = None,
 ) -> tuple[Standing, ...]:
     """Return everything in the execution that has not ended, oldest first.
 
     `pools` are groups of workers, if known: {pool, tags, workers, idle_since}; `idle_since` is when the last worker of an
-    empty group was seen.
+    empty group was seen. `line` is where the execution stands in the queue, if known.
     """
     times = {event.seq: event.timestamp for event in events}
     workers = {
@@ -78,7 +85,8 @@ def standings(
         if event.event_type == "policy.admit.evaluated" and event.payload.get("errors")
         for token in event.payload.get("tokens", ())
     }
-    waiting = [*_tokens(plan, state, times, broken), *_runs(plan, state, times, workers, lacks)]
+    waiting = [*_tokens(plan, state, times, broken), *_runs(plan, state, times, workers, lacks, line or Line())]
+    waiting += [*_queued(state, events, line or Line())]
     waiting += [*_children(state, events), *_messages(state, events)]
     underway = under_way(events)
     timed = (_timed(plan, state, standing, underway) for standing in waiting)
@@ -201,8 +209,33 @@ def _span(ms: int) -> str:
     return f"{max(0, ms) // 1000} s"
 
 
+def _queued(state: Execution, events: Sequence[Event], line: Line) -> Iterator[Standing]:
+    """Yield an execution that a limit of its playbook keeps waiting."""
+    slot = state.slot
+    if state.phase != "queued" or slot is None:
+        return
+    place = f" (place {line.position} in line)" if line.position else ""
+    since = next((event.timestamp for event in events if event.event_type == "execution.queued"), state.started_at)
+    if slot.get("limit"):
+        running = f": {', '.join(line.running[:5])}" if line.running else ""
+        waits = f"the limit of {slot['limit']} running executions with the concurrency key {slot['key']!r}{place}"
+        moved = f"the end of one of them{running}"
+    else:
+        rate = slot["rate"]
+        waits = f"the rate of {rate['per_second']:g} executions per second with the key {rate['key']!r}{place}"
+        moved = "the time"
+    if state.paused:
+        waits, moved = "the execution to be unpaused", f"`noetl unpause {state.execution_id}`"
+    yield Standing("execution", state.execution_id, "", waits, moved, since)
+
+
 def _runs(
-    plan: Plan, state: Execution, times: Mapping[int, int], workers: Mapping[str, str], lacks: Mapping[str, str | None]
+    plan: Plan,
+    state: Execution,
+    times: Mapping[int, int],
+    workers: Mapping[str, str],
+    lacks: Mapping[str, str | None],
+    line: Line,
 ) -> Iterator[Standing]:
     for run in state.runs.values():
         until = _end(state, run) if state.review is None else None
@@ -221,7 +254,9 @@ def _runs(
             waits, moved = "the execution to be unpaused", f"`noetl unpause {state.execution_id}`"
             yield Standing("run", run.run_id, run.step, waits, moved, run.scheduled_at, until)
         else:
-            waits, moved = "a worker", "a worker that claims it" + _driver(state)
+            ahead = line.work.get(work_id(state, run), 0)
+            behind = f"; {ahead} work items of its pool go before it" if ahead else ""
+            waits, moved = f"a worker{behind}", "a worker that claims it" + _driver(state)
             if lacks.get(run.run_id):
                 waits, moved = f"a worker; {lacks[run.run_id]}", "starting such a worker" + _driver(state)
             yield Standing("run", run.run_id, run.step, waits, moved, run.scheduled_at, until)

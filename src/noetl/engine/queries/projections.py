@@ -89,7 +89,7 @@ def never_born(state: Execution, unborn: Collection[str]) -> list[tuple[str, Chi
 
 def end_of_orphan(state: Execution, *, undo: bool = False) -> Cancel | None:
     """Return the message that cancels a child whose parent dropped it, if needed."""
-    if state.parent is None or state.phase != "running" or state.cut is not None:
+    if state.parent is None or state.phase not in ("queued", "running") or state.cut is not None:
         return None
     parent = state.parent.get("execution_id")
     return Cancel(f"derived:cancel:{state.execution_id}", f"its parent {parent} ended the step", compensate=undo)

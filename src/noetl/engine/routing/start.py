@@ -18,11 +18,12 @@ from noetl.engine.decision.scope import Scope, functions, number, render
 from noetl.engine.plan.plan import Plan
 from noetl.engine.routing.route import failure, send_token
 from noetl.engine.routing.saga import close
+from noetl.engine.routing.slots import limits_of, slot_of
 from noetl.engine.state.execution import Execution
 from noetl.engine.state.writes import merge, plain
 from noetl.expr import TemplateError, first_undefined
-from noetl.model.errors import InvalidPayload
-from noetl.model.messages import Start
+from noetl.model.errors import InvalidPayload, LimitReached
+from noetl.model.messages import Admit, Start
 
 _PROBLEMS_SHOWN = 5
 
@@ -33,6 +34,15 @@ def check(
     """Return the workload of a new execution. Raises InvalidPayload and Heavy."""
     if plan.lacks is not None:
         raise InvalidPayload(plan.lacks)
+    workload = _workload(plan, execution_id, message, at, evaluations)
+    if plan.has_limits:
+        limits_of(plan, Execution(execution_id, path=message.path, workload=workload), at, evaluations)
+    return workload
+
+
+def _workload(
+    plan: Plan, execution_id: str, message: Start, at: int, evaluations: Evaluations | None
+) -> dict[str, Any]:
     if plan.fixed_workload is not None:
         return merge(plan.fixed_workload, message.payload)
     state = Execution(execution_id)
@@ -125,15 +135,52 @@ def start(d: DecisionBuilder, message: Start) -> None:
     d.emit("playbook.execution.requested", state.execution_id, _request(message))
     try:
         workload = check(d.plan, state.execution_id, message, d.at, d.evaluations)
+        limits = _limits(d, message, workload) if d.plan.has_limits else None
     except InvalidPayload as problem:
-        refused = failure("schema", str(problem), "INVALID_PAYLOAD")
-        d.emit("playbook.request.evaluated", state.execution_id, {"workload": {}, "error": refused}, status="refused")
-        payload = {"cause": "refused", "outcome": "failed", "error": refused}
-        d.emit("execution.cancelled", state.execution_id, payload)
-        while close(d):
-            pass
+        _refuse(d, failure("schema", str(problem), "INVALID_PAYLOAD"))
+        return
+    except LimitReached as problem:
+        if message.parent is None or "run_id" not in message.parent:
+            raise
+        _refuse(d, failure("unknown", str(problem), "LIMIT_REACHED"))
         return
     d.emit("playbook.request.evaluated", state.execution_id, {"workload": workload}, status="accepted")
+    if limits is not None and message.queued:
+        d.emit("execution.queued", state.execution_id, limits)
+    else:
+        _begin(d, limits)
+
+
+def admit(d: DecisionBuilder, _message: Admit) -> None:
+    """Begin an execution that its limits kept waiting, if they allow it now."""
+    if d.state.phase == "queued" and not d.state.paused:
+        _begin(d, d.state.slot)
+
+
+def _limits(d: DecisionBuilder, message: Start, workload: dict[str, Any]) -> dict[str, Any] | None:
+    state = Execution(d.state.execution_id, path=message.path, workload=workload)
+    limits = limits_of(d.plan, state, d.at, d.evaluations)
+    if limits is not None and message.queued and limits.get("on_limit") == "reject":
+        raise LimitReached(
+            f"{limits['limit']} executions with the concurrency key {limits['key']!r} run already, and"
+            " `executor.spec.concurrency.on_limit` is `reject`. Start it again when one of them has ended."
+        )
+    return limits
+
+
+def _refuse(d: DecisionBuilder, error: dict[str, Any]) -> None:
+    name = d.state.execution_id
+    d.emit("playbook.request.evaluated", name, {"workload": {}, "error": error}, status="refused")
+    d.emit("execution.cancelled", name, {"cause": "refused", "outcome": "failed", "error": error})
+    while close(d):
+        pass
+
+
+def _begin(d: DecisionBuilder, limits: Mapping[str, Any] | None) -> None:
+    state = d.state
+    if limits is not None:
+        d.emit("execution.admitted", state.execution_id, limits)
+        d.take_slot(slot_of(limits, d.at))
     d.emit("playbook.started", state.execution_id)
     d.emit("workflow.started", "workflow", {"entry": d.plan.entry})
     allowed = d.plan.setting("timeout_s")

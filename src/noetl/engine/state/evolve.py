@@ -72,6 +72,14 @@ def _started(state: Execution, _event: Event, _payload: Payload) -> None:
     state.phase = "running"
 
 
+def _queued(state: Execution, _event: Event, payload: Payload) -> None:
+    state.phase, state.slot = "queued", payload
+
+
+def _admitted(state: Execution, _event: Event, payload: Payload) -> None:
+    state.slot = payload
+
+
 def _patched(state: Execution, event: Event, payload: Payload) -> None:
     if "skipped" in payload:
         warnings.keep(state, event)
@@ -133,6 +141,8 @@ HANDLERS: dict[str, Handler] = {
     "playbook.execution.requested": _requested,
     "playbook.request.evaluated": _evaluated,
     "playbook.started": _started,
+    "execution.queued": _queued,
+    "execution.admitted": _admitted,
     "token.created": runs.token_created,
     "token.parked": runs.token_parked,
     "policy.admit.evaluated": runs.gated,

@@ -212,7 +212,7 @@ class Execution(Struct):
     execution_id: str
     seq: int = 0
     at: int = 0
-    phase: str = "pending"  # pending, running, ending, closing, ended
+    phase: str = "pending"  # pending, queued, running, ending, closing, ended
     outcome: str | None = None  # how it ends or ended: completed, failed, cancelled, partial
     cut: str | None = None  # why it was stopped: cancelled, timeout, abandoned, refused, endless
     undo: bool = False  # it was cancelled with compensation
@@ -248,6 +248,7 @@ class Execution(Struct):
     result: Any = None
     error: Mapping[str, Any] | None = None
     warnings: list[dict[str, Any]] = []  # the first ones: step, message, seq
+    slot: Mapping[str, Any] | None = None  # the limits that it counts for: key, limit, on_limit, rate
 
     def warn(self, step: str, message: str) -> None:
         """Keep a warning, once, unless there are many already."""
@@ -261,8 +262,8 @@ class Execution(Struct):
         phase = self.phase
         if phase == "running" and self.runs:
             return "paused" if self.paused else "running"
-        if phase == "pending":
-            return "pending"
+        if phase in ("pending", "queued"):
+            return "paused" if self.paused else "pending"
         if phase == "ended":
             return self.outcome or "completed"
         if self.paused:
@@ -290,6 +291,8 @@ def see(state: Execution, sees: Mapping[str, Any]) -> Seen:
 def checksum(state: Execution) -> str:
     """Return a hash of the whole state; equal wherever the same events were applied."""
     data = msgspec.to_builtins(state, str_keys=True, order="deterministic")
+    if data["slot"] is None:  # executions without limits have the hash that they had before there were limits
+        del data["slot"]
     return blake2b(msgspec.json.encode(data, order="deterministic"), digest_size=16).hexdigest()
 
 

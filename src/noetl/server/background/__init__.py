@@ -1,1 +1,1 @@
-"""Background tasks: timers, schedules, lease expiry, repair, GC, outbox relay."""
+"""Background tasks: timers, schedules, admissions, leases, repair, GC, outbox."""

@@ -22,6 +22,7 @@ class CommitHooks:
         self._on_commits: list[Callable[[Sequence[Commit]], None]] = []  # everything that was applied, in groups
         self._on_end: list[Callable[[Commit], None]] = []  # commits of executions that are over after them
         self._on_drop: list[Callable[[Commit], None]] = []  # commits that take work away from its worker
+        self._on_slot: list[Callable[[], None]] = []  # an execution was queued by a limit, or one with a limit ended
         self._on_letters: list[Callable[[Commit], None]] = []  # commits with dead letters
         self._on_time: list[Callable[[int], None]] = []  # times at which something may be due
         self._on_doubt: list[Callable[[str], None]] = []  # executions that have changed in an unknown way
@@ -35,13 +36,14 @@ class CommitHooks:
         end: Callable[[Commit], None] | None = None,
         drop: Callable[[Commit], None] | None = None,
         letters: Callable[[Commit], None] | None = None,
+        slot: Callable[[], None] | None = None,
         time: Callable[[int], None] | None = None,
         doubt: Callable[[str], None] | None = None,
         change: Callable[[], None] | None = None,
     ) -> None:
         """Add callbacks, each by what it is called for."""
         pairs: tuple[tuple[list[Any], Any], ...] = (
-            (self._on_commits, commits), (self._on_end, end), (self._on_drop, drop), (self._on_letters, letters),
+            (self._on_commits, commits), (self._on_end, end), (self._on_drop, drop), (self._on_letters, letters), (self._on_slot, slot),
             (self._on_time, time), (self._on_doubt, doubt), (self._on_change, change),
         )  # fmt: skip
         for calls, call in pairs:
@@ -61,6 +63,9 @@ class CommitHooks:
         commits, self._pending = self._pending, []
         soonest = _FAR
         for commit in commits:
+            if "slot" in commit.projection and ("ended_at" in commit.projection or not commit.slot):
+                for notice in self._on_slot:
+                    notice()
             if "ended_at" in commit.projection:
                 for call in self._on_end:
                     call(commit)

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from noetl.engine.decision.evaluations import Answer
 from noetl.engine.state.execution import Execution
-from noetl.model.messages import AnyMessage
+from noetl.model.messages import AnyMessage, Start
 from noetl.model.work import Lease, WorkItem
 from noetl.ports import Audit, Claim, Commit
 from noetl.ports.work import Deliver, Reply
@@ -67,6 +68,13 @@ class Entry(Struct, eq=False):
         """Mark a decision that was not committed: it is made again, from the log."""
         self.refused, self.late, self.alone = True, self.late or late, self.alone or alone
         self.answers = None
+
+    def queue(self) -> bool:
+        """Decide a start again, as one that its limits admit not yet; False for others."""
+        if not isinstance(self.message, Start):
+            return False
+        self.message = replace(self.message, queued=True)
+        return True
 
     def resolve(self, loaded: Mapping[str, Any]) -> None:
         """Take what was loaded for the decision."""

@@ -490,6 +490,9 @@ class Sequencer:
             else:
                 self._inbox.doubt()  # others write to the same store
                 self._states.drop(commit.execution_id)
+                if verdict.status == "full" and not entry.queue():
+                    self._answer(entry, Answer("full"))  # it waits on
+                    continue
                 if verdict.status != "duplicate":
                     entry.refuse(late=verdict.status == "fenced")
                     again.append(entry)

@@ -66,6 +66,29 @@ async def strike_off(runtime: Runtime, clock: Clock) -> None:
         await clock.sleep(_HOUR_S)
 
 
+def pools_of(workers: Iterable[WorkerInfo], depths: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return each pool with its ready workers, their capacity, and its queue."""
+    rows: dict[str, dict[str, Any]] = {}
+
+    def row(pool: str) -> dict[str, Any]:
+        empty = {"pool": pool, "workers": 0, "capacity": 0, "queued": 0, "leased": 0, "dead": 0, "oldest": None}
+        return rows.setdefault(pool, empty)
+
+    for worker in workers:
+        if worker.status == "ready":
+            for pool in worker.pool.split(","):
+                found = row(pool)
+                found["workers"] += 1
+                found["capacity"] += worker.capacity
+    for depth in depths:
+        found = row(str(depth["pool"]))
+        for name in ("queued", "leased", "dead"):
+            found[name] += int(depth[name])
+        times = [at for at in (found["oldest"], depth.get("oldest")) if at is not None]
+        found["oldest"] = min(times, default=None)
+    return [rows[name] for name in sorted(rows)]
+
+
 def groups(workers: Iterable[WorkerInfo], now: int) -> list[Mapping[str, Any]]:
     """Group workers by pool and tags, with their number and when last seen."""
     found: dict[tuple[str, tuple[str, ...]], dict[str, Any]] = {}

@@ -12,14 +12,16 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from noetl.model.commit import Slot
 from noetl.model.events import Event
 from noetl.model.letters import DeadLetter, LetterChange, changed
 from noetl.model.messages import AnyMessage, LeaseLost
-from noetl.model.work import Lease, WorkItem
+from noetl.model.work import Lease, WorkItem, distance
 from noetl.ports import AuditEntry, Commit, Committed, DerivedRows
 
 ALL = 2**31  # a limit that no list of rows reaches
 SKIPPED_EPOCHS = 2**32  # by a restore: more than a lost history can have used
+KEPT_RATES_US = 3_600_000_000  # how long a rate is kept after its next execution might have begun
 MOST_EVENTS = 500  # in one row of the log, so that reading a page decodes two rows at most
 
 
@@ -30,6 +32,13 @@ class Facts(Struct):
     leases: dict[str, int | None] = {}  # epochs by work id; None: not leased
     applied: set[tuple[str, str]] = set()  # (execution, first event id) of messages that were applied before
     messages: set[str] = set()  # in the inbox
+    holders: dict[str, set[str]] = {}  # executions that began with a key and have not ended
+    rates: dict[str, int] = {}  # by key: when the next execution may begin, in microseconds
+
+    def add_limits(self, holders: Mapping[str, Iterable[str]], rates: Mapping[str, int]) -> None:
+        """Add what the limits of the batch's executions depend on."""
+        self.holders |= {key: set(ids) for key, ids in holders.items()}
+        self.rates |= rates
 
 
 class Changes(Struct):
@@ -46,6 +55,7 @@ class Changes(Struct):
     messages: dict[str, tuple[str, AnyMessage]] = {}
     audit: list[AuditEntry] = []
     letters: dict[str, LetterChange] = {}  # the net change of each
+    rates: dict[str, int] = {}  # when the next execution may begin, in microseconds
 
     @property
     def events(self) -> list[Event]:
@@ -72,6 +82,7 @@ def judge(commits: Sequence[Commit], facts: Facts) -> tuple[tuple[Committed, ...
     changes = Changes()
     verdicts = []
     last_seqs, applied = dict(facts.last_seqs), set(facts.applied)  # as they are after the commits so far
+    holders = {key: set(ids) for key, ids in facts.holders.items()}
     refused: set[str] = set()  # executions with a refused commit: later commits in the batch build on it
     for commit in commits:
         execution_id, events = commit.execution_id, commit.events
@@ -84,7 +95,12 @@ def judge(commits: Sequence[Commit], facts: Facts) -> tuple[tuple[Committed, ...
             status = "duplicate"
         else:
             status = _status(commit, changes, facts)
+        if status == "applied" and commit.slot is not None and not _take(commit.slot, commit, holders, changes, facts):
+            status = "full"
         if status == "applied":
+            if holders and "ended_at" in commit.projection:
+                for ids in holders.values():
+                    ids.discard(execution_id)
             if events:
                 last = last_seqs[execution_id] = last + len(events)
                 applied.add((execution_id, events[0].event_id))
@@ -103,6 +119,21 @@ def _status(commit: Commit, changes: Changes, facts: Facts) -> str:
         if work_id in changes.removed or facts.leases[work_id] != epoch:
             return "fenced"
     return "applied"
+
+
+def _take(slot: Slot, commit: Commit, holders: dict[str, set[str]], changes: Changes, facts: Facts) -> bool:
+    """Take a place under the limits of an execution; return whether one was free."""
+    held = holders.setdefault(slot.key, set())
+    if slot.limit and len(held - {commit.execution_id}) >= slot.limit:
+        return False
+    if slot.interval_us:
+        now = slot.at * 1000
+        turn = max(changes.rates.get(slot.rate, facts.rates.get(slot.rate, 0)), now)
+        if turn - (slot.burst - 1) * slot.interval_us > now:
+            return False
+        changes.rates[slot.rate] = turn + slot.interval_us
+    held.add(commit.execution_id)
+    return True
 
 
 def _fold(commit: Commit, last: int, changes: Changes) -> None:
@@ -153,9 +184,34 @@ def changes_of(rows: Sequence[DerivedRows]) -> Changes:
     return changes
 
 
+def turns(work: Mapping[str, WorkItem]) -> dict[str, int]:
+    """Return how far the rank of each new work item is behind its flow's first."""
+    if len(work) == 1:
+        return dict.fromkeys(work, 0)
+    last: dict[tuple[int, str], int] = {}
+    found = {}
+    for work_id, item in work.items():
+        flow = (item.priority, item.flow)
+        found[work_id] = last[flow] = last[flow] + distance(item) if flow in last else 0
+    return found
+
+
+def in_turn(work: Mapping[str, WorkItem], behind: Mapping[str, int]) -> list[WorkItem]:
+    """Return new work in the order of the queue: by priority, and flows take turns."""
+    return sorted(work.values(), key=lambda item: (-item.priority, behind[item.work_id]))
+
+
 def by_id(letters: Iterable[DeadLetter]) -> list[DeadLetter]:
     """Sort dead letters by id."""
     return sorted(letters, key=lambda letter: letter.message_id)
+
+
+def slot_columns(projection: Mapping[str, Any]) -> tuple[str | None, bool]:
+    """Return the key under which an execution counts or waits, and whether it waits."""
+    slot = projection.get("slot")
+    if slot is None or "ended_at" in projection:
+        return (None, False)
+    return (slot["key"], bool(slot.get("queued")))
 
 
 def about(projection: Mapping[str, Any]) -> tuple[str, str | None, list[str], int]:

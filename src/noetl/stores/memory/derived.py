@@ -14,7 +14,7 @@ from noetl.model.messages import AnyMessage
 from noetl.ports import DerivedRows
 from noetl.ports.derived import Open
 from noetl.ports.letters import LetterSelection
-from noetl.stores.common.batch import ALL, SKIPPED_EPOCHS, by_id, changes_of
+from noetl.stores.common.batch import ALL, SKIPPED_EPOCHS, by_id, changes_of, slot_columns
 from noetl.stores.memory.store import MemoryStore, apply
 
 _OPEN = ("pending", "running", "waiting", "paused")
@@ -64,7 +64,13 @@ class MemoryDerived:
             row = msgspec.json.decode(data)
             is_open = row["status"] in _OPEN or name in replaying
             if number > after and is_open and row.get("started_at", 0) <= before:
-                found.append(Open(number, name, name not in busy and row["status"] not in ("waiting", "paused")))
+                found.append(
+                    Open(
+                        number,
+                        name,
+                        name not in busy and row["status"] not in ("waiting", "paused") and not slot_columns(row)[1],
+                    )
+                )
         return found[:most]
 
     async def on_duty(self, name: str, holder: str, now: int, until: int) -> bool:

@@ -16,9 +16,9 @@ import msgspec
 from noetl.model.events import Event
 from noetl.model.letters import DeadLetter, LetterChange, changed
 from noetl.model.messages import AnyMessage
-from noetl.model.work import Lease, WorkItem
+from noetl.model.work import Lease, Line, WorkItem, distance
 from noetl.ports import Audit, Claim, Commit, Position, Receipt, Selection
-from noetl.stores.common.batch import Changes, Facts, about, judge, lost
+from noetl.stores.common.batch import Changes, Facts, about, judge, lost, slot_columns, turns
 from noetl.stores.memory.catalog import MemoryCatalog
 from noetl.stores.memory.dead_letters import MemoryLetters
 from noetl.stores.memory.tables import Row, Tables
@@ -131,7 +131,7 @@ class MemoryStore(MemoryCatalog, MemoryLetters):
         found = []
         for _, row in sorted(rows, key=lambda row: (row[1].until, row[0])):
             lease, exhausted = row.lease(), row.attempt >= max_attempts
-            row.state, row.worker, row.until = "dead" if exhausted else "queued", "", 0
+            row.state, row.worker, row.until, row.rank = "dead" if exhausted else "queued", "", 0, -1
             message = lost(lease, exhausted)
             self.tables.messages.setdefault(message.message_id, (lease.work.execution_id, _encode(message)))
             found.append((lease, exhausted))
@@ -171,8 +171,50 @@ class MemoryStore(MemoryCatalog, MemoryLetters):
             row = self.tables.queue.get(work_id)
             if row is not None and (row.state, row.epoch) == ("leased", epoch):
                 row.state, row.worker, row.until, row.attempt = "queued", "", 0, row.attempt - 1
-                row.available_at = min(row.available_at, now)
+                row.available_at, row.rank = min(row.available_at, now), -1
         self._count()
+
+    async def age(self, now: int, before: int) -> int:
+        queued = [row for row in self.tables.queue.values() if row.state == "queued"]
+        highest = {
+            pool: max(row.priority for row in queued if row.pool == pool) for pool in {row.pool for row in queued}
+        }
+        old = [
+            row
+            for row in queued
+            if row.created_at <= before and row.available_at <= now and row.priority < highest[row.pool]
+        ]
+        for row in old:
+            row.priority += 1
+        return len(old)
+
+    async def queued_keys(self) -> list[str]:
+        slots = [slot_columns(msgspec.json.decode(text)) for text in self.tables.executions.values()]
+        return sorted({key for key, queued in slots if queued and key is not None})
+
+    async def queued(self, key: str, most: int) -> list[Mapping[str, Any]]:
+        rows = [await self.execution(name) for name in _with_slot(self.tables, key, queued=True)[:most]]
+        return [row for row in rows if row is not None]
+
+    async def holders(self, key: str) -> list[str]:
+        return _with_slot(self.tables, key, queued=False)
+
+    async def line(self, execution_id: str) -> Line:
+        queued = [row for row in self.tables.queue.values() if row.state == "queued"]
+        ready = [row for row in queued if row.available_at == 0]
+        work = {
+            name: sum(_order(other) < _order(row) for other in ready if other.pool == row.pool)
+            for name, row in self.tables.queue.items()
+            if row.state == "queued" and row.execution_id == execution_id
+        }
+        key, waits = slot_columns(await self.execution(execution_id) or {})
+        if key is None or not waits:
+            return Line(work)
+        position = _with_slot(self.tables, key, queued=True).index(execution_id) + 1
+        return Line(work, key, position, tuple(await self.holders(key)))
+
+    async def turn_at(self, rate: str) -> int:
+        return self.tables.rates.get(rate, 0)
 
     async def due(self, now: int, most: int, civil: int | None = None) -> list[tuple[str, str, int]]:
         by_day = now if civil is None else civil
@@ -198,7 +240,14 @@ def _read_facts(tables: Tables, commits: Sequence[Commit]) -> Facts:
         facts.leases |= {work_id: tables.lease(work_id) for work_id, _ in (*commit.finished, *commit.held)}
         facts.applied |= tables.event_ids & {(commit.execution_id, event.event_id) for event in commit.events[:1]}
         facts.messages |= tables.messages.keys() & set(commit.consumed)
+        if commit.slot is not None:
+            facts.add_limits({commit.slot.key: _with_slot(tables, commit.slot.key, queued=False)}, tables.rates)
     return facts
+
+
+def _with_slot(tables: Tables, key: str, *, queued: bool) -> list[str]:
+    rows = [(name, slot_columns(msgspec.json.decode(text))) for name, text in tables.executions.items()]
+    return [name for name, slot in rows if slot == (key, queued)]
 
 
 def apply(tables: Tables, changes: Changes) -> None:
@@ -222,13 +271,16 @@ def apply(tables: Tables, changes: Changes) -> None:
     tables.executions.update(projections)
     for work_id in changes.removed:
         tables.queue.pop(work_id, None)
+    behind = turns(changes.work)
+    ranks = {work_id: _next_rank(tables, item) + behind[work_id] for work_id, item in changes.work.items()}
     for work_id, item in changes.work.items():
-        _put(tables, item, work[work_id], changes.born[work_id])
+        _put(tables, item, work[work_id], changes.born[work_id], ranks[work_id])
     for key, at in changes.timers.items():
         if at is None:
             tables.timers.pop(key, None)
         else:
             tables.timers[key] = at
+    tables.rates.update(changes.rates)
     for message_id in changes.consumed:
         tables.messages.pop(message_id, None)
     for message_id, row in messages.items():
@@ -245,13 +297,25 @@ def _letters(tables: Tables, changes: Iterable[LetterChange]) -> dict[str, bytes
     return found
 
 
-def _put(tables: Tables, item: WorkItem, text: bytes, born: int) -> None:
+def _put(tables: Tables, item: WorkItem, text: bytes, born: int, rank: int) -> None:
     row = tables.queue.get(item.work_id)
     if row is None:
         tables.number += 1
-        row = tables.queue[item.work_id] = Row(tables.number, item.execution_id, born)
+        row = tables.queue[item.work_id] = Row(tables.number, item.execution_id, born, flow=item.flow, rank=rank)
     row.work, row.pool, row.priority, row.available_at = text, item.pool, item.priority, item.available_at
     row.requires = frozenset(item.requires)
+
+
+def _next_rank(tables: Tables, item: WorkItem) -> int:
+    """Return the rank behind the flow's last item, not before the first of its pool."""
+    alike = [row for row in tables.queue.values() if (row.state, row.priority) == ("queued", item.priority)]
+    others = [row.rank for row in alike if row.rank >= 0]
+    first = min([row.rank for row in alike if row.rank >= 0 and row.pool == item.pool] or others or [0])
+    return max([0, first, *(row.rank + distance(item) for row in alike if row.flow == item.flow)])
+
+
+def _order(row: Row) -> tuple[int, int, int]:
+    return (-row.priority, row.rank, row.number)
 
 
 def _claim(tables: Tables, claim: Claim) -> list[Lease]:
@@ -264,7 +328,7 @@ def _claim(tables: Tables, claim: Claim) -> list[Lease]:
         and row.requires.issubset(claim.tags)
     ]
     leases = []
-    for row in sorted(rows, key=lambda row: (-row.priority, row.number))[: max(claim.most, 0)]:
+    for row in sorted(rows, key=_order)[: max(claim.most, 0)]:
         tables.epoch += 1
         row.state, row.epoch, row.attempt = "leased", tables.epoch, row.attempt + 1
         row.worker, row.until = claim.worker, claim.until

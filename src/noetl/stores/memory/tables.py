@@ -27,6 +27,8 @@ class Row(Struct):
     pool: str = ""
     requires: frozenset[str] = frozenset()
     priority: int = 0
+    flow: str = ""
+    rank: int = 0
     available_at: int = 0
     state: str = "queued"
     epoch: int = 0
@@ -63,6 +65,7 @@ class Tables(Struct):
     firings: dict[tuple[str, int], Firing] = {}  # by schedule and time
     duties: dict[str, tuple[str, int]] = {}  # name → holder, until
     letters: dict[str, bytes] = {}
+    rates: dict[str, int] = {}  # when the next execution may begin, in microseconds
     writer_id: str = field(default_factory=lambda: uuid4().hex[:16])
     number: int = 0  # of rows of the queue
     epoch: int = 0

@@ -9,6 +9,7 @@ import msgspec
 
 from noetl.model.errors import Conflict
 from noetl.ports import Audit, AuditEntry, Token, WorkerInfo
+from noetl.stores.common.batch import slot_columns
 from noetl.stores.memory.tables import Row, Tables
 
 _replace = msgspec.structs.replace
@@ -62,6 +63,39 @@ class MemoryTeam:
         for row in self.tables.queue.values():
             groups.setdefault((row.pool, tuple(sorted(row.requires))), []).append(row)
         return [_depth(pool, requires, groups[pool, requires]) for pool, requires in sorted(groups)]
+
+    async def flows(self) -> list[Mapping[str, Any]]:
+        groups: dict[tuple[str, int, str], list[Row]] = {}
+        for row in self.tables.queue.values():
+            if row.state == "queued":
+                groups.setdefault((row.pool, -row.priority, row.flow), []).append(row)
+        return [
+            {
+                "pool": pool,
+                "priority": -priority,
+                "flow": flow,
+                "queued": len(rows),
+                "oldest": min(row.created_at for row in rows),
+            }
+            for (pool, priority, flow), rows in sorted(groups.items())
+        ]
+
+    async def limits(self) -> list[Mapping[str, Any]]:
+        rows = [msgspec.json.decode(text) for text in self.tables.executions.values()]
+        groups: dict[str, list[tuple[bool, int]]] = {}
+        for row in rows:
+            key, queued = slot_columns(row)
+            if key is not None:
+                groups.setdefault(key, []).append((queued, int(row.get("started_at", 0))))
+        return [
+            {
+                "key": key,
+                "running": sum(not queued for queued, _ in found),
+                "waiting": sum(queued for queued, _ in found),
+                "oldest": min((at for queued, at in found if queued), default=None),
+            }
+            for key, found in sorted(groups.items())
+        ]
 
     async def add_token(self, token: Token, act: Audit = None) -> None:
         if any(token.token_id == known.token_id or token.digest == known.digest for known in await self.tokens()):

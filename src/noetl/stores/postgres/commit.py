@@ -7,16 +7,17 @@ Tested in tests/conformance.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from noetl.model.commit import Slot
 from noetl.model.errors import Conflict
 from noetl.model.work import Lease, WorkItem
 from noetl.ports import Claim, Commit, Receipt
-from noetl.stores.common.batch import Changes, Facts, expected_facts, judge
+from noetl.stores.common.batch import KEPT_RATES_US, Changes, Facts, expected_facts, in_turn, judge, turns
 from noetl.stores.common.queries import queries
 from noetl.stores.postgres.dead_letters import letter_rows
 from noetl.stores.postgres.rows import (
@@ -50,14 +51,14 @@ class Claims:
     work what they would get from the queue; the database checks that.
     """
 
-    def __init__(self, claims: Sequence[Claim], new: Iterable[WorkItem] = ()) -> None:
+    def __init__(self, claims: Sequence[Claim], new: Mapping[str, WorkItem] | None = None) -> None:
         self._claims = claims
         self._groups: dict[tuple[Any, ...], list[int]] = {}  # indexes into `claims`
         for index, claim in enumerate(claims):
             if claim.most > 0:
                 key = (tuple(dict.fromkeys(claim.pools)), claim.tags, claim.now, claim.until)
                 self._groups.setdefault(key, []).append(index)
-        self._assigned = _assign(claims, new) if claims else {}
+        self._assigned = _assign(claims, in_turn(new, turns(new))) if claims and new else {}
 
     def assigned(self, work_id: str) -> Claim | None:
         """Return the claim that gets a new work item if nothing is queued."""
@@ -112,9 +113,8 @@ class Claims:
             yield from repeat(index, self._claims[index].most)
 
 
-def _assign(claims: Sequence[Claim], new: Iterable[WorkItem]) -> dict[str, int]:
-    """Return the claim of each new item if no other is queued, highest priority first."""
-    left = sorted(new, key=lambda item: -item.priority)
+def _assign(claims: Sequence[Claim], left: list[WorkItem]) -> dict[str, int]:
+    """Return the claim of each new item, given in queue order, if no other is queued."""
     assigned: dict[str, int] = {}
     for index, claim in enumerate(claims):
         kept: list[WorkItem] = []
@@ -147,7 +147,7 @@ async def commit_batch(
     async with database.connection(apart=True) as connection:
         for attempt in range(_MOST_TRIES):
             try:
-                if not attempt:
+                if not attempt and not any(commit.slot for commit in commits):
                     receipt = await _commit_expected(connection, writer, commits, claims)
                     if receipt is not None:
                         return receipt
@@ -170,7 +170,7 @@ async def _commit_expected(
     verdicts, changes = judge(commits, facts)
     if any(verdict.status != "applied" for verdict in verdicts):
         return None
-    return Receipt(verdicts, await _apply(connection, writer, facts, changes, Claims(claims, changes.work.values())))
+    return Receipt(verdicts, await _apply(connection, writer, facts, changes, Claims(claims, changes.work)))
 
 
 async def _commit_judged(
@@ -180,6 +180,9 @@ async def _commit_judged(
     await connection.execute(_SQL["note_change"], writer)  # the order of locks is that of `commit_batch`
     facts = await _read_facts(connection, commits)
     verdicts, changes = judge(commits, facts)
+    if changes.rates:
+        await connection.execute(_SQL["put_rates"], list(changes.rates), list(changes.rates.values()))
+        await connection.execute(_SQL["forget_rates"], min(changes.rates.values()) - KEPT_RATES_US)
     return Receipt(verdicts, await _apply(connection, writer, facts, changes, Claims(claims)))
 
 
@@ -202,7 +205,19 @@ async def _read_facts(connection: asyncpg.Connection, commits: Sequence[Commit])
     ]
     rows = await connection.fetch(_SQL["find_events"], [row[0] for row in first], [row[1] for row in first])
     facts.applied = {(str(row[0]), row[1]) for row in rows}
+    slots = [commit.slot for commit in commits if commit.slot is not None]
+    if slots:
+        await _read_limits(connection, slots, facts)
     return facts
+
+
+async def _read_limits(connection: asyncpg.Connection, slots: Sequence[Slot], facts: Facts) -> None:
+    """Read which executions hold a place, and when the next may begin; lock that."""
+    keys, rates = {slot.key for slot in slots}, {slot.rate for slot in slots if slot.rate}
+    await connection.execute(_SQL["lock_limits"], [*keys, *(f"rate {rate}" for rate in rates)])
+    held = await connection.fetch(_SQL["holders"], list(keys))
+    turns_of = await connection.fetch(_SQL["turns_of"], list(rates)) if rates else ()
+    facts.add_limits({key: [row[0] for row in held if row[1] == key] for key in keys}, dict(turns_of))
 
 
 async def put_changes(database: PostgresDatabase, writer: int, changes: Changes) -> None:
@@ -225,8 +240,9 @@ async def _apply(
         executions.sort(key=lambda row: row[0] if row[1] else _LAST)
     known = {work_id: epoch for work_id, epoch in facts.leases.items() if epoch is not None}
     leases = {**dict.fromkeys(changes.removed), **known}
+    behind = turns(changes.work)
     works = [
-        work_row(item, changes.born[item.work_id], claims.assigned(item.work_id)) for item in changes.work.values()
+        work_row(item, changes.born[name], behind[name], claims.assigned(name)) for name, item in changes.work.items()
     ]
     rows = await connection.fetch(
         _SQL["commit_batch"],

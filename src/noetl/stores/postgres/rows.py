@@ -17,9 +17,9 @@ from msgspec.structs import astuple
 from noetl.model.errors import InvalidInput
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage
-from noetl.model.work import Lease, WorkItem
+from noetl.model.work import Lease, WorkItem, distance
 from noetl.ports import AuditEntry, Claim, Position
-from noetl.stores.common.batch import about
+from noetl.stores.common.batch import about, slot_columns
 
 _encode = msgspec.json.encode
 _decode = msgspec.json.decode
@@ -107,13 +107,13 @@ def execution_row(execution_id: str, expected: int, seq: int, projection: Mappin
     """Return the row of an execution, with the last seq that the batch expects."""
     name = numbered(execution_id)
     if projection is None:
-        return (name, expected, seq, None, None, None, None, None, None, None, None)
+        return (name, expected, seq, None, None, None, None, None, None, None, None, None, None)
     path, parent, tags, started_at = (None,) * 4 if expected else about(projection)
     error = projection.get("error")
     message = str(error.get("message") or "").replace("\0", "") if isinstance(error, Mapping) else None
     return (
         name, expected, seq, str(projection.get("status", "pending")), path, parent, tags or None, started_at,
-        projection.get("ended_at"), message, text(projection),
+        projection.get("ended_at"), message, text(projection), *slot_columns(projection),
     )  # fmt: skip
 
 
@@ -121,12 +121,12 @@ def projection_of(row: Sequence[Any]) -> Mapping[str, Any]:
     return {**_decode(row[2]), "execution_id": row[0], "last_seq": row[1]}
 
 
-def work_row(item: WorkItem, born: int, claim: Claim | None) -> tuple[Any, ...]:
+def work_row(item: WorkItem, born: int, behind: int, claim: Claim | None) -> tuple[Any, ...]:
     """Return the row of a new work item; `claim` is the one it is assigned to."""
     worker, until = (None, None) if claim is None else (claim.worker, claim.until)
     return (
         item.work_id, numbered(item.execution_id), item.step, item.pool, item.priority, item.available_at,
-        sorted(set(item.requires)) or None, born, text(item), worker, until,
+        sorted(set(item.requires)) or None, born, text(item), worker, until, item.flow, distance(item), behind,
     )  # fmt: skip
 
 

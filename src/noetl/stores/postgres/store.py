@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from noetl.clock import SteadyClock, uptime
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage
-from noetl.model.work import Lease
+from noetl.model.work import Lease, Line
 from noetl.ports import Audit, Claim, Commit, Position, Receipt, Selection
 from noetl.stores.common.batch import lost
 from noetl.stores.common.queries import queries
@@ -188,6 +188,27 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
             return
         async with self._changing_transaction() as connection:
             await connection.execute(_SQL["release_leases"], *columns(held, 2), now)
+
+    async def age(self, now: int, before: int) -> int:
+        return len(await self.database.rows("age_work", now, before))
+
+    async def queued_keys(self) -> list[str]:
+        return [row[0] for row in await self.database.rows("queued_keys")]
+
+    async def queued(self, key: str, most: int) -> list[Mapping[str, Any]]:
+        return [projection_of(row) for row in await self.database.rows("queued_of", key, most)]
+
+    async def holders(self, key: str) -> list[str]:
+        return [row[0] for row in await self.database.rows("holders", [key])]
+
+    async def line(self, execution_id: str) -> Line:
+        work = {row[0]: row[1] for row in await self.database.rows("work_ahead", number(execution_id))}
+        for key, position in await self.database.rows("place_in_line", number(execution_id)):
+            return Line(work, key, position, tuple(await self.holders(key)))
+        return Line(work)
+
+    async def turn_at(self, rate: str) -> int:
+        return next((int(row[1]) for row in await self.database.rows("turns_of", [rate])), 0)
 
     async def due(self, now: int, most: int, civil: int | None = None) -> list[tuple[str, str, int]]:
         rows = await self.database.rows("due_timers", now, most, now if civil is None else civil)

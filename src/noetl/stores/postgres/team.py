@@ -55,6 +55,12 @@ class PostgresTeam:
     async def depths(self) -> list[Mapping[str, Any]]:
         return [{**row, "requires": tuple(row["requires"])} for row in await self._rows("queue_depths")]
 
+    async def flows(self) -> list[Mapping[str, Any]]:
+        return [dict(row) for row in await self._rows("queue_flows")]
+
+    async def limits(self) -> list[Mapping[str, Any]]:
+        return [dict(row) for row in await self._rows("limits")]
+
     async def add_token(self, token: Token, act: Audit = None) -> None:
         if not await self._noted(act, "put_token", *msgspec.structs.astuple(token)):
             raise Conflict(f"the token {token.token_id}, or one with the same secret, exists already")

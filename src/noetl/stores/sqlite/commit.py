@@ -9,8 +9,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
+from noetl.model.commit import Slot
 from noetl.ports import Claim, Commit, Receipt
-from noetl.stores.common.batch import Changes, Facts, judge
+from noetl.stores.common.batch import KEPT_RATES_US, Changes, Facts, judge
 from noetl.stores.common.queries import queries
 from noetl.stores.sqlite.dead_letters import put_letters
 from noetl.stores.sqlite.queue import Epochs, hand_out
@@ -44,10 +45,20 @@ def _read_facts(connection: sqlite3.Connection, commits: Sequence[Commit]) -> Fa
         for work_id, _ in leases[1:]:
             row = execute(_READ_LEASE, (work_id,)).fetchone()
             facts.leases[work_id] = None if row is None else row[0]
+        if commit.slot is not None:
+            _read_limits(connection, commit.slot, facts)
         for message_id in commit.consumed:
             if execute(_FIND_MESSAGE, (message_id,)).fetchone() is not None:
                 facts.messages.add(message_id)
     return facts
+
+
+def _read_limits(connection: sqlite3.Connection, slot: Slot, facts: Facts) -> None:
+    if slot.key not in facts.holders:
+        facts.add_limits({slot.key: [row[0] for row in connection.execute(_SQL["holders"], (slot.key,))]}, {})
+    if slot.rate and slot.rate not in facts.rates:
+        row = connection.execute(_SQL["turn_of"], (slot.rate,)).fetchone()
+        facts.add_limits({}, {slot.rate: 0 if row is None else row[0]})
 
 
 def write_changes(connection: sqlite3.Connection, changes: Changes) -> None:
@@ -71,5 +82,8 @@ def write_changes(connection: sqlite3.Connection, changes: Changes) -> None:
         write(_SQL["put_message"], [message_row(*row) for row in changes.messages.values()])
     if changes.audit:
         write_audit(connection, changes.audit)
+    if changes.rates:
+        write(_SQL["put_rate"], list(changes.rates.items()))
+        connection.execute(_SQL["forget_rates"], (min(changes.rates.values()) - KEPT_RATES_US,))
     if changes.letters:
         put_letters(connection, changes.letters.values())

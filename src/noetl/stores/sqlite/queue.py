@@ -16,8 +16,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from noetl.model.work import Lease, WorkItem
+from noetl.model.work import Lease, WorkItem, distance
 from noetl.ports import Claim
+from noetl.stores.common.batch import in_turn, turns
 from noetl.stores.common.queries import queries
 from noetl.stores.sqlite.rows import text, work_row
 
@@ -65,17 +66,19 @@ def hand_out(
     """Queue new work and serve claims; it is inserted as leased if none older is due."""
     if not claims:
         if work:
-            _enqueue(connection, work.values(), born, connection.execute(_SQL["last_place"]).fetchone()[0])
+            place = connection.execute(_SQL["last_place"]).fetchone()[0]
+            _enqueue(connection, work.values(), born, place, turns(work))
         return ()
     queue = _inspect(connection, claims)
     if queue.due:
-        _enqueue(connection, work.values(), born, queue.last_place)
+        _enqueue(connection, work.values(), born, queue.last_place, turns(work))
         return _lease_oldest(connection, claims, epochs)
     if not work:
         return ((),) * len(claims)
-    leases, rest = _insert_leased(connection, work, born, claims, epochs, queue)
+    behind = turns(work)
+    leases, rest = _insert_leased(connection, in_turn(work, behind), born, claims, epochs, queue)
     if rest:
-        _enqueue(connection, rest, born, queue.last_place)
+        _enqueue(connection, rest, born, queue.last_place, behind)
     return leases
 
 
@@ -99,22 +102,34 @@ def _inspect(connection: sqlite3.Connection, claims: Sequence[Claim]) -> _Queue:
     return _Queue(due, row[1], row[2:])
 
 
-def _enqueue(connection: sqlite3.Connection, items: Iterable[WorkItem], born: Mapping[str, int], place: int) -> None:
-    rows = [(*work_row(item, born[item.work_id], text(item)), at) for at, item in enumerate(items, place + 1)]
+def _enqueue(
+    connection: sqlite3.Connection,
+    items: Iterable[WorkItem],
+    born: Mapping[str, int],
+    place: int,
+    behind: Mapping[str, int],
+) -> None:
+    rows = []
+    ranks: dict[tuple[str, int, str], int] = {}  # of the next item of each flow
+    for at, item in enumerate(items, place + 1):
+        flow = (item.pool, item.priority, item.flow)
+        if flow not in ranks:
+            ranks[flow] = connection.execute(_SQL["next_rank"], (*flow, distance(item))).fetchone()[0]
+        rank = ranks[flow] + behind[item.work_id]
+        rows.append((*work_row(item, born[item.work_id], text(item)), at, rank))
     if rows:
         connection.executemany(_SQL["put_work"], rows)
 
 
 def _insert_leased(
     connection: sqlite3.Connection,
-    work: Mapping[str, WorkItem],
+    items: Sequence[WorkItem],
     born: Mapping[str, int],
     claims: Sequence[Claim],
     epochs: Epochs,
     queue: _Queue,
 ) -> tuple[Leases, list[WorkItem]]:
     """Lease new work to first matching claims; return the rest and what is queued."""
-    items = sorted(work.values(), key=lambda item: -item.priority) if len(work) > 1 else work.values()
     capacity = [max(claim.most, 0) for claim in claims]
     leases: list[list[Lease]] = [[] for _ in claims]
     rest = []
@@ -160,7 +175,7 @@ def _lease_oldest(connection: sqlite3.Connection, claims: Sequence[Claim], epoch
         rows, following = [], iter(found)
         for claim in alike:
             taken = []
-            for _, _, number, attempts, encoded in islice(following, max(claim.most, 0)):
+            for *_, number, attempts, encoded in islice(following, max(claim.most, 0)):
                 epoch += 1
                 rows.append((epoch, claim.worker, claim.until, number))
                 taken.append(Lease(_decode_work(encoded), epoch, attempts + 1, claim.until, claim.worker))
@@ -175,7 +190,7 @@ def _find_oldest(connection: sqlite3.Connection, pools: Sequence[str], tags: Seq
         for pool in dict.fromkeys(pools)
         for requires in _covered(connection, pool, tags)
     ]
-    return list(islice(merge(*orders, key=lambda row: (-row[0], row[1])), most))
+    return list(islice(merge(*orders, key=lambda row: (-row[0], row[1], row[2])), most))
 
 
 def _covered(connection: sqlite3.Connection, pool: str, tags: Sequence[str]) -> Iterator[str]:

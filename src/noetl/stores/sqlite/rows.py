@@ -13,7 +13,7 @@ from noetl.model.events import Event
 from noetl.model.messages import AnyMessage
 from noetl.model.work import WorkItem
 from noetl.ports import AuditEntry
-from noetl.stores.common.batch import about
+from noetl.stores.common.batch import about, slot_columns
 from noetl.stores.common.queries import queries
 
 _SQL = queries("sqlite")
@@ -35,7 +35,8 @@ def log_row(events: Sequence[Event]) -> tuple[Any, ...]:
 def execution_row(execution_id: str, projection: Mapping[str, Any]) -> tuple[Any, ...]:
     path, parent, tags, started_at = about(projection)
     status = str(projection.get("status", "pending"))
-    return (status, text(projection), execution_id, path, parent, text(tags) if tags else "[]", started_at)
+    slot = slot_columns(projection)
+    return (status, text(projection), *slot, execution_id, path, parent, text(tags) if tags else "[]", started_at)
 
 
 def projection_of(row: Sequence[Any]) -> dict[str, Any]:
@@ -48,7 +49,7 @@ def work_row(item: WorkItem, born: int, encoded: str) -> tuple[Any, ...]:
     chunk = None if item.chunk is None else item.chunk.chunk_id
     requires = text(sorted(set(item.requires))) if item.requires else ""
     order = (item.pool, requires, item.priority, item.available_at, born)
-    return (item.work_id, item.execution_id, item.run_id, chunk, *order, encoded)
+    return (item.work_id, item.execution_id, item.run_id, chunk, *order, encoded, item.flow)
 
 
 def message_row(execution_id: str, message: AnyMessage) -> tuple[str, str, str]:

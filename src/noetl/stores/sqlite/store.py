@@ -17,7 +17,7 @@ import msgspec
 
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage
-from noetl.model.work import Lease, WorkItem
+from noetl.model.work import Lease, Line, WorkItem
 from noetl.ports import Audit, Claim, Commit, Position, Receipt, Selection
 from noetl.stores.common.batch import lost
 from noetl.stores.common.queries import queries
@@ -235,6 +235,28 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
 
     async def release(self, held: Sequence[tuple[str, int]], now: int) -> None:
         await self._write("release_lease", [(now, work_id, epoch) for work_id, epoch in held])
+
+    async def age(self, now: int, before: int) -> int:
+        values = (now, before)
+        return await self.database.write(lambda connection: connection.execute(_SQL["age_work"], values).rowcount)
+
+    async def queued_keys(self) -> list[str]:
+        return [row[0] for row in await self._rows("queued_keys")]
+
+    async def queued(self, key: str, most: int) -> list[Mapping[str, Any]]:
+        return [projection_of(row) for row in await self._rows("queued_of", key, most)]
+
+    async def holders(self, key: str) -> list[str]:
+        return [row[0] for row in await self._rows("holders", key)]
+
+    async def line(self, execution_id: str) -> Line:
+        work = {row[0]: row[1] for row in await self._rows("work_ahead", execution_id)}
+        for key, position in await self._rows("place_in_line", execution_id):
+            return Line(work, key, position, tuple(await self.holders(key)))
+        return Line(work)
+
+    async def turn_at(self, rate: str) -> int:
+        return next((int(row[0]) for row in await self._rows("turn_of", rate)), 0)
 
     async def due(self, now: int, most: int, civil: int | None = None) -> list[tuple[str, str, int]]:
         rows = await self._rows("due_timers", now, most, now if civil is None else civil)

@@ -61,6 +61,14 @@ class SqliteTeam:
         found = [dict(zip(names, row, strict=True)) for row in await self._rows("queue_depths")]
         return [{**row, "requires": tuple(_decode(row["requires"] or "[]"))} for row in found]
 
+    async def flows(self) -> list[Mapping[str, Any]]:
+        names = ("pool", "priority", "flow", "queued", "oldest")
+        return [dict(zip(names, row, strict=True)) for row in await self._rows("queue_flows")]
+
+    async def limits(self) -> list[Mapping[str, Any]]:
+        names = ("key", "running", "waiting", "oldest")
+        return [dict(zip(names, row, strict=True)) for row in await self._rows("limits")]
+
     async def add_token(self, token: Token, act: Audit = None) -> None:
         try:
             await self._write("put_token", *msgspec.structs.astuple(token), act=act)

@@ -107,7 +107,8 @@ async def explain(call: Call, execution_id: str) -> Explained:
     now, pools = services.clock.now(), None
     if not state.pool.startswith("local:"):  # `noetl run` has its own worker
         pools = groups(await services.team.workers(), now)
-    standing = standings(plan, state, events, pools, now) if state.phase != "ended" else ()
+    line = await services.store.line(execution_id)
+    standing = standings(plan, state, events, pools, now, line) if state.phase != "ended" else ()
     return Explained(
         execution_id=execution_id,
         status=status_of(state),

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from noetl.ports import WorkerInfo
 from noetl.server.http.endpoint import Call, Noun
 from noetl.server.http.worker_socket import worker_name
 from noetl.server.problems import not_found
-from noetl.wire.answers import PoolRow, PoolRows, WorkerRow, WorkerRows, WorkerStatus
-from noetl.wire.requests import WorkerRegistered, WorkerSeen
+from noetl.server.workers.presence import pools_of
+from noetl.wire.answers import (
+    FlowRow,
+    LimitRow,
+    LineRow,
+    PoolRow,
+    PoolRows,
+    QueueState,
+    WorkerRow,
+    WorkerRows,
+    WorkerStatus,
+)
+from noetl.wire.requests import QueueQuery, WorkerRegistered, WorkerSeen
 
 noun = Noun("workers", "Workers and pools.")
 
@@ -67,25 +76,28 @@ async def remove(call: Call, worker_id: str) -> WorkerStatus:
 @noun.route("GET", "/api/pools", "viewer")
 async def pools(call: Call) -> PoolRows:
     """List the pools with their workers and queues."""
-    rows: dict[str, dict[str, Any]] = {}
+    return PoolRows(pools=await _pools(call))
 
-    def row(pool: str) -> dict[str, Any]:
-        empty = {"pool": pool, "workers": 0, "capacity": 0, "queued": 0, "leased": 0, "dead": 0, "oldest": None}
-        return rows.setdefault(pool, empty)
 
-    for worker in await call.services.team.workers():
-        if worker.status == "ready":
-            for pool in worker.pool.split(","):
-                found = row(pool)
-                found["workers"] += 1
-                found["capacity"] += worker.capacity
-    for depth in await call.services.team.depths():
-        found = row(str(depth["pool"]))
-        for name in ("queued", "leased", "dead"):
-            found[name] += int(depth[name])
-        times = [at for at in (found["oldest"], depth.get("oldest")) if at is not None]
-        found["oldest"] = min(times, default=None)
-    return PoolRows(pools=[PoolRow(**rows[name]) for name in sorted(rows)])
+@noun.route("GET", "/api/queue", "viewer", problems=(404,))
+async def queue(call: Call, query: QueueQuery) -> QueueState:
+    """Show what waits: by pool, by flow and by limit, and where one execution stands."""
+    line = None
+    if query.execution_id is not None:
+        await call.services.reader.row(query.execution_id)
+        found = await call.services.store.line(query.execution_id)
+        line = LineRow(dict(found.work), found.key, found.position, list(found.running))
+    return QueueState(
+        pools=await _pools(call),
+        flows=[FlowRow(**row) for row in await call.services.team.flows()],
+        limits=[LimitRow(**row) for row in await call.services.team.limits()],
+        line=line,
+    )
+
+
+async def _pools(call: Call) -> list[PoolRow]:
+    team = call.services.team
+    return [PoolRow(**row) for row in pools_of(await team.workers(), await team.depths())]
 
 
 def _row(worker: WorkerInfo) -> WorkerRow:

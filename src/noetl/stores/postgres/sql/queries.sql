@@ -18,6 +18,37 @@ SELECT message_id FROM message WHERE message_id = ANY ($1::text[]) ORDER BY mess
 SELECT l.execution_id, l.message FROM unnest($1::bigint[], $2::text[]) AS x (execution_id, event_id)
 JOIN log AS l ON l.execution_id = x.execution_id AND l.message = x.event_id;
 
+-- name: lock_limits
+-- Transactions that begin executions with the same key or rate take turns. Sorted, so that they do not deadlock.
+SELECT pg_advisory_xact_lock(hashtextextended('limit ' || key, 0)) FROM (
+  SELECT DISTINCT key FROM unnest($1::text[]) AS given (key) ORDER BY key
+) AS sorted;
+
+-- name: holders
+SELECT execution_id::text, slot FROM execution WHERE slot = ANY ($1::text[]) AND NOT queued ORDER BY number;
+
+-- name: queued_keys
+WITH RECURSIVE known AS (
+  SELECT min(slot) AS slot FROM execution WHERE slot IS NOT NULL
+  UNION ALL
+  SELECT (SELECT min(x.slot) FROM execution AS x WHERE x.slot > known.slot) FROM known WHERE known.slot IS NOT NULL
+)
+SELECT slot FROM known
+WHERE slot IS NOT NULL AND EXISTS (SELECT FROM execution AS x WHERE x.slot = known.slot AND x.queued);
+
+-- name: queued_of
+SELECT execution_id::text, last_seq, projection FROM execution WHERE slot = $1 AND queued ORDER BY number LIMIT $2;
+
+-- name: turns_of
+SELECT key, turn FROM rate WHERE key = ANY ($1::text[]);
+
+-- name: put_rates
+INSERT INTO rate (key, turn) SELECT * FROM unnest($1::text[], $2::bigint[])
+ON CONFLICT (key) DO UPDATE SET turn = excluded.turn;
+
+-- name: forget_rates
+DELETE FROM rate WHERE turn < $1;
+
 -- name: new_writer
 INSERT INTO writer (writer_id) VALUES (nextval('writer_number')) RETURNING writer_id;
 
@@ -103,7 +134,7 @@ WITH gone AS MATERIALIZED (
   FOR UPDATE SKIP LOCKED
 )
 UPDATE queue SET status = CASE WHEN queue.attempts >= $2 THEN 'dead' ELSE 'queued' END, worker_id = NULL,
-  lease_until = NULL, updated_at = now()
+  lease_until = NULL, rank = -1, updated_at = now()
 FROM gone WHERE queue.node_id = gone.node_id
 RETURNING gone.until, queue.node_id, gone.epoch, gone.attempts, gone.worker_id, queue.context;
 
@@ -147,9 +178,18 @@ WITH held AS (
   JOIN queue AS q ON q.node_id = x.node_id AND q.epoch = x.epoch
   WHERE q.status = 'leased' ORDER BY q.node_id FOR UPDATE OF q
 )
-UPDATE queue SET status = 'queued', worker_id = NULL, lease_until = NULL, attempts = attempts - 1,
+UPDATE queue SET status = 'queued', worker_id = NULL, lease_until = NULL, rank = -1, attempts = attempts - 1,
   available_at = CASE WHEN available_at IS NULL THEN NULL ELSE least(available_at, to_time($3)) END, updated_at = now()
 FROM held WHERE queue.node_id = held.node_id;
+
+-- name: age_work
+WITH old AS MATERIALIZED (
+  SELECT q.node_id FROM queue AS q
+  WHERE q.status = 'queued' AND (q.available_at IS NULL OR q.available_at <= to_time($1)) AND q.created_at <= to_time($2)
+    AND q.priority < (SELECT max(p.priority) FROM queue AS p WHERE p.status = 'queued' AND p.pool = q.pool)
+  FOR UPDATE OF q SKIP LOCKED
+)
+UPDATE queue SET priority = priority + 1, updated_at = now() FROM old WHERE queue.node_id = old.node_id RETURNING 1;
 
 -- name: due_timers
 -- Timers of civil time are due by another clock than those of durations.
@@ -277,6 +317,27 @@ SELECT
   count(*) FILTER (WHERE status = 'leased') AS leased, count(*) FILTER (WHERE status = 'dead') AS dead,
   to_ms(min(created_at) FILTER (WHERE status = 'queued')) AS oldest
 FROM queue GROUP BY pool, requires ORDER BY pool, requires;
+
+-- name: queue_flows
+SELECT pool, priority, flow, count(*) AS queued, to_ms(min(created_at)) AS oldest FROM queue WHERE status = 'queued'
+GROUP BY pool, priority, flow ORDER BY pool, priority DESC, flow;
+
+-- name: limits
+SELECT slot AS key, count(*) FILTER (WHERE NOT queued) AS running, count(*) FILTER (WHERE queued) AS waiting,
+  min(started_at) FILTER (WHERE queued) AS oldest
+FROM execution WHERE slot IS NOT NULL GROUP BY slot ORDER BY slot;
+
+-- name: work_ahead
+SELECT w.node_id, (
+  SELECT count(*) FROM queue AS q WHERE q.status = 'queued' AND q.available_at IS NULL AND q.pool = w.pool
+    AND (q.priority > w.priority OR (q.priority = w.priority AND (q.rank, q.id) < (w.rank, w.id)))
+)
+FROM queue AS w
+WHERE w.node_id > $1::bigint::text || ':' AND w.node_id < $1::bigint::text || ';' AND w.status = 'queued';
+
+-- name: place_in_line
+SELECT x.slot, (SELECT count(*) FROM execution AS y WHERE y.slot = x.slot AND y.queued AND y.number <= x.number)
+FROM execution AS x WHERE x.execution_id = $1 AND x.queued;
 
 -- name: put_token
 INSERT INTO token (token_id, digest, role, name, created_at, created_by, expires_at, revoked_at, used_at, pool)
@@ -433,7 +494,7 @@ ORDER BY what, place, name;
 
 -- name: list_open
 -- Each status is a constant in its own query, so that the index is used; ended executions are not read.
-SELECT x.number, x.execution_id::text, x.status NOT IN ('waiting', 'paused')
+SELECT x.number, x.execution_id::text, x.status NOT IN ('waiting', 'paused') AND NOT x.queued
   AND NOT EXISTS (
     SELECT FROM queue AS q WHERE q.node_id > x.execution_id::text || ':' AND q.node_id < x.execution_id::text || ';'
   )
@@ -441,19 +502,19 @@ SELECT x.number, x.execution_id::text, x.status NOT IN ('waiting', 'paused')
   AND x.execution_id NOT IN (SELECT execution_id FROM message) -- few rows, read once
 FROM (
   (
-    SELECT number, execution_id, status FROM execution
+    SELECT number, execution_id, status, queued FROM execution
     WHERE status = 'pending' AND number > $1 AND started_at <= $2 ORDER BY number LIMIT $3
   ) UNION ALL (
-    SELECT number, execution_id, status FROM execution
+    SELECT number, execution_id, status, queued FROM execution
     WHERE status = 'running' AND number > $1 AND started_at <= $2 ORDER BY number LIMIT $3
   ) UNION ALL (
-    SELECT number, execution_id, status FROM execution
+    SELECT number, execution_id, status, queued FROM execution
     WHERE status = 'waiting' AND number > $1 AND started_at <= $2 ORDER BY number LIMIT $3
   ) UNION ALL (
-    SELECT number, execution_id, status FROM execution
+    SELECT number, execution_id, status, queued FROM execution
     WHERE status = 'paused' AND number > $1 AND started_at <= $2 ORDER BY number LIMIT $3
   ) UNION ALL (
-    SELECT number, execution_id, status FROM execution
+    SELECT number, execution_id, status, queued FROM execution
     WHERE execution_id IN (SELECT execution_id FROM dlq WHERE status = 'replaying') AND ended_at IS NOT NULL
       AND number > $1 AND started_at <= $2 ORDER BY number LIMIT $3
   )

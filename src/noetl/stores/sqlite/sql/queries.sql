@@ -45,14 +45,40 @@ SELECT epoch FROM queue WHERE work_id = ? AND status = 'leased';
 
 -- name: put_execution
 -- A row that would not change is not written.
-INSERT INTO execution (status, projection, execution_id, path, parent_id, tags, started_at)
-VALUES (?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (execution_id) DO UPDATE SET status = excluded.status, projection = excluded.projection
+INSERT INTO execution (status, projection, slot, queued, execution_id, path, parent_id, tags, started_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (execution_id) DO UPDATE SET status = excluded.status, projection = excluded.projection,
+  slot = excluded.slot, queued = excluded.queued
 WHERE execution.projection <> excluded.projection;
 
 -- name: note_execution
 INSERT INTO execution (execution_id, status, projection, path, tags, started_at) VALUES (?, 'pending', '{}', '', '[]', 0)
 ON CONFLICT (execution_id) DO NOTHING;
+
+-- name: holders
+SELECT execution_id FROM execution WHERE slot = ? AND queued = 0 ORDER BY number;
+
+-- name: queued_keys
+WITH RECURSIVE known (slot) AS (
+  SELECT min(slot) FROM execution WHERE slot IS NOT NULL
+  UNION ALL
+  SELECT (SELECT min(x.slot) FROM execution AS x WHERE x.slot > known.slot) FROM known WHERE known.slot IS NOT NULL
+)
+SELECT slot FROM known
+WHERE slot IS NOT NULL AND EXISTS (SELECT 1 FROM execution AS x WHERE x.slot = known.slot AND x.queued = 1);
+
+-- name: queued_of
+SELECT execution_id, (SELECT max(seq) FROM event_log WHERE event_log.execution_id = execution.execution_id), projection
+FROM execution WHERE slot = ? AND queued = 1 ORDER BY number LIMIT ?;
+
+-- name: turn_of
+SELECT turn FROM rate WHERE key = ?;
+
+-- name: put_rate
+INSERT INTO rate (key, turn) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET turn = excluded.turn;
+
+-- name: forget_rates
+DELETE FROM rate WHERE turn < ?;
 
 -- name: find_execution
 SELECT execution_id, (SELECT max(seq) FROM event_log WHERE event_log.execution_id = execution.execution_id), projection
@@ -97,9 +123,9 @@ DELETE FROM snapshot WHERE execution_id = ?;
 -- name: put_work
 INSERT INTO queue (
   work_id, execution_id, run_id, chunk, pool, requires, priority, available_at, created_at, work,
-  status, epoch, attempts, worker_id, lease_until, number, place
+  flow, status, epoch, attempts, worker_id, lease_until, number, place, rank
 )
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'queued', 0, 0, '', 0, ?11, ?11)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 'queued', 0, 0, '', 0, ?12, ?12, ?13)
 ON CONFLICT (work_id) DO UPDATE
 SET pool = excluded.pool, requires = excluded.requires, priority = excluded.priority,
   available_at = excluded.available_at, work = excluded.work;
@@ -107,10 +133,32 @@ SET pool = excluded.pool, requires = excluded.requires, priority = excluded.prio
 -- name: put_leased_work
 INSERT INTO queue (
   work_id, execution_id, run_id, chunk, pool, requires, priority, available_at, created_at, work,
-  status, epoch, attempts, worker_id, lease_until, number, place
+  flow, status, epoch, attempts, worker_id, lease_until, number, place, rank
 )
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'leased', ?11, 1, ?12, ?13, -?11, ?14)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 'leased', ?12, 1, ?13, ?14, -?12, ?15, 0)
 ON CONFLICT (work_id) DO NOTHING;
+
+-- name: next_rank
+-- Work that came back has a rank below 0, which is first.
+SELECT max(
+  coalesce(
+    (SELECT min(rank) FROM queue WHERE pool = ?1 AND priority = ?2 AND status = 'queued' AND rank >= 0),
+    (
+      WITH RECURSIVE other (pool) AS (
+        SELECT min(pool) FROM queue WHERE status = 'queued'
+        UNION ALL
+        SELECT (SELECT min(q.pool) FROM queue AS q WHERE q.status = 'queued' AND q.pool > other.pool) FROM other
+        WHERE other.pool IS NOT NULL
+      )
+      SELECT min((
+        SELECT min(q.rank) FROM queue AS q
+        WHERE q.pool = other.pool AND q.priority = ?2 AND q.status = 'queued' AND q.rank >= 0
+      )) FROM other
+    ),
+    0
+  ),
+  coalesce((SELECT max(rank) + ?4 FROM queue WHERE priority = ?2 AND flow = ?3 AND status = 'queued'), 0)
+);
 
 -- name: remove_work
 DELETE FROM queue WHERE work_id = ?;
@@ -125,15 +173,15 @@ UPDATE queue SET available_at = 0 WHERE status = 'queued' AND available_at > 0 A
 -- name: has_due_work
 -- Also returns the last place in the queue and the last block of epochs.
 SELECT
-  EXISTS (SELECT 1 FROM queue WHERE pool = ?1 AND status = 'queued' AND available_at = 0)
+  EXISTS (SELECT 1 FROM queue INDEXED BY queue_order WHERE pool = ?1 AND status = 'queued' AND available_at = 0)
   OR EXISTS (SELECT 1 FROM queue WHERE status = 'queued' AND available_at > 0 AND available_at <= ?2),
   (SELECT max(coalesce(max(number), 0), 0) FROM queue),
   value, holder
 FROM counter WHERE name = 'epoch';
 
 -- name: find_work
-SELECT priority, place, number, attempts, work FROM queue
-WHERE pool = ? AND requires = ? AND status = 'queued' AND available_at = 0 ORDER BY priority DESC, place LIMIT ?;
+SELECT priority, rank, place, number, attempts, work FROM queue
+WHERE pool = ? AND requires = ? AND status = 'queued' AND available_at = 0 ORDER BY priority DESC, rank, place LIMIT ?;
 
 -- name: next_requires
 SELECT min(requires) FROM queue WHERE pool = ? AND requires > ? AND status = 'queued' AND available_at = 0;
@@ -157,7 +205,7 @@ SELECT number, work_id, epoch, attempts, worker_id, lease_until, work FROM queue
 WHERE number < 0 AND lease_until BETWEEN ? AND ?;
 
 -- name: take_lease_back
-UPDATE queue SET status = ?, worker_id = '', lease_until = 0, number = (
+UPDATE queue SET status = ?, worker_id = '', lease_until = 0, rank = -1, number = (
   SELECT max(max(number), 0) + 1 FROM queue
 )
 WHERE number = ?;
@@ -174,9 +222,16 @@ SELECT work_id, epoch FROM queue WHERE number < 0 AND worker_id = ? AND lease_un
 
 -- name: release_lease
 UPDATE queue
-SET status = 'queued', worker_id = '', lease_until = 0, attempts = attempts - 1, available_at = min(available_at, ?),
+SET status = 'queued', worker_id = '', lease_until = 0, rank = -1, attempts = attempts - 1,
+  available_at = min(available_at, ?),
   number = (SELECT max(max(number), 0) + 1 FROM queue)
 WHERE work_id = ? AND epoch = ? AND status = 'leased';
+
+-- name: age_work
+UPDATE queue SET priority = priority + 1
+WHERE status = 'queued' AND available_at <= ?1 AND created_at <= ?2 AND priority < (
+  SELECT max(q.priority) FROM queue AS q WHERE q.status = 'queued' AND q.pool = queue.pool
+);
 
 -- name: next_times
 SELECT min(at) FROM timer WHERE at > ?1
@@ -194,6 +249,28 @@ SELECT
   min(CASE status WHEN 'queued' THEN created_at END)
 FROM queue GROUP BY pool, requires ORDER BY pool, requires;
 
+-- name: queue_flows
+SELECT pool, priority, flow, count(*), min(created_at) FROM queue WHERE status = 'queued'
+GROUP BY pool, priority, flow ORDER BY pool, priority DESC, flow;
+
+-- name: limits
+SELECT slot, sum(queued = 0), sum(queued), min(CASE queued WHEN 1 THEN started_at END) FROM execution
+WHERE slot IS NOT NULL GROUP BY slot ORDER BY slot;
+
+-- name: work_ahead
+-- A range of the index, see remove_work_of.
+SELECT w.work_id, (
+  SELECT count(*) FROM queue AS q WHERE q.status = 'queued' AND q.available_at = 0 AND q.pool = w.pool
+    AND (q.priority > w.priority OR (q.priority = w.priority AND (q.rank, q.place) < (w.rank, w.place)))
+)
+FROM queue AS w WHERE w.work_id > ?1 || ':' AND w.work_id < ?1 || char(59) AND w.status = 'queued';
+
+-- name: place_in_line
+SELECT x.slot, (
+  SELECT count(*) FROM execution AS y WHERE y.slot = x.slot AND y.queued = 1 AND y.number <= x.number
+)
+FROM execution AS x WHERE x.execution_id = ? AND x.queued = 1;
+
 -- name: list_logs
 SELECT writer_seq, execution_id FROM event_log WHERE writer_seq > ? AND seq = size ORDER BY writer_seq LIMIT ?;
 
@@ -209,7 +286,7 @@ SELECT execution_id, message FROM message WHERE execution_id = ? ORDER BY number
 
 -- name: list_open
 -- The index of the status finds open executions; ended ones are not read.
-SELECT x.number, x.execution_id, x.status NOT IN ('waiting', 'paused')
+SELECT x.number, x.execution_id, x.status NOT IN ('waiting', 'paused') AND x.queued = 0
   AND NOT EXISTS (
     SELECT 1 FROM queue AS q WHERE q.work_id > x.execution_id || ':' AND q.work_id < x.execution_id || char(59)
   )

@@ -77,13 +77,21 @@ CREATE TABLE execution (
   started_at bigint NOT NULL,
   ended_at bigint,
   error text, -- message, for searching
-  projection json NOT NULL
+  projection json NOT NULL,
+  slot text COLLATE "C", -- key of the limit that it counts for or waits for, until it ends
+  queued boolean NOT NULL DEFAULT false -- it waits
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
 
 CREATE INDEX execution_status ON execution (status, number);
 CREATE INDEX execution_path ON execution (path, number);
 CREATE INDEX execution_parent ON execution (parent) WHERE parent IS NOT NULL;
+CREATE INDEX execution_slot ON execution (slot, queued, number) WHERE slot IS NOT NULL;
 CREATE INDEX execution_tags ON execution USING gin (tags);
+
+-- When the next execution of a rate may begin, in microseconds.
+
+CREATE TABLE rate (key text COLLATE "C" PRIMARY KEY, turn bigint NOT NULL);
+CREATE INDEX rate_turn ON rate (turn);
 
 -- The workload that an execution was started with.
 
@@ -113,13 +121,17 @@ CREATE TABLE queue (
   updated_at timestamptz NOT NULL DEFAULT now(),
   pool text COLLATE "C" NOT NULL DEFAULT '',
   requires text[] COLLATE "C" NOT NULL DEFAULT '{}', -- sorted
-  epoch bigint NOT NULL DEFAULT 0
+  epoch bigint NOT NULL DEFAULT 0,
+  flow text COLLATE "C" NOT NULL DEFAULT '',
+  rank bigint NOT NULL DEFAULT 0 -- in the queue: flows take turns, see next_rank
 ) WITH (
   fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
   autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 10000
 );
 
-CREATE INDEX queue_order ON queue (pool, requires, priority DESC, id) WHERE status = 'queued';
+CREATE INDEX queue_order ON queue (pool, requires, priority DESC, rank, id) WHERE status = 'queued';
+CREATE INDEX queue_rank ON queue (pool, priority, rank) WHERE status = 'queued';
+CREATE INDEX queue_flow ON queue (priority, flow, rank) WHERE status = 'queued';
 CREATE INDEX queue_later ON queue (available_at) WHERE status = 'queued' AND available_at IS NOT NULL;
 CREATE INDEX queue_leases ON queue (lease_until) WHERE lease_until IS NOT NULL; -- only for searches by time
 
@@ -357,11 +369,12 @@ CREATE TYPE message_row AS (message_id text, execution_id bigint, message json);
 CREATE TYPE claim_row AS (workers text[], pools text[], tags text[], now bigint, until bigint, wanted integer[]);
 CREATE TYPE execution_row AS (
   execution_id bigint, expected bigint, last_seq bigint, status text, path text, parent text, tags text[],
-  started_at bigint, ended_at bigint, error text, projection json
+  started_at bigint, ended_at bigint, error text, projection json, slot text, queued boolean
 );
 CREATE TYPE work_row AS (
   node_id text, execution_id bigint, action text, pool text, priority integer, available_at bigint, requires text[],
-  born bigint, context json, worker text, until bigint -- worker that gets it if nothing is queued
+  born bigint, context json, worker text, until bigint, -- worker that gets it if nothing is queued
+  flow text, distance bigint, behind bigint -- distance from its flow's last item, and more for those before it in the batch
 );
 CREATE TYPE log_row AS (
   execution_id bigint, seq bigint, size integer, message text, events text, place integer -- of its last event in the batch
@@ -372,6 +385,35 @@ RETURN to_timestamp(ms::double precision / 1000);
 
 CREATE FUNCTION to_ms(at timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN (extract(epoch FROM at) * 1000)::bigint;
+
+-- Rank of a flow's next work item: behind its last one, and not before the first of its pool or else of all. So flows take turns, and one
+-- that was idle gets its turn next. Work that came back has a rank below 0, which is first.
+CREATE FUNCTION next_rank(pool text, priority integer, flow text, distance bigint) RETURNS bigint LANGUAGE sql STABLE
+RETURN greatest(
+  0,
+  coalesce(
+    (
+      SELECT min(q.rank) FROM queue AS q
+      WHERE q.pool = next_rank.pool AND q.priority = next_rank.priority AND q.status = 'queued' AND q.rank >= 0
+    ),
+    (
+      WITH RECURSIVE other AS (
+        SELECT min(q.pool) AS pool FROM queue AS q WHERE q.status = 'queued'
+        UNION ALL
+        SELECT (SELECT min(q.pool) FROM queue AS q WHERE q.status = 'queued' AND q.pool > other.pool) FROM other
+        WHERE other.pool IS NOT NULL
+      )
+      SELECT min((
+        SELECT min(q.rank) FROM queue AS q
+        WHERE q.pool = other.pool AND q.priority = next_rank.priority AND q.status = 'queued' AND q.rank >= 0
+      )) FROM other
+    )
+  ),
+  (
+    SELECT max(q.rank) + next_rank.distance FROM queue AS q
+    WHERE q.priority = next_rank.priority AND q.flow = next_rank.flow AND q.status = 'queued'
+  )
+);
 
 -- Lease work to claims, an array of claim_row as JSON, in the order of the queue: the first of `workers` gets as much as it wants, then the next. Each
 -- combination of required tags in a pool is found by one index seek, so that work for other workers costs nothing. Work
@@ -402,16 +444,16 @@ BEGIN
       )
       FROM kind WHERE kind.requires IS NOT NULL AND cardinality(asked.tags) > 0
     ), best AS (
-      SELECT found.node_id, found.priority, found.id FROM kind CROSS JOIN LATERAL (
-        SELECT q.node_id, q.priority, q.id FROM queue AS q
+      SELECT found.node_id, found.priority, found.rank, found.id FROM kind CROSS JOIN LATERAL (
+        SELECT q.node_id, q.priority, q.rank, q.id FROM queue AS q
         WHERE q.pool = kind.pool AND q.requires = kind.requires AND q.status = 'queued'
           AND (q.available_at IS NULL OR q.available_at <= to_time(asked.now))
-        ORDER BY q.priority DESC, q.id LIMIT cardinality(takers) FOR UPDATE SKIP LOCKED
+        ORDER BY q.priority DESC, q.rank, q.id LIMIT cardinality(takers) FOR UPDATE SKIP LOCKED
       ) AS found
       WHERE kind.requires <@ asked.tags
-      ORDER BY found.priority DESC, found.id LIMIT cardinality(takers)
+      ORDER BY found.priority DESC, found.rank, found.id LIMIT cardinality(takers)
     ), placed AS MATERIALIZED (
-      SELECT node_id, row_number() OVER (ORDER BY priority DESC, id) AS place FROM best
+      SELECT node_id, row_number() OVER (ORDER BY priority DESC, rank, id) AS place FROM best
     ), numbered AS MATERIALIZED (
       SELECT node_id, place, nextval('lease_epoch') AS epoch FROM (SELECT * FROM placed ORDER BY place) AS sorted
     )
@@ -459,11 +501,12 @@ BEGIN
   FOREACH row IN ARRAY executions LOOP
     IF row.expected = 0 AND row.last_seq > 0 THEN
       INSERT INTO execution (
-        execution_id, last_seq, status, path, parent, tags, started_at, ended_at, error, projection
+        execution_id, last_seq, status, path, parent, tags, started_at, ended_at, error, projection, slot, queued
       )
       VALUES (
         row.execution_id, row.last_seq, coalesce(row.status, 'pending'), coalesce(row.path, ''), row.parent,
-        coalesce(row.tags, '{}'), coalesce(row.started_at, 0), row.ended_at, row.error, coalesce(row.projection, '{}')
+        coalesce(row.tags, '{}'), coalesce(row.started_at, 0), row.ended_at, row.error, coalesce(row.projection, '{}'),
+        row.slot, coalesce(row.queued, false)
       );
     ELSIF row.expected = 0 THEN
       PERFORM FROM execution WHERE execution_id = row.execution_id;
@@ -473,7 +516,7 @@ BEGIN
     ELSE
       IF row.projection IS NOT NULL THEN
         UPDATE execution SET last_seq = row.last_seq, status = row.status, ended_at = row.ended_at, error = row.error,
-          projection = row.projection
+          projection = row.projection, slot = row.slot, queued = row.queued
         WHERE execution_id = row.execution_id AND last_seq = row.expected;
       ELSIF row.last_seq <> row.expected THEN
         UPDATE execution SET last_seq = row.last_seq
@@ -554,22 +597,25 @@ BEGIN
     RETURN QUERY
     INSERT INTO queue (
       node_id, execution_id, action, pool, priority, available_at, requires, created_at, context, worker_id, lease_until,
-      status, epoch, attempts, last_heartbeat
+      status, epoch, attempts, last_heartbeat, flow, rank
     )
     SELECT x.node_id, x.execution_id, x.action, x.pool, x.priority, to_time(nullif(x.available_at, 0)),
       coalesce(x.requires, '{}'),
       to_time(x.born), x.context, x.worker, to_time(x.until), CASE WHEN x.worker IS NULL THEN 'queued' ELSE 'leased' END,
       CASE WHEN x.worker IS NULL THEN 0 ELSE nextval('lease_epoch') END, CASE WHEN x.worker IS NULL THEN 0 ELSE 1 END,
-      CASE WHEN x.worker IS NULL THEN NULL ELSE now() END
+      CASE WHEN x.worker IS NULL THEN NULL ELSE now() END,
+      x.flow, CASE WHEN x.worker IS NULL THEN next_rank(x.pool, x.priority, x.flow, x.distance) + x.behind ELSE 0 END
     FROM unnest(works) AS x
     RETURNING 0, epoch, attempts, node_id, NULL::json;
     RETURN;
   END IF;
   IF cardinality(works) > 0 THEN
-    INSERT INTO queue (node_id, execution_id, action, pool, priority, available_at, requires, created_at, context)
+    INSERT INTO queue (
+      node_id, execution_id, action, pool, priority, available_at, requires, created_at, context, flow, rank
+    )
     SELECT x.node_id, x.execution_id, x.action, x.pool, x.priority, to_time(nullif(x.available_at, 0)),
       coalesce(x.requires, '{}'),
-      to_time(x.born), x.context
+      to_time(x.born), x.context, x.flow, next_rank(x.pool, x.priority, x.flow, x.distance) + x.behind
     FROM unnest(works) WITH ORDINALITY AS x ORDER BY x.ordinality
     ON CONFLICT (node_id) DO UPDATE SET pool = excluded.pool, priority = excluded.priority,
       available_at = excluded.available_at, requires = excluded.requires, context = excluded.context,

@@ -29,8 +29,20 @@ CREATE TABLE execution (
   parent_id TEXT,
   tags TEXT NOT NULL,
   started_at INTEGER NOT NULL,
-  projection TEXT NOT NULL
+  projection TEXT NOT NULL,
+  slot TEXT,
+  queued INTEGER NOT NULL DEFAULT 0
 );
+
+CREATE INDEX execution_slot ON execution (slot, queued, number) WHERE slot IS NOT NULL;
+
+-- When the next execution of a rate may begin, in microseconds.
+CREATE TABLE rate (
+  key TEXT PRIMARY KEY,
+  turn INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE INDEX rate_turn ON rate (turn);
 
 CREATE INDEX execution_status ON execution (status, number);
 
@@ -38,7 +50,8 @@ CREATE INDEX execution_path ON execution (path, number);
 
 CREATE INDEX execution_parent ON execution (parent_id, number) WHERE parent_id IS NOT NULL;
 
--- The number of leased work is minus its epoch, so that leased rows are adjacent; `place` is the place in the queue. For
+-- The number of leased work is minus its epoch, so that leased rows are adjacent; `rank` and then `place`, the age, order the
+-- queue: a flow's next rank lies behind its last one and not before the first of its pool, so that flows take turns. For
 -- `status IN (...)` SQLite would build a table of the list for every row.
 CREATE TABLE queue (
   number INTEGER PRIMARY KEY,
@@ -57,10 +70,17 @@ CREATE TABLE queue (
   worker_id TEXT NOT NULL,
   lease_until INTEGER NOT NULL,
   created_at INTEGER NOT NULL,
-  work TEXT NOT NULL
+  work TEXT NOT NULL,
+  flow TEXT NOT NULL,
+  rank INTEGER NOT NULL
 );
 
-CREATE INDEX queue_order ON queue (pool, requires, priority DESC, place) WHERE status = 'queued' AND available_at = 0;
+CREATE INDEX queue_order ON queue (pool, requires, priority DESC, rank, place)
+WHERE status = 'queued' AND available_at = 0;
+
+CREATE INDEX queue_rank ON queue (pool, priority, rank) WHERE status = 'queued';
+
+CREATE INDEX queue_flow ON queue (priority, flow, rank) WHERE status = 'queued';
 
 CREATE INDEX queue_later ON queue (available_at) WHERE status = 'queued' AND available_at > 0;
 

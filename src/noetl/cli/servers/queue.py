@@ -1,0 +1,69 @@
+"""`noetl queue`: show what waits, by pool, by playbook and by limit.
+
+Tested in tests/acceptance/servers/test_queue_cli.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from noetl.cli.arguments.options import AsJson, Place
+from noetl.cli.output.format import format_duration, to_json
+from noetl.cli.runtime.store import read_history
+from noetl.cli.runtime.terminal import echo
+
+if TYPE_CHECKING:
+    from noetl.ports import History
+    from noetl.wiring.embedded import Store
+
+_Rows = list[Mapping[str, Any]]
+
+
+def command(json: AsJson = False, store: Place = None) -> None:
+    """Show queues and pools: waiting work, its playbooks, and limits.
+
+    `noetl explain ID` shows where one execution stands.
+    """
+
+    async def job(history: History) -> dict[str, _Rows]:
+        from msgspec import to_builtins
+
+        from noetl.server.workers.presence import pools_of
+        from noetl.wiring.embedded import open_team
+
+        if hasattr(history, "client"):  # a server
+            found = to_builtins(await history.client.queue())
+            return {name: found[name] for name in ("pools", "flows", "limits")}
+        team = open_team(cast("Store", history))
+        pools = pools_of(await team.workers(), await team.depths())
+        return {"pools": cast("_Rows", pools), "flows": await team.flows(), "limits": await team.limits()}
+
+    found = read_history(store, job)
+    if json:
+        echo(to_json(found))
+        return
+    from noetl.clock import SteadyClock
+
+    lines = list(_lines(found, SteadyClock().now()))
+    for line in lines or ["nothing waits"]:
+        echo(line)
+
+
+def _lines(found: Mapping[str, _Rows], now: int) -> Iterator[str]:
+    for row in found["pools"]:
+        waiting = f"{row['queued']} queued{_age(row, now)}, {row['leased']} leased"
+        dead = f", {row['dead']} dead" if row["dead"] else ""
+        workers = f"{row['workers']} workers with {row['capacity']} places"
+        yield f"pool {row['pool'] or '(default)'}: {waiting}{dead}; {workers}"
+        for flow in found["flows"]:
+            if flow["pool"] == row["pool"]:
+                priority = f" at priority {flow['priority']}" if flow["priority"] else ""
+                yield f"  {flow['flow'] or '(no playbook)'}: {flow['queued']} queued{_age(flow, now)}{priority}"
+    for row in found["limits"]:
+        yield f"limit {row['key']}: {row['running']} running, {row['waiting']} waiting{_age(row, now)}"
+
+
+def _age(row: Mapping[str, Any], now: int) -> str:
+    oldest = row.get("oldest")
+    return "" if oldest is None else f" (the oldest for {format_duration(max(0, now - oldest))})"

@@ -1,0 +1,33 @@
+"""`noetl queue` and `noetl explain` about work and executions that wait."""
+
+from __future__ import annotations
+
+import json
+
+from tests.acceptance.running import Folder
+from tests.server.serving import process
+
+
+def test_limits_and_pools_are_shown_with_what_waits(folder: Folder) -> None:
+    steps = "- step: one\n  tool: { kind: noop }\n  spec: { pool: nowhere }"
+    file = folder.playbook(steps, executor={"spec": {"concurrency": {"key": "k", "limit": 1}}})
+    with process(folder.path, "up") as (url, _):
+        where = ("--server", url)
+        assert folder.call("queue", *where).out.strip().startswith("pool (default): 0 queued, 0 leased; 1 workers")
+        assert folder.call("register", file, *where).code == 0
+        first, second = (
+            json.loads(folder.call("exec", "test/play", "--json", *where).out)["execution_id"] for _ in range(2)
+        )
+        shown = folder.call("queue", *where).out
+        assert "pool nowhere: 1 queued (the oldest for " in shown
+        assert "  test/play (new): 1 queued" in shown
+        assert "limit k: 1 running, 1 waiting (the oldest for " in shown
+        found = json.loads(folder.call("queue", "--json", *where).out)
+        assert [(row["key"], row["running"], row["waiting"]) for row in found["limits"]] == [("k", 1, 1)]
+        assert "pool nowhere: no worker" in folder.call("explain", first, *where).out
+        explained = folder.call("explain", second, *where).out
+        assert "the limit of 1 running executions with the concurrency key 'k' (place 1 in line)" in explained
+        assert first in explained
+        assert folder.call("cancel", first, *where).code == 0
+        assert "pool nowhere: no worker" in folder.call("explain", second, *where).out
+    assert "limit k: 1 running, 0 waiting" in folder.call("queue").out  # the local store

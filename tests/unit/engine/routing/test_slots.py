@@ -1,0 +1,111 @@
+"""Limits of executions: their keys, mistakes in them, and waiting for a place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from noetl.engine.handlers.decide import Decision, NeedsLoad, decide
+from noetl.engine.plan.plan import plan
+from noetl.engine.queries.explain import standings
+from noetl.engine.routing.slots import limits_of, slot_of
+from noetl.engine.state.evolve import fold
+from noetl.engine.state.execution import Execution, checksum
+from noetl.model.errors import InvalidPayload, LimitReached
+from noetl.model.messages import Admit, Cancel, Start
+from noetl.model.work import Line
+from noetl.testing.play import BEGIN, read
+from tests.unit.engine.given import book
+
+STEP = "- step: s\n  tool: {kind: noop}"
+
+
+def limits(spec: str, **workload: Any) -> dict[str, Any] | None:
+    head = f"executor:\n  spec:\n    {spec}"
+    return limits_of(plan(read(book(STEP, head)), "hash"), Execution("1", path="a/b", workload=workload), BEGIN)
+
+
+def started(spec: str, **more: Any) -> tuple[Execution, Decision]:
+    state = Execution("1")
+    decision = decide(plan(read(book(STEP, f"executor:\n  spec:\n    {spec}")), "hash"), state,
+                      Start("m", "a/b", "hash", **more), BEGIN)  # fmt: skip
+    assert not isinstance(decision, NeedsLoad)
+    return state, decision
+
+
+def test_limits_have_defaults() -> None:
+    assert limits("timeout_s: 5") is None
+    assert limits("concurrency: {}") == {"key": "a/b", "limit": 1, "on_limit": "queue"}
+    rate = {"key": "a/b", "per_second": 0.5, "burst": 1}
+    assert limits("rate: {per_second: 0.5}") == {"key": "rate a/b", "rate": rate}
+
+
+def test_a_key_is_rendered_with_the_workload() -> None:
+    found = limits('concurrency: {key: "of {{ workload.who }}", limit: "{{ workload.n }}"}', who="ada", n=3)
+    assert found == {"key": "of ada", "limit": 3, "on_limit": "queue"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        ('concurrency: {key: "{{ workload.nothing }}"}', "`executor.spec.concurrency` cannot be evaluated"),
+        ('concurrency: {key: ""}', "`executor.spec.concurrency.key` has 0 characters"),
+        ("concurrency: {key: \"{{ 'x' * 201 }}\"}", "has 201 characters"),
+        ('concurrency: {limit: "{{ 0 }}"}', "`executor.spec.concurrency.limit` is not a whole number"),
+        ('rate: {per_second: "{{ 0 }}"}', "`executor.spec.rate.per_second` is not a number above 0"),
+        ('rate: {per_second: 1, burst: "{{ 1.5 }}"}', "`executor.spec.rate.burst` is not a whole number"),
+    ],
+)
+def test_a_limit_that_makes_no_sense_is_refused(spec: str, text: str) -> None:
+    with pytest.raises(InvalidPayload, match=text.replace("(", r"\(")):
+        limits(spec)
+
+
+def test_a_rate_is_an_interval_for_the_store() -> None:
+    found = limits("rate: {per_second: 4, burst: 3, key: k}")
+    assert found is not None
+    slot = slot_of(found, 7)
+    assert (slot.key, slot.limit, slot.rate, slot.interval_us, slot.burst, slot.at) == ("rate k", 0, "k", 250_000, 3, 7)
+
+
+def test_an_execution_begins_with_its_place() -> None:
+    state, decision = started("concurrency: {limit: 2}")
+    assert decision.slot is not None
+    assert (decision.slot.key, decision.slot.limit) == ("a/b", 2)
+    assert (state.status, len(decision.work)) == ("running", 1)
+    assert decision.projection["slot"]["queued"] is False
+
+
+def test_a_queued_execution_waits_until_it_is_admitted() -> None:
+    state, decision = started("concurrency: {limit: 2}", queued=True)
+    assert (state.phase, state.status, decision.work, decision.slot) == ("queued", "pending", (), None)
+    known = plan(read(book(STEP, "executor: {spec: {concurrency: {limit: 2}}}")), "hash")
+    line = Line({}, "a/b", 3, ("7", "8"))
+    [standing] = standings(known, state, decision.events, None, BEGIN, line)
+    assert standing.waits_for == "the limit of 2 running executions with the concurrency key 'a/b' (place 3 in line)"
+    assert standing.moved_by == "the end of one of them: 7, 8"
+    admitted = decide(known, state, Admit("n"), BEGIN + 1)
+    assert not isinstance(admitted, NeedsLoad)
+    assert admitted.slot is not None
+    assert [event.event_type for event in admitted.events[:2]] == ["execution.admitted", "playbook.started"]
+    assert checksum(fold("1", (*decision.events, *admitted.events))) == checksum(state)
+
+
+def test_a_queued_execution_can_be_cancelled() -> None:
+    state, _ = started("rate: {per_second: 1}", queued=True)
+    known = plan(read(book(STEP, "executor: {spec: {rate: {per_second: 1}}}")), "hash")
+    assert standings(known, state, ())[0].moved_by == "the time"
+    decide(known, state, Cancel("n"), BEGIN + 1)
+    assert state.status == "cancelled"
+
+
+def test_a_rejected_start_writes_nothing_but_a_child_fails() -> None:
+    with pytest.raises(LimitReached, match="1 executions with the concurrency key 'a/b' run already"):
+        started("concurrency: {on_limit: reject}", queued=True)
+    parent = {"execution_id": "9", "run_id": "call#1"}
+    state, decision = started("concurrency: {on_limit: reject}", queued=True, parent=parent)
+    assert state.status == "failed"
+    assert state.error is not None
+    assert state.error["code"] == "LIMIT_REACHED"
+    assert [to for to, _ in decision.inbox] == ["9"]
