@@ -35,6 +35,7 @@ DLQ_TOPIC = "NOETL_DLQ_TOPIC"
 CREDENTIAL = "NOETL_CREDENTIAL_"
 SECRETS_FOLDERS = "NOETL_SECRETS_FOLDERS"
 LOG_LEVEL = "NOETL_LOG_LEVEL"
+REDACT_KEYS = "NOETL_LOGGING_REDACT_KEYS"
 HOST = "NOETL_HOST"
 PORT = "NOETL_PORT"
 CHECK_TIMEOUT = "NOETL_CHECK_SECONDS"
@@ -146,6 +147,10 @@ VARIABLES: dict[str, tuple[str, str]] = {
         "Topic under which each new dead letter is also sent to `NOETL_OUTBOX_URL`, through the outbox. Empty: not sent.",
     ),
     LOG_LEVEL: ("error; `serve`, `up` and `worker`: info", "Log level on stderr: debug, info, warning or error."),
+    REDACT_KEYS: (
+        "",
+        "Names of keys whose values are masked for every reader, besides the usual ones such as `password`; separated by commas. In the file: `logging: {redact_keys: […]}`.",
+    ),
     HOST: (_HOST, "Address that the server listens on. Other addresses than loopback require API tokens."),
     PORT: (str(_PORT), "Port that the server listens on."),
     AUTH: (
@@ -301,6 +306,7 @@ class Settings(Struct, frozen=True):
     outbox: OutboxSettings = OutboxSettings()
     secret_folders: tuple[str, ...] = ("/run/secrets",)  # of secrets that are mounted as files
     key: str = ""  # that encrypts credentials; empty: the key file beside a SQLite store
+    redact_keys: tuple[str, ...] = ()  # further names whose values are masked for readers
 
     @property
     def defaults(self) -> dict[str, Any]:
@@ -540,7 +546,13 @@ def settings(environment: Mapping[str, str], folder: Path, store: str | None = N
         outbox=_outbox(environment),
         secret_folders=_split(environment.get(SECRETS_FOLDERS, "") or VARIABLES[SECRETS_FOLDERS][0]),
         key=environment.get(ENCRYPTION_KEY, "").strip(),
+        redact_keys=redact_keys(environment),
     )
+
+
+def redact_keys(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the further names whose values are masked for readers."""
+    return _split(environment.get(REDACT_KEYS, ""))
 
 
 def _private(environment: Mapping[str, str]) -> tuple[bool | None, tuple[str, ...]]:

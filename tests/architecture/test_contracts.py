@@ -66,6 +66,7 @@ def small_package(folder: Path, extra: Mapping[str, str]) -> None:
             "clock",
             "private_files",
             "wire",
+            "masking",
             "ports",
             "errors",
         ),

@@ -44,6 +44,11 @@ class RemoteHistory:
     async def read(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[Event]:
         return await self.client.events(execution_id, after, limit=limit)
 
+    async def view(self, execution_id: str, seq: int | None) -> dict[str, Any]:
+        """Return the state after an event, as the server folds it."""
+        found = msgspec.structs.asdict(await self.client.state(execution_id, seq))
+        return {name: found[name] for name in ("seq", "event", "status", "checksum")} | dict(found["state"])
+
     async def canonical(self, playbook: str) -> bytes | None:
         return await self.client.canonical(playbook)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from noetl.masking.values import in_process
 from noetl.server.api import endpoints
 from noetl.server.background.outbox_relay import OutboxRelay
 from noetl.server.background.result_gc import ResultGC
@@ -114,7 +115,8 @@ async def running(
     tasks = [asyncio.create_task(job, name=name) for name, job in jobs.items()]
     release = asyncio.create_task(_release_waiters(services))
     try:
-        yield
+        with in_process(services.handed_out):
+            yield
     finally:
         services.stopping.set()
         for task in tasks:

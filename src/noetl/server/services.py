@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from noetl.dsl.grammar.kinds import Kinds
+from noetl.masking.readers import ReaderMask
+from noetl.masking.values import KnownValues
 from noetl.ports import (
     AuditTrail,
     BlobStore,
@@ -93,5 +95,7 @@ class Services:
     renderings: Quota = field(default_factory=lambda: Quota(64, 8, "renderings"))
     vault: Vault | None = None  # None: no key is configured, so credentials cannot be stored
     bounds: Bounds = field(default_factory=Bounds)
+    mask: ReaderMask = field(default_factory=ReaderMask)  # over all that readers get
+    handed_out: KnownValues = field(default_factory=KnownValues)  # credentials that workers have got here
     resolving: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))  # results in memory
     stopping: asyncio.Event = field(default_factory=asyncio.Event)

@@ -34,7 +34,7 @@ from noetl.ports import (
 )
 from noetl.ports.letters import DeadLetters
 from noetl.private_files import make_private_folder
-from noetl.settings import SANDBOX_WRITE, ServerSettings, Settings, store_option
+from noetl.settings import SANDBOX_WRITE, HttpSettings, ServerSettings, Settings, store_option
 from noetl.tools import kinds
 from noetl.wiring.availability import not_built
 from noetl.wiring.credentials import StoredCredentials, credential_vault, key_file
@@ -334,8 +334,8 @@ async def worker_resources(
     clock: Clock,
 ) -> AsyncIterator[WorkerResources]:
     """Open what a worker's tasks share; `layer` is read again for each task."""
+    from noetl.masking.values import in_process
     from noetl.worker.http.clients import HttpClient
-    from noetl.worker.secrets.redact import in_log_lines
     from noetl.worker.steps.results import StoredResults
     from noetl.worker.tool_context import WorkerResources
 
@@ -360,7 +360,7 @@ async def worker_resources(
         secret_folders=settings.secret_folders,
     )
     try:
-        with in_log_lines(shared.secrets):
+        with in_process(shared.secrets.known):
             yield shared
     finally:
         await shared.shared.close()
@@ -423,9 +423,9 @@ async def serving(
     settings: Settings, server: ServerSettings, own_token: str = ""
 ) -> AsyncIterator[tuple[Services, Embedded]]:
     """Run the services of a server, from which its HTTP application is built."""
+    from noetl.masking.readers import ReaderMask
     from noetl.server.app import running
     from noetl.server.auth.gate import Gate
-    from noetl.server.auth.quota import Quota
     from noetl.server.cache.catalog_lookup import CatalogLookup
     from noetl.server.feeds.reader import Reader
     from noetl.server.metrics.server_metrics import Metrics
@@ -462,13 +462,22 @@ async def serving(
             probe=StoreProbe(store),
             test_credential=CredentialTests(egress_rules(own), clock),
             vault=vault,
-            streams=Quota(server.http.streams, server.http.token_streams, "event streams"),
-            answers=Quota(server.http.answer_bytes, server.http.answer_bytes // 2, "large answers"),
+            **_quotas(server.http),
             bounds=_bounds(server),
+            mask=ReaderMask(settings.redact_keys),
         )
         served = replace(app, settings=own, credential=StoredCredentials(own, lambda: team, clock, vault))
         async with served.open_relay() as relay, running(services, relay, *_jobs(settings, app.store, services)):
             yield services, served
+
+
+def _quotas(bounds: HttpSettings) -> dict[str, Any]:
+    from noetl.server.auth.quota import Quota
+
+    return {
+        "streams": Quota(bounds.streams, bounds.token_streams, "event streams"),
+        "answers": Quota(bounds.answer_bytes, bounds.answer_bytes // 2, "large answers"),
+    }
 
 
 def _jobs(settings: Settings, store: Store, services: Services) -> tuple[ResultGC, Scheduler]:

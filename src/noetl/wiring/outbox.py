@@ -18,6 +18,7 @@ from noetl.dsl.grammar.kinds import Kinds
 from noetl.engine.tasks.actions import RunTask
 from noetl.engine.tasks.retry import Schedule
 from noetl.engine.tasks.run_info import RunInfo
+from noetl.masking.values import in_process
 from noetl.model.errors import InvalidInput
 from noetl.model.outcome import Outcome, failed
 from noetl.ports import Clock, ToolContext, Tools
@@ -28,7 +29,6 @@ from noetl.server.background.dead_letter_topic import DeadLetterTopic
 from noetl.server.background.outbox_relay import OutboxRelay
 from noetl.settings import OutboxSettings, Settings
 from noetl.worker.http.clients import HttpClient
-from noetl.worker.secrets.redact import in_log_lines
 from noetl.worker.tool_context import DetachedRun, TaskContext, WorkerResources
 
 GROUP = "noetl.outbox"
@@ -72,7 +72,7 @@ async def open_relay(
         topic = None
         if settings.publishes_letters:
             topic = DeadLetterTopic(cast(DeadLetters, store), outbox, clock, settings.dlq_topic, kept_ms)
-        with in_log_lines(shared.secrets):
+        with in_process(shared.secrets.known):
             yield OutboxRelay(
                 outbox, deliver, clock, schedule, timeout_ms=delivery.timeout_ms, kept_ms=kept_ms, topic=topic
             )

@@ -7,7 +7,8 @@ from contextlib import closing
 
 import pytest
 
-from noetl.worker.secrets.redact import MASK, Secrets, in_log_lines, log_line
+from noetl.masking.readers import ReaderMask
+from noetl.masking.values import MASK, KnownValues, in_process
 from tests.acceptance.running import Folder
 from tests.tools.web import Web
 
@@ -62,9 +63,10 @@ def test_no_secret_is_printed_or_kept_at_any_level(folder: Folder, level: str) -
 
 
 def test_log_lines_of_the_process_know_the_secrets_of_its_workers() -> None:
-    secrets = Secrets()
-    with in_log_lines(secrets):
-        secrets.learn("api", {"token": TOKEN})
+    known, log_line = KnownValues(), ReaderMask(["iban"]).line
+    with in_process(known):
+        known.learn("api", {"token": TOKEN})
         assert log_line(f"the kind http raised: {TOKEN}") == f"the kind http raised: {MASK}"
     assert log_line("GET http://h/?api_key=abcdefgh") == f"GET http://h/?api_key={MASK}"
+    assert log_line("customer_iban=DE0212 basic_auth: a") == f"customer_iban={MASK} basic_auth: {MASK}"
     assert log_line(TOKEN) == TOKEN

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from noetl.dsl.tree.playbook import Step, Task
+from noetl.masking.values import MASK
 from noetl.model.errors import InvalidInput
 from noetl.testing.cases.cassettes.cassette import fetched, read_cassette, written
 from noetl.testing.cases.cassettes.recording import Log, cassette, masked, results_of
 from noetl.testing.cases.files.read import Given, read_tests
 from noetl.testing.cases.player.player import PlayResult, play
-from noetl.worker.secrets.redact import MASK
 from tests.unit.testing.test_cases import stage
 
 PLAYBOOK = """

@@ -13,7 +13,7 @@ import typer
 
 from noetl.cli.arguments.command_group import command_group
 from noetl.cli.arguments.options import AsJson, Place, warn_of_secret
-from noetl.cli.output.format import format_time, to_json
+from noetl.cli.output.format import format_time, to_json, to_plain_json
 from noetl.cli.runtime.runner import call
 from noetl.cli.runtime.terminal import echo
 from noetl.model.errors import InvalidInput
@@ -134,7 +134,7 @@ def key(json: AsJson = False) -> None:
     """Print a new random key for NOETL_ENCRYPTION_KEY."""
     from noetl.server.auth.vault import new_key
 
-    echo(to_json({"key": new_key()}) if json else new_key())
+    echo(to_plain_json({"key": new_key()}) if json else new_key())
 
 
 def _print_detail(row: CredentialDetail) -> None:

@@ -14,7 +14,7 @@ import typer
 
 from noetl.cli.arguments.command_group import command_group
 from noetl.cli.arguments.options import AsJson, Place, parse_duration
-from noetl.cli.output.format import format_time, to_json
+from noetl.cli.output.format import format_time, to_json, to_plain_json
 from noetl.cli.runtime.runner import call
 from noetl.cli.runtime.terminal import echo
 from noetl.model.errors import InvalidInput
@@ -169,7 +169,7 @@ async def _revoke(store: str | None, token_id: str) -> None:
 
 def _print_secret(token_id: str, role: str, name: str, secret: str, json: bool) -> None:
     if json:
-        echo(to_json({"token_id": token_id, "role": role, "name": name, "secret": secret}))
+        echo(to_plain_json({"token_id": token_id, "role": role, "name": name, "secret": secret}))
         return
     echo(f"noetl: created token {token_id} with the role {role}. The secret is shown only once:", err=True)
     echo(secret)

@@ -13,6 +13,7 @@ from msgspec import to_builtins
 
 from noetl.cli.output.format import shorten, to_json
 from noetl.cli.playbooks.prepare import Prepared
+from noetl.cli.runtime.environment import reader_mask
 from noetl.cli.runtime.terminal import echo
 from noetl.engine.plan.plan import plan
 from noetl.engine.queries.dry_run import Foreseen, Input, foresee
@@ -67,5 +68,6 @@ def _mark(one: Input) -> str:
 
 
 def _format_input(value: Input) -> str:
-    text = value.value if isinstance(value.value, str) else to_json(value.value)
+    shown = reader_mask().under(value.name, value.value)
+    text = shown if isinstance(shown, str) else to_json(shown)
     return shorten(" ⏎ ".join(text.strip().splitlines()), _MAX_VALUE)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from noetl.cli.arguments.options import AsJson, ExecutionId, Place
-from noetl.cli.output.format import format_time, shorten, to_json
+from noetl.cli.output.format import format_time, shorten, to_json, to_plain_json
+from noetl.cli.runtime.environment import reader_mask
 from noetl.cli.runtime.store import read_events, read_history, resolve_id
 from noetl.cli.runtime.terminal import echo
 
@@ -50,6 +51,6 @@ def _event_line(event: Event) -> str:
     item = "" if event.iteration is None else f"[{event.iteration}]"
     place = f"{event.step_run_id or ''}{item}".removesuffix("#1")
     entity = event.entity_id if event.entity_id not in (event.execution_id, step_of(event)) else ""
-    payload = shorten(to_json(event.payload), _MAX_PAYLOAD) if event.payload else ""
+    payload = shorten(to_plain_json(reader_mask().event(event).payload), _MAX_PAYLOAD) if event.payload else ""
     head = f"{event.seq:>5} {format_time(event.timestamp)} {event.event_type:<26}"
     return " ".join(part for part in (head, place, entity, payload) if part)

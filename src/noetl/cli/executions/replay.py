@@ -13,6 +13,7 @@ import typer
 
 from noetl.cli.arguments.options import AsJson, ExecutionId, Place
 from noetl.cli.output.format import to_json, to_pretty_json
+from noetl.cli.runtime.environment import reader_mask
 from noetl.cli.runtime.runner import call, tune_gc
 from noetl.cli.runtime.store import read_history, resolve_id
 from noetl.cli.runtime.terminal import echo
@@ -49,14 +50,13 @@ def command(
             echo(to_json({"from": diff, "to": after["seq"], "changes": changes}))
             return
         for change in changes:
-            old, new = (to_json(change[key]) if key in change else "nothing" for key in ("before", "after"))
+            shown = reader_mask().data(change)
+            old, new = (to_json(shown[key]) if key in shown else "nothing" for key in ("before", "after"))
             echo(f"{change['path']}: {old} → {new}")
 
     async def from_store(history: History) -> None:
-        from noetl.ports.replay import views
-
         tune_gc()
-        show(*await views(history, await resolve_id(history, id), to, diff))
+        show(*await _views(history, await resolve_id(history, id), to, diff))
 
     async def from_archive() -> None:
         from noetl.engine.queries.view import view
@@ -69,3 +69,13 @@ def command(
         read_history(store, from_store)
     else:
         call(from_archive)
+
+
+async def _views(
+    history: History, execution_id: str, to: int | None, diff: int | None
+) -> tuple[Mapping[str, Any], Mapping[str, Any] | None]:
+    if hasattr(history, "view"):  # a server folds its own log: what it sends is masked
+        return await history.view(execution_id, to), None if diff is None else await history.view(execution_id, diff)
+    from noetl.ports.replay import views
+
+    return await views(history, execution_id, to, diff)

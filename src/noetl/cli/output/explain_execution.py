@@ -13,6 +13,7 @@ from msgspec import to_builtins
 from noetl.cli.output.failure import Error, ErrorPlaces, failure_lines
 from noetl.cli.output.format import format_duration, format_time, to_json
 from noetl.cli.runtime.driver_lock import driver_of
+from noetl.cli.runtime.environment import reader_mask
 from noetl.cli.runtime.store import load_plan, load_state, read_history
 from noetl.cli.runtime.terminal import echo
 from noetl.clock import SteadyClock
@@ -40,7 +41,7 @@ def explain_execution(given: str, store: str | None, *, as_json: bool) -> None:
         is_open = state.phase != "ended"
         line = await history.line(state.execution_id) if is_open else None
         open_work = standings(await load_plan(history, state), state, events, pools, now, line) if is_open else ()
-        decisions = choices(events)
+        decisions = choices(reader_mask().events(events))
         driver = driver_of(store, state)
         places = ErrorPlaces.of(history, state)
         step, error = await places.ending(state)
@@ -103,7 +104,7 @@ def _open_work_lines(open_work: tuple[Standing, ...]) -> Iterator[str]:
         yield f"  {one.what} {one.name} at {one.step}"
         yield f"    waits for  {one.waits_for}"
         if one.read:
-            yield f"    it read    {values(one.read)}"
+            yield f"    it read    {values(reader_mask().data(one.read))}"
         yield f"    since      {format_time(one.since)}"
         yield f"    until      {format_time(one.until) if one.until is not None else 'no time limit'}"
         for limit in one.deadlines:

@@ -1,23 +1,30 @@
-"""Format times, durations and JSON for terminals and programs."""
+"""Format times, durations and JSON for terminals and programs; JSON is masked."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
 
+from noetl.cli.runtime.environment import reader_mask
+
 
 def to_json(data: Any) -> str:
-    """Return data as JSON on one line."""
-    import msgspec
-
-    return msgspec.json.encode(data).decode()
+    """Return data as JSON on one line, with the mask over secrets."""
+    return reader_mask().json(data).decode()
 
 
 def to_pretty_json(data: Any) -> str:
-    """Return data as indented JSON."""
+    """Return data as indented JSON, with the mask over secrets."""
     import msgspec
 
-    return msgspec.json.format(msgspec.json.encode(data), indent=2).decode()
+    return msgspec.json.format(reader_mask().json(data), indent=2).decode()
+
+
+def to_plain_json(data: Any) -> str:
+    """Return data as JSON on one line as it is: a new secret, which is shown once."""
+    import msgspec
+
+    return msgspec.json.encode(data).decode()
 
 
 def format_duration(ms: float) -> str:

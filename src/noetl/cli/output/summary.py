@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from noetl.cli.output.failure import Error, ErrorPlaces, failure_lines
 from noetl.cli.output.format import format_duration, format_time, to_json
+from noetl.cli.runtime.environment import reader_mask
 from noetl.cli.runtime.runner import EXIT_CODES, WAITING
 from noetl.cli.runtime.terminal import echo, style
 from noetl.engine.decision.builder import status_of
@@ -54,7 +55,7 @@ def _print_result(state: Execution, step: str | None, error: Error | None, files
     if state.compensated is not None:
         echo("compensated" if state.compensated else "not everything could be compensated", err=True)
     if state.result is not None and state.outcome in ("completed", "partial"):  # a failed run has no result
-        text = json.dumps(expanded(state.result), indent=2, ensure_ascii=False)
+        text = json.dumps(reader_mask().data(expanded(state.result)), indent=2, ensure_ascii=False)
         if len(text) > _MAX_RESULT:
             text = f"{text[:_MAX_RESULT]}\n… ({len(text):,} characters; --json prints all)"
         echo(text)

@@ -6,11 +6,26 @@ A secret may be in a file that `NAME_FILE` names. Loads the language only if it 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from noetl.environ import variables
-from noetl.settings import CONFIG, CREDENTIAL, FILE, IN_FILES, PREFIX, SECTIONS, VARIABLES, config_file, with_files
+from noetl.settings import (
+    CONFIG,
+    CREDENTIAL,
+    FILE,
+    IN_FILES,
+    PREFIX,
+    SECTIONS,
+    VARIABLES,
+    config_file,
+    redact_keys,
+    with_files,
+)
+
+if TYPE_CHECKING:
+    from noetl.masking.readers import ReaderMask
 
 
 def environment() -> Mapping[str, str]:
@@ -39,6 +54,14 @@ def unknown_variables() -> Iterator[tuple[str, str]]:
     for name in sorted(unknown):
         if name not in known:
             yield name, did_you_mean(name, known)
+
+
+@cache
+def reader_mask() -> ReaderMask:
+    """Return the mask over everything that this command prints or logs."""
+    from noetl.masking.readers import ReaderMask
+
+    return ReaderMask(redact_keys(environment()))
 
 
 def layer_of(variables: Mapping[str, str]) -> dict[str, Any]:

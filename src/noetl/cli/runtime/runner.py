@@ -86,12 +86,12 @@ def _safe_lines() -> type[logging.Formatter]:
     """Return the class of log lines without secrets and terminal escapes."""
     import logging
 
+    from noetl.cli.runtime.environment import reader_mask
+    from noetl.cli.runtime.terminal import escaped
+
     class SafeLines(logging.Formatter):
         def format(self, record: logging.LogRecord) -> str:
-            from noetl.cli.runtime.terminal import escaped
-            from noetl.worker.secrets.redact import log_line
-
-            return escaped(log_line(super().format(record)))
+            return escaped(reader_mask().line(super().format(record)))
 
     return SafeLines
 

@@ -91,6 +91,7 @@ class Endpoint:
     most: int = MOST_BYTES
     example: Any = None  # of the body
     problems: tuple[int, ...] = ()
+    is_plain: bool = False  # its answer is not masked: a document as it was registered, or a secret that is shown once
 
     @cached_property
     def _hints(self) -> Mapping[str, Any]:
@@ -165,7 +166,7 @@ class Endpoint:
                 await services.team.audit([call.act(next((str(arguments[name]) for name in self.places), ""))])
             if isinstance(result, Response):
                 return result
-            data = _encode(result)
+            data = _encode(result) if self.is_plain or self.role == "worker" else services.mask.json(result)
             if len(data) <= SLICE:
                 return data
             take = services.answers.take if self.method == "GET" else services.answers.count  # a change is made

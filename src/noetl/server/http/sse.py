@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from noetl.engine.queries.view import envelope, types
+from noetl.masking.readers import ReaderMask
 from noetl.model.events import Event
 from noetl.ports import Position
 from noetl.server.feeds.completion import ENDED
@@ -44,12 +45,12 @@ async def stream_execution(call: Call, execution_id: str, query: FollowQuery) ->
     after = int(last) if last else query.after
 
     async def texts() -> AsyncGenerator[str, None]:
-        followers = call.services.control.followers
+        followers, mask = call.services.control.followers, call.services.mask
         following = followers.follow_batches(execution_id, after, may_be_over=is_over, wanted=wanted)
         async with aclosing(following) as batches:
             async for events in batches:
                 shown = (event for event in events if wanted is None or event.event_type in wanted)
-                for piece in _pieces(_text(event, str(event.seq)) for event in shown):
+                for piece in _pieces(_text(mask, event, str(event.seq)) for event in shown):
                     yield piece
         yield "event: end\ndata: {}\n\n"
 
@@ -73,17 +74,19 @@ async def stream_all(call: Call, query: FeedQuery) -> Response:
         yield f"id: {_id(position)}\nevent: begin\ndata: {{}}\n\n"
         async with aclosing(call.services.control.followers.follow_all(position, wanted)) as positions:
             async for batch in positions:
-                for piece in _pieces(_positioned(batch, position, wanted)):
+                for piece in _pieces(_positioned(call.services.mask, batch, position, wanted)):
                     yield piece
 
     return _stream(call, texts())
 
 
-def _positioned(batch: Iterable[Position], position: dict[str, int], wanted: frozenset[str]) -> Iterator[str]:
+def _positioned(
+    mask: ReaderMask, batch: Iterable[Position], position: dict[str, int], wanted: frozenset[str]
+) -> Iterator[str]:
     for found in batch:
         position[found.writer_id] = found.writer_seq
         if found.event.event_type in wanted:
-            yield _text(found.event, _id(position))
+            yield _text(mask, found.event, _id(position))
 
 
 def _pieces(texts: Iterable[str]) -> Iterator[str]:
@@ -103,8 +106,8 @@ def _id(position: Mapping[str, int]) -> str:
     return msgspec.json.encode(position).decode()
 
 
-def _text(event: Event, name: str) -> str:
-    return f"id: {name}\nevent: {event.event_type}\ndata: {msgspec.json.encode(envelope(event)).decode()}\n\n"
+def _text(mask: ReaderMask, event: Event, name: str) -> str:
+    return f"id: {name}\nevent: {event.event_type}\ndata: {mask.json(envelope(event)).decode()}\n\n"
 
 
 def _stream(call: Call, texts: AsyncGenerator[str, None]) -> Response:

@@ -5,7 +5,7 @@ A pure function: the API calls it in a process of its own. Tested in tests/serve
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,15 +24,18 @@ class Mistake:
     fix: str | None = None
 
 
-def visible(state: Execution) -> Execution:
-    """Return the part of a state that templates can read."""
+def visible(state: Execution, mask: Callable[[Any], Any]) -> Execution:
+    """Return the part of a state that templates can read.
+
+    It is masked: else a template would show a secret under another name.
+    """
     return Execution(
         state.execution_id,
         seq=state.seq,
-        workload=state.workload,
-        ctx=state.ctx,
-        iter=state.iter,
-        ended=state.ended,
+        workload=mask(state.workload),
+        ctx=mask(state.ctx),
+        iter=mask(state.iter),
+        ended=mask(state.ended),
     )
 
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from noetl.masking.values import MASK
 from noetl.model.letters import DeadLetter
 from noetl.ports.letters import LetterSelection
-from noetl.worker.secrets.redact import MASK, Secrets
+from noetl.worker.secrets.redact import Secrets
 from noetl.worker.steps.failure_context import shown
 from tests.unit.worker.system import System, system
 

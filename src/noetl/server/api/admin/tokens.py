@@ -25,6 +25,7 @@ noun = Noun("tokens", "API tokens.")
     act="token.create",
     example={"role": "operator", "name": "nightly", "expires_s": 86400},
     problems=(422,),
+    is_plain=True,
 )
 async def create(call: Call, body: TokenAsked) -> TokenMade:
     """Create a token; its secret is shown once."""

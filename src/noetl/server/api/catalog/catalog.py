@@ -73,7 +73,7 @@ async def listed(call: Call, query: CatalogQuery) -> CatalogPage:
     return CatalogPage(playbooks=entries, next=entries[-1].path if len(entries) == query.limit else None)
 
 
-@noun.route("GET", "/api/catalog/playbook", "viewer", problems=(404,))
+@noun.route("GET", "/api/catalog/playbook", "viewer", problems=(404,), is_plain=True)
 async def one(call: Call, query: PlaybookQuery) -> CatalogVersion:
     """Return a version of a playbook with its text."""
     return _version(await _found(call, query.path, query.version))
@@ -88,7 +88,7 @@ async def versions(call: Call, query: PlaybookQuery) -> Versions:
     return Versions(path=query.path, versions=[CatalogVersion(**row) for row in rows])
 
 
-@noun.route("GET", "/api/catalog/diff", "viewer", problems=(404,))
+@noun.route("GET", "/api/catalog/diff", "viewer", problems=(404,), is_plain=True)
 async def diff(call: Call, query: DiffQuery) -> Difference:
     """Return the changes between two versions; default: the last two."""
     new = await _found(call, query.path, query.version)
@@ -110,7 +110,9 @@ async def ui_schema(call: Call, query: PlaybookQuery) -> UiSchema:
     """Return the JSON Schema and the defaults for a form that starts a playbook."""
     row = await _found(call, query.path, query.version)
     playbook = (await call.services.control.plan(str(row["playbook"]))).playbook
-    defaults = {name: value.data for name, value in playbook.workload.items()}
+    # A form would send a masked default back, so those under the name of a secret are left out.
+    hides = call.services.mask.hides
+    defaults = {name: value.data for name, value in playbook.workload.items() if not hides(name)}
     given = playbook.executor.setting("workload_schema")
     schema = dict(given) if isinstance(given, Mapping) else {"type": "object"}
     known = schema.get("properties")

@@ -114,7 +114,7 @@ async def explain(call: Call, execution_id: str) -> Explained:
         status=status_of(state),
         error=state.error,
         standing=[to_builtins(one) for one in standing],
-        choices=[to_builtins(one) for one in choices(events)],
+        choices=[to_builtins(one) for one in choices(services.mask.events(events))],
     )
 
 

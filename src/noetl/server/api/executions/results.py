@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
@@ -9,13 +10,15 @@ from starlette.responses import Response
 
 from noetl.blobs import stored
 from noetl.blobs.ranges import PIECE
+from noetl.masking.json_stream import JsonStreamMask
 from noetl.model.refs import SCHEME
 from noetl.server.http.endpoint import Call, Noun
-from noetl.server.http.pieces import Pieces
+from noetl.server.http.pieces import SLICE, Pieces
 from noetl.server.problems import Refusal
 from noetl.wire.requests import ResultQuery
 
 _PLAIN = "application/octet-stream"
+_JSON = "application/json"
 noun = Noun("results", "Large results by reference.")
 
 
@@ -36,8 +39,23 @@ async def resolve(call: Call, query: ResultQuery) -> Response:
         kind = _PLAIN
         end = size if query.length is None else min(size, start + query.length)
     release = services.answers.take(call.actor, min(size, PIECE))
-    pieces = _within(stored.stream(services.blobs, query.ref, meta), start, end)
+    pieces = stored.stream(services.blobs, query.ref, meta)
+    if str(meta.get("content_type", _JSON)).partition(";")[0].endswith("json"):
+        pieces = _masked(pieces, services.mask.stream())
+    pieces = _within(pieces, start, end)
     return Pieces(pieces, release, media_type=kind, size=end - start)
+
+
+async def _masked(pieces: AsyncGenerator[bytes, None], mask: JsonStreamMask) -> AsyncGenerator[bytes, None]:
+    """Yield as many bytes, with the mask over values under the names of secrets."""
+    async with aclosing(pieces):
+        async for piece in pieces:
+            made = []
+            for begin in range(0, len(piece), SLICE):
+                made.append(mask.feed(piece[begin : begin + SLICE]))
+                await asyncio.sleep(0)
+            yield b"".join(made)
+    yield mask.end()
 
 
 async def _within(pieces: AsyncGenerator[bytes, None], start: int, end: int) -> AsyncGenerator[bytes, None]:

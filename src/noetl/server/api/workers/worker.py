@@ -150,6 +150,7 @@ async def credential(call: Call, body: CredentialAsked) -> CredentialGiven:
     if row is None:
         raise not_found(f"No credential `{body.name}`.", "Store it with PUT /api/credentials/{name}.")
     data = vault_of(call).open(body.name, bytes(row["sealed"]))
+    call.services.handed_out.learn(body.name, data)
     # Before it is returned.
     await call.services.team.audit([call.act(body.name, work=body.work[0], worker=body.worker)])
     return CredentialGiven(body.name, str(row["kind"]), data)

@@ -16,10 +16,11 @@ from msgspec import Struct, field
 from noetl.dsl.secret_names import is_secret_name
 from noetl.dsl.tree.playbook import Playbook, Step, default_label
 from noetl.engine.tasks.waits import SUSPENDING
+from noetl.masking.values import MASK
 from noetl.model.events import Event
 from noetl.model.refs import expanded, is_ref
 from noetl.testing.cases.cassettes.cassette import VERSION
-from noetl.worker.secrets.redact import MASK, Secrets
+from noetl.worker.secrets.redact import Secrets
 
 Load = Callable[[Mapping[str, Any]], Awaitable[Any]]
 _ENDS: Final = ("task.attempt.failed", "task.failed", "task.attempt.done", "task.done")
