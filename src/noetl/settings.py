@@ -34,6 +34,7 @@ DLQ_ENABLED = "NOETL_DLQ_ENABLED"
 DLQ_TOPIC = "NOETL_DLQ_TOPIC"
 CREDENTIAL = "NOETL_CREDENTIAL_"
 SECRETS_FOLDERS = "NOETL_SECRETS_FOLDERS"
+KEYCHAIN_REFRESH = "NOETL_KEYCHAIN_REFRESH_SECONDS"
 LOG_LEVEL = "NOETL_LOG_LEVEL"
 REDACT_KEYS = "NOETL_LOGGING_REDACT_KEYS"
 HOST = "NOETL_HOST"
@@ -89,6 +90,7 @@ _LIVENESS_SECONDS = 10
 _QUEUE_AGEING_SECONDS = 60
 _RESULT_DAYS = 30
 _DLQ_RETENTION_DAYS = 30
+_REFRESH_S = 30
 _TASK_MEMORY_MB = 4096
 _TASK_PROCESSES = 256
 _TASK_OPEN_FILES = 1024
@@ -256,6 +258,10 @@ VARIABLES: dict[str, tuple[str, str]] = {
         "/run/secrets",
         "Folders of secrets that Docker or Kubernetes mounts as files, separated by commas; `provider: file` reads them.",
     ),
+    KEYCHAIN_REFRESH: (
+        str(_REFRESH_S),
+        "How long before its end a worker renews an access token of `keychain`, in seconds. A token that lives less than twice as long is renewed after nine tenths of its life.",
+    ),
     CREDENTIAL + "NAME": (
         "",
         "Credential: `auth: pg_main` reads `NOETL_CREDENTIAL_PG_MAIN`, a JSON object, a URL or a token.",
@@ -306,6 +312,7 @@ class Settings(Struct, frozen=True):
     outbox: OutboxSettings = OutboxSettings()
     secret_folders: tuple[str, ...] = ("/run/secrets",)  # of secrets that are mounted as files
     key: str = ""  # that encrypts credentials; empty: the key file beside a SQLite store
+    refresh_s: int = _REFRESH_S  # before its end, an access token is renewed
     redact_keys: tuple[str, ...] = ()  # further names whose values are masked for readers
 
     @property
@@ -546,6 +553,7 @@ def settings(environment: Mapping[str, str], folder: Path, store: str | None = N
         outbox=_outbox(environment),
         secret_folders=_split(environment.get(SECRETS_FOLDERS, "") or VARIABLES[SECRETS_FOLDERS][0]),
         key=environment.get(ENCRYPTION_KEY, "").strip(),
+        refresh_s=_number(environment, KEYCHAIN_REFRESH, _REFRESH_S, least=0),
         redact_keys=redact_keys(environment),
     )
 

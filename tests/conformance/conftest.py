@@ -20,6 +20,7 @@ from noetl.ports import (
     Tokens,
     WorkQueue,
 )
+from noetl.ports.keychain import AccessTokens
 from noetl.ports.letters import DeadLetters
 from noetl.ports.outbox import Outbox
 from noetl.ports.schedules import Schedules
@@ -45,7 +46,7 @@ class Store(EventLog, WorkQueue, Catalog, DeadLetters, Protocol):
     """All ports of a store."""
 
 
-class Team(Runtime, Tokens, Credentials, IdempotencyKeys, AuditTrail, Protocol):
+class Team(Runtime, Tokens, Credentials, AccessTokens, IdempotencyKeys, AuditTrail, Protocol):
     """All ports of a server's tables."""
 
 

@@ -19,11 +19,23 @@ from noetl.client.http import Http
 from noetl.client.session import Session
 from noetl.model.errors import CredentialUnavailable, Denied, InvalidInput, NoetlError, Unreachable, log_level
 from noetl.model.messages import Report as Done
+from noetl.ports.keychain import OfferedToken
 from noetl.ports.outbox import OutboxMessage
 from noetl.ports.work import Answer, Deliver, Reply, Stop
 from noetl.wire.answers import Removed
 from noetl.wire.outbox import OutboxNumber, OutboxPut
-from noetl.wire.session import Claim, CredentialAsked, CredentialGiven, Heartbeat, Held, Leases, Report, ToWorker
+from noetl.wire.session import (
+    AccessTokenAsked,
+    AccessTokenGiven,
+    Claim,
+    CredentialAsked,
+    CredentialGiven,
+    Heartbeat,
+    Held,
+    Leases,
+    Report,
+    ToWorker,
+)
 from noetl.wire.session import Stop as Stopped
 
 _BEAT_S: Final = 5.0
@@ -220,6 +232,29 @@ class RemoteOutbox:
         names = ("key", "topic", "target", "address", "payload", "headers", "auth", "available_at")
         asked = OutboxPut(self._lease(), worker=self._worker, **{name: getattr(message, name) for name in names})
         return (await self._http.ask("POST", "/api/worker/outbox", OutboxNumber, asked)).number
+
+
+class RemoteTokens:
+    """Access tokens that workers share, by the lease of running work."""
+
+    def __init__(self, http: Http, worker: str, lease: Callable[[], Held]) -> None:
+        self._http = http
+        self._worker = worker
+        self._lease = lease
+
+    async def ask(self, key: str, seen: int) -> OfferedToken:
+        """Return a token of a version after `seen`, or the right to fetch it."""
+        found = await self._send(AccessTokenAsked(key, self._lease(), self._worker, seen))
+        return OfferedToken(found.token, found.expires_at, found.version, found.may_fetch)
+
+    async def keep(self, key: str, token: Mapping[str, Any] | None, expires_at: int) -> int:
+        """Share a fetched token, or give the right back (None); return its version."""
+        given = None if token is None else dict(token)
+        asked = AccessTokenAsked(key, self._lease(), self._worker, 0, True, given, expires_at)
+        return (await self._send(asked)).version
+
+    async def _send(self, asked: AccessTokenAsked) -> AccessTokenGiven:
+        return await self._http.ask("POST", "/api/worker/access-token", AccessTokenGiven, asked)
 
 
 class RemoteCredentials:

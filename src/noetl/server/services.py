@@ -22,6 +22,7 @@ from noetl.ports import (
     Tokens,
     WorkQueue,
 )
+from noetl.ports.keychain import AccessTokens
 from noetl.ports.letters import DeadLetters
 from noetl.ports.outbox import Outbox
 from noetl.ports.schedules import Schedules
@@ -45,7 +46,7 @@ class Store(EventLog, WorkQueue, Catalog, DeadLetters, Protocol):
     """Log, queue, catalog and dead letters of one store."""
 
 
-class Team(Runtime, Tokens, Credentials, IdempotencyKeys, AuditTrail, Protocol):
+class Team(Runtime, Tokens, Credentials, AccessTokens, IdempotencyKeys, AuditTrail, Protocol):
     """Workers, tokens, credentials, idempotency keys and the audit trail."""
 
 

@@ -151,6 +151,30 @@ class CredentialAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     worker: str = ""
 
 
+class AccessTokenAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Ask for or share an access token by a lease: POST `/api/worker/access-token`.
+
+    `key` is a hash of the request for the token, which only its users can know.
+    """
+
+    key: Annotated[str, msgspec.Meta(min_length=64, max_length=64)]
+    work: Held
+    worker: str = ""
+    seen: int = 0  # version of a token that was refused
+    keeps: bool = False  # share `token`; without one, give the right to fetch it back
+    token: dict[str, Any] | None = None
+    expires_at: Annotated[int, msgspec.Meta(ge=0, lt=2**53)] = 0
+
+
+class AccessTokenGiven(msgspec.Struct, frozen=True):
+    """A shared access token, or the right to fetch it; neither: ask again soon."""
+
+    token: dict[str, Any] | None = None
+    expires_at: int = 0
+    version: int = 0
+    may_fetch: bool = False
+
+
 class CredentialGiven(msgspec.Struct, frozen=True):
     """The decrypted credential; the worker keeps it in memory only."""
 

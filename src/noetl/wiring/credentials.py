@@ -17,6 +17,7 @@ from noetl.settings import Settings, credential
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from noetl.ports.keychain import TokenExchange
     from noetl.server.auth.stored_credential import CredentialTables
     from noetl.server.auth.vault import Vault
 
@@ -43,11 +44,20 @@ class StoredCredentials:
         team = self._team()
         if await team.sealed_credential(name) is None:
             raise KeyError(name)
-        if self._vault is None:
-            self._vault = credential_vault(self._settings)
-        _, data = await open_credential(team, self._vault, name)
+        _, data = await open_credential(team, self._opened(), name)
         await self._note(team, name)
         return data
+
+    def exchange(self, worker: str) -> TokenExchange:
+        """Return where a worker of this process shares access tokens with others."""
+        from noetl.server.auth.access_tokens import SharedTokens
+
+        return SharedTokens(self._team, self._opened, self._clock, worker)
+
+    def _opened(self) -> Vault | None:
+        if self._vault is None:
+            self._vault = credential_vault(self._settings)
+        return self._vault
 
     async def _note(self, team: CredentialTables, name: str) -> None:
         from noetl.server.auth.stored_credential import USE

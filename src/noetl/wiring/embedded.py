@@ -32,6 +32,7 @@ from noetl.ports import (
     Tokens,
     WorkQueue,
 )
+from noetl.ports.keychain import AccessTokens
 from noetl.ports.letters import DeadLetters
 from noetl.private_files import make_private_folder
 from noetl.settings import SANDBOX_WRITE, HttpSettings, ServerSettings, Settings, store_option
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from noetl.model.events import Event
+    from noetl.ports.keychain import TokenExchange
     from noetl.ports.outbox import Outbox, OutboxIn
     from noetl.server.background.outbox_relay import OutboxRelay
     from noetl.server.background.rebuild import Rebuild
@@ -71,7 +73,7 @@ class Store(EventLog, WorkQueue, Catalog, DeadLetters, Protocol):
     def clock(self) -> SteadyClock: ...
 
 
-class Team(Runtime, Tokens, Credentials, IdempotencyKeys, AuditTrail, Protocol):
+class Team(Runtime, Tokens, Credentials, AccessTokens, IdempotencyKeys, AuditTrail, Protocol):
     """Workers, tokens, credentials, keys and audit trail of a store."""
 
 
@@ -264,7 +266,7 @@ class Embedded:
     settings: Settings
     store: Store
     control: LocalControlPlane
-    credential: Callable[[str], Awaitable[Mapping[str, Any]]]
+    credential: StoredCredentials
     on_outbox: list[Callable[[], None]] = field(default_factory=list)  # callbacks on the first use by a task
 
     def outbox(self) -> Outbox:
@@ -308,6 +310,7 @@ class Embedded:
             self.control.defaults,
             self.outbox,
             self.store.clock,
+            self.credential.exchange(name),
         ) as shared:
             worker = Worker(name, shared, pools=(pool,), capacity=self.settings.capacity)
             running = create_task(worker.run(), name="noetl-worker")
@@ -332,6 +335,7 @@ async def worker_resources(
     layer: Mapping[str, Any],
     outbox: Callable[[], OutboxIn],
     clock: Clock,
+    exchange: TokenExchange | None = None,
 ) -> AsyncIterator[WorkerResources]:
     """Open what a worker's tasks share; `layer` is read again for each task."""
     from noetl.masking.values import in_process
@@ -358,6 +362,8 @@ async def worker_resources(
         walls=_walls(settings, children.scratch),
         egress=rules,
         secret_folders=settings.secret_folders,
+        exchange=exchange,
+        refresh_s=settings.refresh_s,
     )
     try:
         with in_process(shared.secrets.known):

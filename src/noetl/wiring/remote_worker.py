@@ -12,7 +12,7 @@ from typing import Any
 
 from noetl import __version__
 from noetl.client.http import Http, Servers
-from noetl.client.remote import RemoteBlobs, RemoteControl, RemoteCredentials, RemoteOutbox
+from noetl.client.remote import RemoteBlobs, RemoteControl, RemoteCredentials, RemoteOutbox, RemoteTokens
 from noetl.client.session import Session
 from noetl.clock import SteadyClock
 from noetl.environ import variables
@@ -60,10 +60,11 @@ async def remote_worker(settings: Settings, worker_settings: WorkerSettings) -> 
             RemoteBlobs(http, worker_settings.name, current_lease),
         )
         outbox = RemoteOutbox(http, worker_settings.name, current_lease)
+        exchange = RemoteTokens(http, worker_settings.name, current_lease)
         async with (
             child_processes(settings) as children,
             worker_resources(
-                settings, control, blobs, resolve, children, session.layer, lambda: outbox, clock
+                settings, control, blobs, resolve, children, session.layer, lambda: outbox, clock, exchange
             ) as shared,
         ):
             children.warm_up_soon(WARM_UP_S)

@@ -21,14 +21,15 @@ from noetl.model.messages import Record
 from noetl.model.outcome import Outcome
 from noetl.model.plain_data import repaired
 from noetl.ports import Blobs, Children, Clock, Confirm, ControlPlane, Tools
+from noetl.ports.keychain import TokenExchange
 from noetl.ports.outbox import OutboxIn
 from noetl.ports.web import WebClient
 from noetl.ports.work import Cut
 from noetl.worker.cooperative import Cooperation
 from noetl.worker.processes.walls import OwnThread, Walls
-from noetl.worker.secrets.keychain import KeyRing
+from noetl.worker.secrets.keychain import NO_USERS, KeyRing, Users
 from noetl.worker.secrets.managers.access import Access, Asked
-from noetl.worker.secrets.oauth2 import Tokens
+from noetl.worker.secrets.oauth2 import EARLY_S, Tokens
 from noetl.worker.secrets.redact import Secrets
 
 if TYPE_CHECKING:
@@ -113,20 +114,24 @@ class WorkerResources:
     walls: Walls = field(default_factory=Walls)
     egress: Egress | None = None  # None: all hosts
     secret_folders: tuple[str, ...] = ()  # of secrets that are mounted as files
+    exchange: TokenExchange | None = None  # of access tokens between workers; None: each has its own
+    refresh_s: float = EARLY_S  # before its end, an access token is renewed
 
     cooperation: Cooperation = field(default_factory=Cooperation)
     tokens: Tokens = field(init=False)
     access: Access = field(init=False)  # to secret managers
 
     def __post_init__(self) -> None:
-        tokens = Tokens(self.http, self.clock, self.secrets.text)
+        tokens = Tokens(self.http, self.clock, self.secrets.text, self.exchange, self.refresh_s)
         access = Access(self.http, tokens, self.clock.now, self.secrets.learn, self.secret_folders, public_variables)
         object.__setattr__(self, "tokens", tokens)
         object.__setattr__(self, "access", access)
 
-    def keys(self, declared: Iterable[Keychain] = (), names: Mapping[str, Any] | None = None) -> KeyRing:
+    def keys(
+        self, declared: Iterable[Keychain] = (), names: Mapping[str, Any] | None = None, users: Users = NO_USERS
+    ) -> KeyRing:
         """Return the credentials that a work item may use."""
-        resources = (self.credentials, self.tokens, self.secrets, self.cooperation, self.access)
+        resources = (self.credentials, self.tokens, self.secrets, self.cooperation, self.access, users)
         return KeyRing(declared, names or {}, self.clock.now(), *resources)
 
 

@@ -5,7 +5,7 @@ Tested in tests/acceptance/admin/test_outbox_cli.py.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -13,7 +13,8 @@ import typer
 
 from noetl.cli.arguments.command_group import command_group
 from noetl.cli.arguments.options import AsJson, Place
-from noetl.cli.output.format import format_time, to_json
+from noetl.cli.output.format import format_time, to_json, to_plain_json
+from noetl.cli.runtime.environment import reader_mask
 from noetl.cli.runtime.runner import call
 from noetl.cli.runtime.terminal import echo
 from noetl.model.errors import InvalidInput
@@ -83,7 +84,7 @@ def show(number: Number, json: AsJson = False, store: Place = None) -> None:  # 
             found = await outbox.message(number)
         if found is None:
             raise InvalidInput(f"No message {number} in the outbox. List messages with `noetl outbox list`.")
-        echo(to_json({name: getattr(found, name) for name in found.__struct_fields__}))
+        echo(_as_json(found, found.__struct_fields__))
 
     call(job)
 
@@ -213,13 +214,18 @@ def _print_messages(messages: Any, pending: int, dead: int, json: bool) -> None:
     for message in messages:
         if json:
             names = [name for name in message.__struct_fields__ if name not in ("payload", "headers")]
-            echo(to_json({name: getattr(message, name) for name in names}))
+            echo(_as_json(message, names))
         else:
             where = message.address or message.topic
             head = f"{message.number:>6}  {message.state:<9} {message.attempts:>3}  {format_time(message.created_at)}"
             echo(f"{head}  {message.target} {where}  {message.error}".rstrip())
     if not json:
         echo(f"{pending} pending, {dead} dead", err=True)
+
+
+def _as_json(message: Any, names: Iterable[str]) -> str:
+    masked = reader_mask().data(message)  # before it is a map: `key` is a field of NoETL here
+    return to_plain_json({name: getattr(masked, name) for name in names})
 
 
 def _print_change(number: int, action: str, what: str, json: bool) -> None:

@@ -68,13 +68,18 @@ DOCUMENT_LEVELS: tuple[Level, ...] = (
             Field(
                 "scope",
                 Text(),
-                "Who shares the resolved value: `local`, `global`, `catalog` or `shared`. No effect yet: each worker "
-                "resolves its own. With `oauth2`, any other text is the OAuth scope to request.",
+                "Who shares an access token: `local`, this execution on one worker; `shared`, this execution on all "
+                "workers; `catalog`, all executions of this playbook; `global`, all. With `oauth2`, any other text is the "
+                "OAuth scope to request, and all share the token.",
             ),
             Field("token_url", Text(), "With `oauth2`: URL of the token endpoint.", rendered="worker"),
             Field("ttl_seconds", TIME, "How long workers may cache the resolved value, in seconds."),
             Field(
-                "auto_renew", Flag(), "No effect yet: an access token is always renewed when it expires or is refused."
+                "auto_renew",
+                Flag(),
+                "Whether an access token is renewed before it expires, and once after a response of 401. `false`: it is "
+                "used until it expires, and a 401 fails the task.",
+                default="true",
             ),
         ),
         open=True,

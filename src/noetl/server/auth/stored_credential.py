@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 
 from noetl.model.errors import CredentialUnavailable, InvalidInput
 from noetl.ports import AuditEntry, AuditTrail, Catalog, Credentials
+from noetl.ports.keychain import AccessTokens
 from noetl.server.auth.mentioned_credentials import mentioned_in
 from noetl.server.auth.vault import NEW_KEY, Vault
 from noetl.wire.answers import CredentialDetail, CredentialRow
@@ -20,8 +21,8 @@ _PAGE: Final = 500  # playbooks that are read at once
 _ENTRIES: Final = 100  # of the audit trail that are searched for the last use
 
 
-class CredentialTables(Credentials, AuditTrail, Protocol):
-    """Credentials, and the audit trail of their use."""
+class CredentialTables(Credentials, AccessTokens, AuditTrail, Protocol):
+    """Credentials, access tokens, and the audit trail of their use."""
 
 
 def row_of(row: Mapping[str, Any]) -> CredentialRow:

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from noetl.model.work import Lease, WorkItem
 from noetl.ports import AuditEntry, Token, WorkerInfo
+from noetl.ports.keychain import SealedToken
 from noetl.ports.outbox import OutboxMessage
 from noetl.ports.schedules import Firing, Schedule
 
@@ -57,6 +58,7 @@ class Tables(Struct):
     workers: dict[str, WorkerInfo] = {}
     tokens: dict[str, Token] = {}
     credentials: dict[str, dict[str, Any]] = {}
+    access_tokens: dict[str, tuple[SealedToken, str, int]] = {}  # by key: token, holder, until
     keys: dict[str, tuple[str, int]] = {}  # of requests → execution, at
     audit: list[AuditEntry] = []
     outbox: dict[int, OutboxMessage] = {}  # by number

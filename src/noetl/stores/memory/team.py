@@ -9,6 +9,7 @@ import msgspec
 
 from noetl.model.errors import Conflict
 from noetl.ports import Audit, AuditEntry, Token, WorkerInfo
+from noetl.ports.keychain import DAY_MS, SealedToken
 from noetl.stores.common.batch import slot_columns
 from noetl.stores.memory.tables import Row, Tables
 
@@ -151,6 +152,28 @@ class MemoryTeam:
         was = self.tables.credentials.pop(name, None) is not None
         self.tables.note([act] if was else [])
         return was
+
+    async def access_token(self, key: str) -> SealedToken | None:
+        known = self.tables.access_tokens.get(key)
+        return known[0] if known is not None else None
+
+    async def claim_access_token(self, key: str, holder: str, version: int, now: int, until: int) -> bool:
+        token, owner, held_until = self.tables.access_tokens.get(key, (SealedToken(b"", until, 0), "", 0))
+        is_new = key not in self.tables.access_tokens
+        if not is_new and (token.version != version or (owner not in ("", holder) and held_until > now)):
+            return False
+        self.tables.access_tokens[key] = (token, holder, until)
+        return True
+
+    async def keep_access_token(self, key: str, holder: str, sealed: bytes | None, expires_at: int, now: int) -> bool:
+        kept = self.tables.access_tokens
+        for old in [one for one, (token, _, until) in kept.items() if max(token.expires_at, until) < now - DAY_MS]:
+            del kept[old]
+        token, owner, until = kept.get(key, (SealedToken(b"", 0, 0), "", 0))
+        if not owner or owner != holder:
+            return False
+        kept[key] = (token if sealed is None else SealedToken(sealed, expires_at, token.version + 1), "", until)
+        return True
 
     async def keep_key(self, key: str, execution_id: str, now: int, since: int) -> str:
         return (await self.keep_keys({key: execution_id}, now, since))[0]

@@ -13,6 +13,7 @@ import msgspec
 
 from noetl.model.errors import Conflict
 from noetl.ports import Audit, AuditEntry, Token, WorkerInfo
+from noetl.ports.keychain import DAY_MS, SealedToken
 from noetl.stores.postgres.database import PostgresDatabase
 from noetl.stores.postgres.rows import audit_rows, text
 
@@ -95,6 +96,17 @@ class PostgresTeam:
 
     async def delete_credential(self, name: str, act: Audit = None) -> bool:
         return bool(await self._noted(act, "remove_credential", name))
+
+    async def access_token(self, key: str) -> SealedToken | None:
+        rows = await self._rows("find_access_token", key)
+        return SealedToken(bytes(rows[0][0] or b""), rows[0][1], rows[0][2]) if rows else None
+
+    async def claim_access_token(self, key: str, holder: str, version: int, now: int, until: int) -> bool:
+        return bool(await self._rows("claim_access_token", key, holder, version, now, until))
+
+    async def keep_access_token(self, key: str, holder: str, sealed: bytes | None, expires_at: int, now: int) -> bool:
+        await self._rows("forget_access_tokens", now - DAY_MS)
+        return bool(await self._rows("keep_access_token", key, holder, sealed, expires_at))
 
     async def keep_key(self, key: str, execution_id: str, now: int, since: int) -> str:
         return (await self.keep_keys({key: execution_id}, now, since))[0]

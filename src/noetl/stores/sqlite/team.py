@@ -13,6 +13,7 @@ import msgspec
 
 from noetl.model.errors import Conflict
 from noetl.ports import Audit, AuditEntry, Token, WorkerInfo
+from noetl.ports.keychain import DAY_MS, SealedToken
 from noetl.stores.common.queries import queries
 from noetl.stores.sqlite.database import Database
 from noetl.stores.sqlite.rows import text, write_audit
@@ -114,6 +115,20 @@ class SqliteTeam:
 
     async def delete_credential(self, name: str, act: Audit = None) -> bool:
         return await self._write("remove_credential", name, act=act) > 0
+
+    async def access_token(self, key: str) -> SealedToken | None:
+        rows = await self._rows("find_access_token", key)
+        return SealedToken(bytes(rows[0][0] or b""), *rows[0][1:]) if rows else None
+
+    async def claim_access_token(self, key: str, holder: str, version: int, now: int, until: int) -> bool:
+        return await self._write("claim_access_token", key, holder, version, now, until) > 0
+
+    async def keep_access_token(self, key: str, holder: str, sealed: bytes | None, expires_at: int, now: int) -> bool:
+        def job(connection: sqlite3.Connection) -> int:
+            connection.execute(_SQL["forget_access_tokens"], (now - DAY_MS, now - DAY_MS))
+            return connection.execute(_SQL["keep_access_token"], (key, holder, sealed, expires_at)).rowcount
+
+        return await self._database.write(job) > 0
 
     async def keep_key(self, key: str, execution_id: str, now: int, since: int) -> str:
         return (await self.keep_keys({key: execution_id}, now, since))[0]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from noetl.dsl.tree.playbook import Keychain
 from noetl.engine.tasks.render import Names, Renderer, RenderError
@@ -34,6 +34,24 @@ STORED: Final = ("stored", "credential", "credentials", "keychain", "noetl")  # 
 _WITH_TOKEN: Final = ("oauth2", "oauth2_client_credentials", "client_credentials")
 
 
+class Users(NamedTuple):
+    """The execution and the playbook that a credential is resolved for."""
+
+    execution_id: str
+    path: str
+
+    def of(self, scope: str) -> tuple[str, bool]:
+        """Return which users share an access token, and whether on all workers."""
+        if scope == "local":
+            return f"execution {self.execution_id}", False
+        if scope == "shared":
+            return f"execution {self.execution_id}", True
+        return (f"playbook {self.path}", True) if scope == "catalog" else ("", True)
+
+
+NO_USERS: Final = Users("", "")
+
+
 class KeyRing:
     """The credentials that one work item may use."""
 
@@ -47,6 +65,7 @@ class KeyRing:
         secrets: Secrets,
         cooperation: Cooperation,
         access: Access,
+        users: Users = NO_USERS,
     ) -> None:
         self._declared = {entry.name: entry for entry in declared}
         self._names = names
@@ -56,6 +75,7 @@ class KeyRing:
         self._secrets = secrets
         self._cooperation = cooperation
         self._access = access
+        self._users = users
 
     async def get(self, name: str, *, fresh: bool = False) -> Mapping[str, Any]:
         """Resolve and mask a credential. Raises KeyError and CredentialUnavailable."""
@@ -64,7 +84,9 @@ class KeyRing:
     async def renew(self, name: str) -> Mapping[str, Any] | None:
         """Fetch a new token after a refusal; None if it is not from a token server."""
         entry = await self._entry(name, ())
-        return await self.get(name, fresh=True) if _has_server(entry) else None
+        if not _has_server(entry) or entry.get("auto_renew") is False:
+            return None
+        return await self.get(name, fresh=True)
 
     async def auth(self, given: Any) -> Any:
         """Resolve a task's `auth` that names credentials; else return it as is.
@@ -139,7 +161,9 @@ class KeyRing:
         self._secrets.learn(name, entry)
         if not _has_server(entry):
             return entry
-        token = await self._tokens.get(entry, fresh=fresh)
+        scope = self._declared[name].fields.get("scope") if name in self._declared else None
+        users, is_shared = self._users.of(str(scope.data) if scope is not None else "")
+        token = await self._tokens.get(entry, fresh=fresh, users=users, is_shared=is_shared)
         self._secrets.learn(name, {"token": token["token"], **token})
         return token
 
@@ -168,6 +192,8 @@ class KeyRing:
                 raise
             stored = {}
         found = {**stored, **own}
+        if rendered.get("auto_renew") is False:
+            found["auto_renew"] = False
         if rendered.get("kind") in _WITH_TOKEN:
             found["kind"] = "oauth2"
         return found

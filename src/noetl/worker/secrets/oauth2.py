@@ -1,6 +1,7 @@
-"""Cache of OAuth2 tokens, shared by the worker's tasks.
+"""Cache of OAuth2 tokens, shared by the tasks of all workers.
 
-A token is fetched from the token server and kept until shortly before it expires. Independent of playbooks. Tested in
+A token is fetched from the token server once for all workers, sealed in the store, and kept until shortly before it expires.
+Independent of playbooks. Tested in tests/server/auth/test_access_tokens.py and
 tests/unit/worker/secrets/test_keychain.py.
 """
 
@@ -8,19 +9,22 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Callable, Mapping
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
-from noetl.model.errors import CredentialUnavailable
+from noetl.model.errors import CredentialUnavailable, NoetlError
 from noetl.ports import Clock
+from noetl.ports.keychain import TokenExchange
 from noetl.ports.web import WebClient, WebError, WebRequest, basic
 from noetl.ports.work import Masked, unmasked
 
-_EARLY_S: Final = 30  # a token is replaced this long before its end, or after nine tenths of a short life
+EARLY_S: Final = 30.0  # a token is renewed this long before its end; a short-lived one after nine tenths
 _UNKNOWN_S: Final = 300  # if the server does not return a lifetime
 _AGAIN_S: Final = (0.2, 1.0)
+_WAIT_S: Final = 0.1  # between two questions while another worker fetches the token
 _ANSWER_S: Final = 30.0
 _MOST_ANSWER: Final = 1 << 20  # bytes
 _MOST_WHY: Final = 300  # characters of a server's reason
@@ -29,30 +33,96 @@ _SENT: Final = (
     "client_id", "client_secret", "scope", "audience", "resource", "refresh_token", "username", "password", "assertion",
 )  # fmt: skip
 
+_log = logging.getLogger(__name__)
+
+
+class Kept(NamedTuple):
+    """A token in this worker's memory."""
+
+    until: int
+    token: Mapping[str, Any]
+    version: int = 0  # in the store
+
 
 class Tokens:
-    """The tokens of a worker, by the request for them."""
+    """The tokens of a worker, by the request for them.
 
-    def __init__(self, http: Callable[[], WebClient], clock: Clock, masked: Masked = unmasked) -> None:
+    With an exchange, they are shared with all workers: one fetches a token, the others wait for it.
+    """
+
+    def __init__(
+        self,
+        http: Callable[[], WebClient],
+        clock: Clock,
+        masked: Masked = unmasked,
+        exchange: TokenExchange | None = None,
+        refresh_s: float = EARLY_S,
+    ) -> None:
         self._http = http
         self._masked = masked
         self._clock = clock
-        self._kept: dict[str, tuple[int, dict[str, Any]]] = {}
+        self._exchange = exchange
+        self._refresh_s = refresh_s
+        self._kept: dict[str, Kept] = {}
         self._locks: dict[str, asyncio.Lock] = {}
 
-    async def get(self, entry: Mapping[str, Any], *, fresh: bool = False) -> dict[str, Any]:
-        """Return the token of an entry with `token_url`; raises CredentialUnavailable."""
-        url, form, headers = _request(entry)
-        key = sha256(json.dumps([url, form, headers], sort_keys=True).encode()).hexdigest()
+    async def get(
+        self, entry: Mapping[str, Any], *, fresh: bool = False, users: str = "", is_shared: bool = True
+    ) -> Mapping[str, Any]:
+        """Return the token of an entry with `token_url`; raises CredentialUnavailable.
+
+        Only the same `users` share it, and only on this worker unless `is_shared`.
+        """
+        request = _request(entry)
+        key = sha256(json.dumps([users, *request], sort_keys=True).encode()).hexdigest()
         refused = self._kept.get(key) if fresh else None
         async with self._locks.setdefault(key, asyncio.Lock()):
             kept = self._kept.get(key)
-            if kept is not None and kept is not refused and self._clock.now() < kept[0]:
-                return kept[1]
-            answer = await self._ask(url, form, headers, str(entry.get("answer") or "access_token"))
-            found = {**answer, "token": answer[str(entry.get("answer") or "access_token")]}
-            self._kept[key] = (self._clock.now() + _life_ms(answer, entry), found)
-            return found
+            if kept is not None and kept is not refused and self._clock.now() < kept.until:
+                return kept.token
+            seen = refused.version if refused is not None else 0
+            found = await self._shared(key, entry, seen) if self._exchange is not None and is_shared else None
+            self._kept[key] = found or await self._fetch(entry)
+            return self._kept[key].token
+
+    async def _shared(self, key: str, entry: Mapping[str, Any], seen: int) -> Kept | None:
+        """Return the token that all share, fetched here if none is; None without a store."""
+        assert self._exchange is not None
+        while True:
+            try:
+                offer = await self._exchange.ask(key, seen)
+            except NoetlError as error:
+                _log.warning("An access token is fetched for this worker alone: %s", error)
+                return None
+            if offer.token is not None:
+                return Kept(offer.expires_at, offer.token, offer.version)
+            if offer.may_fetch:
+                return await self._fetch_for_all(key, entry)
+            await self._clock.sleep(_WAIT_S)
+
+    async def _fetch_for_all(self, key: str, entry: Mapping[str, Any]) -> Kept:
+        try:
+            found = await self._fetch(entry)
+        except BaseException:
+            await self._keep(key, None)
+            raise
+        return found._replace(version=await self._keep(key, found))
+
+    async def _keep(self, key: str, found: Kept | None) -> int:
+        """Share a token, or give the right to fetch it back; return its version."""
+        assert self._exchange is not None
+        try:
+            return await self._exchange.keep(key, *((None, 0) if found is None else (found.token, found.until)))
+        except NoetlError as error:
+            _log.warning("An access token is not shared with other workers: %s", error)
+            return 0
+
+    async def _fetch(self, entry: Mapping[str, Any]) -> Kept:
+        url, form, headers = _request(entry)
+        field = str(entry.get("answer") or "access_token")
+        answer = await self._ask(url, form, headers, field)
+        early_s = 0.0 if entry.get("auto_renew") is False else self._refresh_s
+        return Kept(self._clock.now() + _life_ms(answer, entry, early_s), {**answer, "token": answer[field]})
 
     async def _ask(self, url: str, form: Mapping[str, str], headers: Mapping[str, str], field: str) -> dict[str, Any]:
         headers = {**headers, "Content-Type": "application/x-www-form-urlencoded"}
@@ -134,10 +204,10 @@ def _why(content: bytes, masked: Masked) -> str:
     return f" ({text if len(text) <= _MOST_WHY else text[:_MOST_WHY] + '…'})" if parts else ""
 
 
-def _life_ms(answer: Mapping[str, Any], entry: Mapping[str, Any]) -> int:
+def _life_ms(answer: Mapping[str, Any], entry: Mapping[str, Any], early_s: float) -> int:
     told = [value for value in (answer.get("expires_in"), entry.get("ttl_seconds")) if value is not None]
     try:
         seconds = min((float(value) for value in told), default=float(_UNKNOWN_S))
     except (TypeError, ValueError):
         seconds = float(_UNKNOWN_S)
-    return round(max(0.0, seconds - min(_EARLY_S, seconds / 10)) * 1000)
+    return round(max(0.0, seconds - (early_s if early_s <= seconds / 2 else seconds / 10)) * 1000)

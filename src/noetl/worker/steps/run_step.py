@@ -29,7 +29,7 @@ from noetl.model.outcome import Outcome, failed
 from noetl.model.refs import expanded, holds_ref, is_manifest
 from noetl.model.work import Chunk, Lease
 from noetl.ports import Confirm
-from noetl.worker.secrets.keychain import KeyRing
+from noetl.worker.secrets.keychain import KeyRing, Users
 from noetl.worker.steps.attempts import run_attempt
 from noetl.worker.steps.cursor import Claimed, Item, claim_task, patiently
 from noetl.worker.steps.failure_context import failure_context
@@ -65,7 +65,8 @@ class StepWork:
         if self._keys is None:
             scopes, execution_id = self._scopes, self._work.execution_id
             names = {"workload": scopes.workload, "execution_id": execution_id, "job": scopes.job}
-            self._keys = self.shared.keys(self._plan.playbook.keychain, names)
+            users = Users(execution_id, self._plan.playbook.path)
+            self._keys = self.shared.keys(self._plan.playbook.keychain, names, users)
         return self._keys
 
     @property

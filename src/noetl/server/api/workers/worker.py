@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from noetl.server.api.catalog.credentials import vault_of
+from noetl.server.auth.access_tokens import SharedTokens
 from noetl.server.auth.mentioned_credentials import mentioned_in, mentioned_in_patch
 from noetl.server.http.endpoint import Call, Noun
 from noetl.server.http.worker_socket import admitted, welcome, worker_name
 from noetl.server.problems import Refusal, not_found
 from noetl.server.workers.registry import WorkerConnection
 from noetl.wire.session import (
+    AccessTokenAsked,
+    AccessTokenGiven,
     Ack,
     Claim,
     CredentialAsked,
@@ -133,6 +136,26 @@ async def release(call: Call, body: Release) -> Stop:
     """Return leases whose work was not started."""
     await call.services.registry.release(connection_of(call, body.worker), body.held)
     return Stop()
+
+
+@noun.route(
+    "POST",
+    "/api/worker/access-token",
+    "worker",
+    example={"key": "0" * 64, "worker": "host:17", "work": _HELD, "seen": 1},
+    problems=(403, 409, 503),
+)
+async def access_token(call: Call, body: AccessTokenAsked) -> AccessTokenGiven:
+    """Return an access token that workers share, or the right to fetch it."""
+    await holder(call, body.worker, body.work)
+    services = call.services
+    shared = SharedTokens(lambda: services.team, lambda: services.vault, services.clock, body.worker)
+    if body.keeps:
+        return AccessTokenGiven(version=await shared.keep(body.key, body.token, body.expires_at))
+    offer = await shared.ask(body.key, body.seen)
+    token = None if offer.token is None else dict(offer.token)
+    services.handed_out.learn("access token", token or {})
+    return AccessTokenGiven(token, offer.expires_at, offer.version, offer.may_fetch)
 
 
 @noun.route(

@@ -377,6 +377,26 @@ SELECT name, kind, about, version, created_at, updated_at FROM credential ORDER 
 -- name: remove_credential
 DELETE FROM credential WHERE name = $1 RETURNING 1;
 
+-- name: find_access_token
+SELECT sealed, expires_at, version FROM access_token WHERE key = $1;
+
+-- name: claim_access_token
+INSERT INTO access_token AS known (key, sealed, expires_at, version, holder, held_until)
+VALUES ($1, NULL, $5, 0, $2, $5)
+ON CONFLICT (key) DO UPDATE SET holder = $2, held_until = $5
+WHERE known.version = $3 AND (known.holder IS NULL OR known.holder = $2 OR known.held_until <= $4)
+RETURNING 1;
+
+-- name: keep_access_token
+UPDATE access_token
+SET sealed = coalesce($3::bytea, sealed), expires_at = CASE WHEN $3::bytea IS NULL THEN expires_at ELSE $4 END,
+  version = version + ($3::bytea IS NOT NULL)::int, holder = NULL
+WHERE key = $1 AND holder = $2
+RETURNING 1;
+
+-- name: forget_access_tokens
+DELETE FROM access_token WHERE expires_at < $1 AND held_until < $1;
+
 -- name: put_audit
 INSERT INTO audit (at, actor, action, entity, detail)
 SELECT at, actor, action, entity, detail FROM unnest($1::audit_row[]);

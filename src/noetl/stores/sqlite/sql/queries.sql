@@ -496,6 +496,23 @@ SELECT name, kind, about, version, created_at, updated_at FROM credential ORDER 
 -- name: remove_credential
 DELETE FROM credential WHERE name = ?;
 
+-- name: find_access_token
+SELECT sealed, expires_at, version FROM access_token WHERE key = ?;
+
+-- name: claim_access_token
+INSERT INTO access_token (key, sealed, expires_at, version, holder, held_until) VALUES (?1, NULL, ?5, 0, ?2, ?5)
+ON CONFLICT (key) DO UPDATE SET holder = ?2, held_until = ?5
+WHERE version = ?3 AND (holder IS NULL OR holder = ?2 OR held_until <= ?4);
+
+-- name: keep_access_token
+UPDATE access_token
+SET sealed = coalesce(?3, sealed), expires_at = CASE WHEN ?3 IS NULL THEN expires_at ELSE ?4 END,
+  version = version + (?3 IS NOT NULL), holder = NULL
+WHERE key = ?1 AND holder = ?2;
+
+-- name: forget_access_tokens
+DELETE FROM access_token WHERE expires_at < ? AND held_until < ?;
+
 -- name: put_audit
 INSERT INTO audit (at, actor, action, entity, detail) VALUES (?, ?, ?, ?, ?);
 

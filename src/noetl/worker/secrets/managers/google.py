@@ -56,7 +56,7 @@ async def access_token(credential: Mapping[str, Any], access: Access) -> str:
     if account:
         scopes = credential.get("scopes") or _SCOPE
         claims = {"scope": scopes if isinstance(scopes, str) else " ".join(map(str, scopes))}
-        found = await access.tokens.get(_exchange(account, claims, access.now()))
+        found = await access.tokens.get(_exchange(account, claims, access.now()), is_shared=False)
         return str(found["token"])
     url = f"{_metadata(credential)}/computeMetadata/v1/instance/service-accounts/default/token"
     answer = await access.ask(request(url, {"Metadata-Flavor": "Google"}), "no token of this machine")
@@ -71,7 +71,7 @@ async def id_token(credential: Mapping[str, Any], audience: str, access: Access)
     if not account:
         raise CredentialUnavailable("`google_id_token` needs a credential of type `service_account`.")
     entry = _exchange(account, {"target_audience": audience}, access.now())
-    return await access.tokens.get({**entry, "answer": "id_token"})
+    return dict(await access.tokens.get({**entry, "answer": "id_token"}, is_shared=False))
 
 
 def _exchange(account: Mapping[str, Any], claims: Mapping[str, Any], now: int) -> dict[str, Any]:

@@ -659,3 +659,16 @@ CREATE FUNCTION drop_partition(name text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   EXECUTE format('DROP TABLE %I', name);
 END $$;
+
+-- Access tokens of keychains, encrypted: one worker fetches a token, all use it.
+
+CREATE TABLE access_token (
+  key text PRIMARY KEY,
+  sealed bytea,
+  expires_at bigint NOT NULL,
+  version bigint NOT NULL,
+  holder text,
+  held_until bigint NOT NULL
+);
+
+CREATE INDEX access_token_expires_at ON access_token (expires_at);

@@ -307,3 +307,16 @@ CREATE INDEX dlq_fingerprint ON dlq (fingerprint, last_seen, message_id);
 CREATE INDEX dlq_tool_kind ON dlq (tool_kind);
 
 CREATE INDEX dlq_closed ON dlq (closed_at) WHERE closed_at IS NOT NULL;
+
+-- Access tokens of keychains, encrypted: one worker fetches a token, all use it.
+
+CREATE TABLE access_token (
+  key TEXT PRIMARY KEY,
+  sealed BLOB,
+  expires_at INTEGER NOT NULL,
+  version INTEGER NOT NULL,
+  holder TEXT,
+  held_until INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE INDEX access_token_expires_at ON access_token (expires_at);
