@@ -53,6 +53,7 @@ HTTP_IDLE_SECONDS = "NOETL_HTTP_IDLE_SECONDS"
 HTTP_STREAMS = "NOETL_HTTP_MAX_STREAMS"
 HTTP_STREAMS_PER_TOKEN = "NOETL_HTTP_MAX_STREAMS_PER_TOKEN"
 HTTP_ANSWERS_MB = "NOETL_HTTP_MAX_ANSWERS_MB"
+WEBHOOK_KB = "NOETL_WEBHOOK_MAX_KB"
 ENCRYPTION_KEY = "NOETL_ENCRYPTION_KEY"
 SERVER_URL = "NOETL_SERVER_URL"
 TOKEN = "NOETL_TOKEN"
@@ -199,6 +200,7 @@ VARIABLES: dict[str, tuple[str, str]] = {
         "256",
         "Maximum size of all large answers that clients are reading, in MiB; half of it for one API token. A stored result counts 4 or less.",
     ),
+    WEBHOOK_KB: ("1024", "Maximum size of the body of a webhook's delivery, in KiB."),
     ENCRYPTION_KEY: (
         "",
         "Key that encrypts credentials: 32 bytes in URL-safe base64; several separated by commas, newest first. Empty: a key file beside the store.",
@@ -381,6 +383,7 @@ class HttpSettings(Struct, frozen=True):
     streams: int = 500
     token_streams: int = 100
     answer_bytes: int = 256 * 1024 * 1024
+    delivery_bytes: int = 1024 * 1024  # body of a webhook's delivery
 
 
 class ServerSettings(Struct, frozen=True):
@@ -428,6 +431,7 @@ def _http(environment: Mapping[str, str]) -> HttpSettings:
         number(HTTP_STREAMS),
         number(HTTP_STREAMS_PER_TOKEN),
         number(HTTP_ANSWERS_MB) << 20,
+        number(WEBHOOK_KB) << 10,
     )
 
 

@@ -24,6 +24,7 @@ from noetl.ports.keychain import AccessTokens
 from noetl.ports.letters import DeadLetters
 from noetl.ports.outbox import Outbox
 from noetl.ports.schedules import Schedules
+from noetl.ports.triggers import Triggers
 from noetl.stores.memory.derived import MemoryDerived
 from noetl.stores.memory.outbox import MemoryOutbox
 from noetl.stores.memory.store import MemoryStore
@@ -39,6 +40,9 @@ from noetl.stores.sqlite.derived import SqliteDerived
 from noetl.stores.sqlite.outbox import SqliteOutbox
 from noetl.stores.sqlite.store import SqliteStore
 from noetl.stores.sqlite.team import SqliteTeam
+from noetl.stores.triggers.memory import MemoryTriggers
+from noetl.stores.triggers.postgres import PostgresTriggers
+from noetl.stores.triggers.sqlite import SqliteTriggers
 from tests.databases import fresh_database
 
 
@@ -105,6 +109,14 @@ class Place:
             return PostgresSchedules(store.database)
         assert isinstance(store, SqliteStore)
         return SqliteSchedules(store.database)
+
+    def triggers(self, store: Store) -> Triggers:
+        if isinstance(store, MemoryStore):
+            return MemoryTriggers(store.tables)
+        if isinstance(store, PostgresStore):
+            return PostgresTriggers(store.database)
+        assert isinstance(store, SqliteStore)
+        return SqliteTriggers(store.database)
 
     async def close(self) -> None:
         for store in self._opened:

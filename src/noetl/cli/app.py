@@ -42,6 +42,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "register": ("noetl.cli.servers.register", "Register playbooks in a server's catalog."),
     "playbooks": ("noetl.cli.servers.playbooks", "List, show and delete the playbooks of a catalog."),
     "exec": ("noetl.cli.executions.exec", "Start one or many executions on a server."),
+    "webhook": ("noetl.cli.admin.webhook", "Create, list, pause, test and delete webhooks of playbooks."),
     "schedule": ("noetl.cli.admin.schedule", "Create, list, pause and delete schedules of playbooks."),
     "credential": ("noetl.cli.admin.credential", "Store, list and delete a server's credentials."),
     "outbox": ("noetl.cli.admin.outbox", "List, show, retry, discard and deliver outbox messages."),

@@ -56,6 +56,7 @@ from noetl.wire.answers import (
 from noetl.wire.letters import Discarded, Letter, LetterGroup, LetterGroups, Letters, Replayed
 from noetl.wire.outbox import OutboxNumber, OutboxRow, OutboxRows
 from noetl.wire.schedules import FiringRows, NextRuns, ScheduleRow, ScheduleRows
+from noetl.wire.webhooks import Delivered, WebhookRow, WebhookRows
 
 _DLQ: Final = "/api/dlq"
 _PAGE: Final = 1_000
@@ -388,6 +389,36 @@ class Client:
         """Delete a schedule and its firings."""
         return await self._http.ask("DELETE", _schedule_path(schedule_id), Removed)
 
+    async def webhooks(self, path: str | None = None, *, cursor: str | None = None, limit: int = 100) -> WebhookRows:
+        """List webhooks by id."""
+        query = _given(path=path, cursor=cursor, limit=limit)
+        return await self._http.ask("GET", "/api/webhooks", WebhookRows, query=query)
+
+    async def webhook(self, webhook_id: str) -> WebhookRow:
+        """Return a webhook."""
+        return await self._http.ask("GET", _webhook_path(webhook_id), WebhookRow)
+
+    async def create_webhook(self, /, name: str, path: str, auth: str, credential: str, **fields: Any) -> WebhookRow:
+        """Create a webhook of a playbook."""
+        body = {"name": name, "path": path, "auth": auth, "credential": credential, **fields}
+        return await self._http.ask("POST", "/api/webhooks", WebhookRow, body)
+
+    async def pause_webhook(self, webhook_id: str) -> WebhookRow:
+        """Pause a webhook: deliveries are refused until it is resumed."""
+        return await self._http.ask("POST", f"{_webhook_path(webhook_id)}/pause", WebhookRow, {})
+
+    async def resume_webhook(self, webhook_id: str) -> WebhookRow:
+        """Resume a paused webhook."""
+        return await self._http.ask("POST", f"{_webhook_path(webhook_id)}/resume", WebhookRow, {})
+
+    async def delete_webhook(self, webhook_id: str) -> Removed:
+        """Delete a webhook."""
+        return await self._http.ask("DELETE", _webhook_path(webhook_id), Removed)
+
+    async def test_webhook(self, /, webhook_id: str, body: str, **fields: Any) -> Delivered:
+        """Have the server sign and receive a delivery: a real start."""
+        return await self._http.ask("POST", f"{_webhook_path(webhook_id)}/test", Delivered, {"body": body, **fields})
+
     async def next_runs(self, schedule_id: str, count: int = 10) -> NextRuns:
         """Return the next times of a schedule."""
         return await self._http.ask("GET", f"{_schedule_path(schedule_id)}/next", NextRuns, query={"count": count})
@@ -483,6 +514,10 @@ class Client:
         """Discard all pending letters that match."""
         body = {"reason": reason, "all": everything, **_given(**asked)}
         return await self._http.ask("POST", f"{_DLQ}/discard", Discarded, body)
+
+
+def _webhook_path(webhook_id: str) -> str:
+    return f"/api/webhooks/{quote(webhook_id, safe='')}"
 
 
 def _schedule_path(schedule_id: str) -> str:

@@ -57,7 +57,7 @@ class ScheduleSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
 
 
 class Problem(InvalidInput):
-    """A field of a schedule that cannot be used, and what to write instead."""
+    """A field of a trigger that cannot be used, and what to write instead."""
 
     def __init__(self, field: str, what: str, fix: str) -> None:
         super().__init__(f"`{field}`: {what} {fix}")

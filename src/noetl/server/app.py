@@ -105,6 +105,7 @@ async def running(
         "noetl-revocation": services.gate.run(),
         "noetl-strike-off": strike_off(services.team, services.clock),
     }
+    jobs["noetl-refused"] = services.refused.run()
     if collector is not None:
         jobs["noetl-collector"] = collector.run()
     if relay is not None:

@@ -26,12 +26,14 @@ from noetl.ports.keychain import AccessTokens
 from noetl.ports.letters import DeadLetters
 from noetl.ports.outbox import Outbox
 from noetl.ports.schedules import Schedules
+from noetl.ports.triggers import Triggers
 from noetl.server.auth.gate import Gate
 from noetl.server.auth.quota import Quota
 from noetl.server.auth.vault import Vault
 from noetl.server.cache.catalog_lookup import CatalogLookup
 from noetl.server.control_plane import LocalControlPlane
 from noetl.server.feeds.reader import Reader
+from noetl.server.operations.refused_deliveries import RefusedDeliveries
 from noetl.server.processes.side import SideProcesses
 from noetl.server.store_probe import StoreProbe
 from noetl.server.workers.registry import WorkerRegistry
@@ -79,6 +81,8 @@ class Services:
     blobs: BlobStore
     outbox: Outbox
     schedules: Schedules
+    triggers: Triggers
+    refused: RefusedDeliveries
     clock: CivilClock
     kinds: Kinds
     cannot_run: Callable[[Iterable[str]], tuple[str, ...]]
@@ -94,6 +98,7 @@ class Services:
     answers: Quota  # bytes of large answers that are being sent
     test_credential: TestCredential
     renderings: Quota = field(default_factory=lambda: Quota(64, 8, "renderings"))
+    deliveries: Quota = field(default_factory=lambda: Quota(200, 200, "deliveries"))
     vault: Vault | None = None  # None: no key is configured, so credentials cannot be stored
     bounds: Bounds = field(default_factory=Bounds)
     mask: ReaderMask = field(default_factory=ReaderMask)  # over all that readers get

@@ -195,7 +195,7 @@ async def _hold(settings: Settings) -> Held:
     from noetl.server.control_plane import LocalControlPlane
     from noetl.server.operations.restore import hold_for_review
     from noetl.wiring.outbox import open_outbox
-    from noetl.wiring.schedules import open_schedules
+    from noetl.wiring.triggers import open_schedules
 
     store = open_store(settings)
     try:
@@ -440,7 +440,7 @@ async def serving(
     from noetl.server.store_probe import StoreProbe
     from noetl.server.workers.registry import WorkerRegistry
     from noetl.wiring.credential_test import CredentialTests
-    from noetl.wiring.schedules import open_schedules
+    from noetl.wiring.triggers import trigger_parts
 
     async with embedded(settings, apart=True) as app:
         store, team, clock = app.store, open_team(app.store), app.store.clock
@@ -454,7 +454,7 @@ async def serving(
             team=team,
             blobs=open_blobs(settings, store),
             outbox=app.outbox(),
-            schedules=open_schedules(store),
+            **trigger_parts(store, team, clock),
             clock=clock,
             kinds=kinds(),
             cannot_run=cannot_run,
@@ -487,7 +487,7 @@ def _quotas(bounds: HttpSettings) -> dict[str, Any]:
 
 
 def _jobs(settings: Settings, store: Store, services: Services) -> tuple[ResultGC, Scheduler]:
-    from noetl.wiring.schedules import open_scheduler
+    from noetl.wiring.triggers import open_scheduler
 
     return open_collector(settings, store), open_scheduler(services, open_derived(store))
 

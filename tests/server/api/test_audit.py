@@ -22,6 +22,7 @@ QUIET = {
     "POST /api/worker/claim", "POST /api/worker/report", "POST /api/worker/heartbeat", "POST /api/worker/ack",
     "POST /api/worker/release", "POST /queue/lease", "POST /api/queue/{work_id}/heartbeat", "POST /events",
     "POST /api/workers/{worker_id}/heartbeat", "PUT /api/blobs", "POST /context/render", "POST /api/worker/outbox",
+    "POST /api/hooks/{webhook_id}",  # what it starts is an entry of the webhook: see test_webhooks.py
 }  # fmt: skip
 
 
@@ -142,6 +143,20 @@ def schedule(verb: str = "", body: Any = None) -> Callable[[Served], Awaitable[A
     return ask
 
 
+async def hooking(served: Served) -> Asked:
+    await served.json("PUT", "/api/credentials/hook", {"data": {"value": "x" * 20}})
+    return "/api/webhooks", {"name": "w", "path": await served.register(ONE), "auth": "secret", "credential": "hook"}
+
+
+def webhook(verb: str = "", body: Any = None) -> Callable[[Served], Awaitable[Asked]]:
+    async def ask(served: Served) -> Asked:
+        path, made = await hooking(served)
+        await served.json("POST", path, made)
+        return f"/api/webhooks/w{verb}", body
+
+    return ask
+
+
 def letter(verb: str, body: Any) -> Callable[[Served], Awaitable[Asked]]:
     async def ask(served: Served) -> Asked:
         await ended(served, FAILS)
@@ -182,6 +197,11 @@ CALLS: dict[str, Callable[[Served], Awaitable[Asked]]] = {
     "POST /api/schedules/{schedule_id}/pause": schedule("/pause"),
     "POST /api/schedules/{schedule_id}/resume": schedule("/resume"),
     "DELETE /api/schedules/{schedule_id}": schedule(),
+    "POST /api/webhooks": hooking,
+    "POST /api/webhooks/{webhook_id}/pause": webhook("/pause"),
+    "POST /api/webhooks/{webhook_id}/resume": webhook("/resume"),
+    "POST /api/webhooks/{webhook_id}/test": webhook("/test", {}),
+    "DELETE /api/webhooks/{webhook_id}": webhook(),
     "POST /api/catalog": plain("/api/catalog", {"content": ONE}),
     "DELETE /api/catalog": registered,
     "PUT /api/credentials/{name}": plain("/api/credentials/pg", {"data": {"a": 1}}),

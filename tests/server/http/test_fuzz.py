@@ -45,6 +45,9 @@ async def busy(folder: Path, store: str = "sqlite") -> AsyncIterator[tuple[Serve
         await served.json("PUT", "/api/credentials/pg_main", {"data": {"dsn": "x"}})
         names["message"] = await served.services.outbox.put(OutboxMessage("k", available_at=2**50), 1)
         await served.json("POST", "/api/schedules", {"name": "s", "path": names["one"], "every": "1d"})
+        await served.json("PUT", "/api/credentials/hook", {"data": {"value": "x" * 20}})
+        hook = {"name": "w", "path": names["one"], "auth": "secret", "credential": "hook"}
+        await served.json("POST", "/api/webhooks", hook)
         await served.json("POST", "/api/worker/hello", {"worker": "host:17", "acks": False, "capacity": 4})
         names["letter"] = await letter(served)
         await served.start(TWO.replace("workflow:", "keychain: [{name: pg_main}]\nworkflow:"))
@@ -88,6 +91,9 @@ def good(endpoint: Endpoint, names: dict[str, Any]) -> list[Any]:
             {"name": "n", "path": names["one"], "cron": "30 2 * * *", "timezone": "Europe/Vienna", "jitter": "1m"},
             {"name": "c", "path": names["one"], "calendar": {"dates": ["12-24"], "at": ["08:00"]}, "payload": {"n": 1}},
         ],
+        "/api/webhooks": [
+            {"name": "v", "path": names["one"], "auth": "hmac", "credential": "hook", "payload": {"n": "{{ body.n }}"}}
+        ],
         "/api/catalog": [{"content": ONE}, {"content": WAITS, "check_only": True}],
         "/api/executions/{execution_id}/fork": [{"start": "ask", "ctx": {"n": 1}, "workload": {"m": 2}}],
         "/api/executions/{execution_id}/retry": [{"step": "ask", "ctx": {"n": 1}, "latest": True}],
@@ -120,6 +126,7 @@ def target(endpoint: Endpoint, names: dict[str, Any], fuzz: Fuzz) -> str:
         "number": str(names["message"]),
         "message_id": names["letter"],
         "schedule_id": "s",
+        "webhook_id": "w",
     }
     path = endpoint.path
     for name in endpoint.places:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from noetl.dsl.grammar.forms import workbook_form
+from noetl.dsl.grammar.forms import trigger_item, workbook_form
 from noetl.dsl.grammar.layered_settings import ANY_MAP, COUNT, FAILURE_POLICY, FAILURE_SETTINGS, LAYERED, TIME
 from noetl.dsl.grammar.types import Choice, Field, Flag, Level, LevelOf, ListOf, Number, OneOf, Text
 from noetl.schedules.spec import CATCH_UPS, OVERLAPS
+from noetl.triggers.webhook import AUTHS, ENCODINGS
 
 API_VERSIONS = ("noetl.io/v1", "noetl.io/v2", "noetl.io/v10")
 
@@ -35,7 +36,9 @@ DOCUMENT_LEVELS: tuple[Level, ...] = (
             ),
             Field("policy", LevelOf("rollback_policy"), "Whether a failed run rolls back its completed steps."),
             Field(
-                "triggers", ListOf(LevelOf("trigger")), "Schedules that a server makes when it registers the playbook."
+                "triggers",
+                ListOf(trigger_item()),
+                "Schedules and webhooks that a server makes when it registers the playbook.",
             ),
         ),
     ),
@@ -113,6 +116,57 @@ DOCUMENT_LEVELS: tuple[Level, ...] = (
         (
             Field("dates", ListOf(Text(), least=1), "Days: `2026-12-24`, or `12-24` for every year.", required=True),
             Field("at", ListOf(Text(), least=1), "Times of day, in quotes.", default="00:00"),
+        ),
+    ),
+    Level(
+        "trigger_webhook",
+        "A webhook of the playbook. A server starts an execution for each authentic delivery.",
+        (
+            Field("webhook", Text(), "Name of the webhook, unique in the playbook.", required=True, example="push"),
+            Field(
+                "auth",
+                Choice(AUTHS),
+                "Proof of a delivery: a shared secret in a header, or an HMAC-SHA256 signature of its body.",
+                required=True,
+                example="github",
+            ),
+            Field(
+                "credential",
+                Text(),
+                "Credential on the server whose value is the shared secret.",
+                required=True,
+                example="github_webhook",
+            ),
+            Field("header", Text(), "Header with the secret or the signature.", example="X-Signature"),
+            Field("prefix", Text(), "Text before the signature, with `auth: hmac`.", example="sha256="),
+            Field("encoding", Choice(ENCODINGS), "Encoding of the signature, with `auth: hmac`.", default="hex"),
+            Field(
+                "timestamp_header",
+                Text(),
+                "Header with the seconds since 1970, with `auth: hmac`; the signature is of `TIMESTAMP.BODY`.",
+                example="X-Timestamp",
+            ),
+            Field("tolerance", OneOf((Text(), COUNT)), "Largest age of a timestamp.", default="5m"),
+            Field(
+                "dedup",
+                Text(),
+                "Key of the delivery; deliveries with the same key start one execution.",
+                example="{{ body.event_id }}",
+                rendered="server",
+            ),
+            Field(
+                "payload",
+                ANY_MAP,
+                "Values for `workload`; templates read `headers`, `body`, `query` and `digest`.",
+                default="body, headers and query",
+                rendered="server",
+            ),
+            Field(
+                "wait",
+                OneOf((Text(), Number(integer=True, least=0))),
+                "How long the answer waits for the end of the execution.",
+                default="0",
+            ),
         ),
     ),
     Level(

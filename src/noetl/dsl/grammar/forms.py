@@ -8,6 +8,7 @@ from noetl.dsl.reading.nodes import ListNode, MapNode, Node
 _TASK = LevelOf("task")
 _NAMED = LevelOf("workbook_task")
 _LABELLED: Type = MapOf(_TASK)
+TRIGGER_LEVELS = {"schedule": "trigger", "webhook": "trigger_webhook"}
 
 
 def is_labelled(node: Node) -> bool:
@@ -53,6 +54,21 @@ def _pick_next(node: Node) -> Type | None:
 def next_form() -> Type:
     """A router: the full form, one step name, a list of names, or a list of arcs."""
     return OneOf((LevelOf("next"), Text(), ListOf(OneOf((LevelOf("arc"), Text())))), _pick_next)
+
+
+def trigger_kind(node: MapNode) -> str | None:
+    """Return the key of a trigger that holds its name, if it has one."""
+    return next((kind for kind in TRIGGER_LEVELS if kind in node), None)
+
+
+def _pick_trigger(node: Node) -> Type | None:
+    kind = trigger_kind(node) if isinstance(node, MapNode) else None
+    return LevelOf(TRIGGER_LEVELS[kind or "schedule"])
+
+
+def trigger_item() -> Type:
+    """One trigger: its kind is the key that holds its name."""
+    return OneOf(tuple(map(LevelOf, TRIGGER_LEVELS.values())), _pick_trigger)
 
 
 def else_form(then_level: str, else_level: str, fields: tuple[str, ...]) -> Type:

@@ -17,6 +17,7 @@ TITLES: dict[str, str] = {
     "rollback_policy": "the playbook's `policy`",
     "trigger": "a trigger",
     "trigger_calendar": "a trigger's `calendar`",
+    "trigger_webhook": "a webhook",
     "step": "a step",
     "step_spec": "a step's `spec`",
     "step_policy": "a step's `spec.policy`",

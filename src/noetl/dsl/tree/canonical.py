@@ -30,7 +30,7 @@ def canonical(playbook: Playbook) -> Data:
     root["workflow"] = [_step(step) for step in playbook.workflow]
     if playbook.rollback is not None:
         root["policy"] = {"rollback": playbook.rollback}
-    return root | _maybe("triggers", [{"schedule": one.name, **_values(one.fields)} for one in playbook.triggers])
+    return root | _maybe("triggers", [{one.kind: one.name, **_values(one.fields)} for one in playbook.triggers])
 
 
 def _maybe(name: str, data: Any) -> Data:

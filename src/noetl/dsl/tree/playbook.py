@@ -201,8 +201,9 @@ class Keychain(Part, frozen=True, eq=False):
 
 
 class Trigger(Part, frozen=True, eq=False):
-    """Schedule of the playbook."""
+    """Schedule, webhook or other trigger of the playbook."""
 
+    kind: str  # key that holds the name
     name: str
     fields: dict[str, Value] = {}
     at: Node | None = None

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 from noetl.model.errors import CredentialUnavailable, InvalidInput
 from noetl.ports import AuditEntry, AuditTrail, Catalog, Credentials
 from noetl.ports.keychain import AccessTokens
-from noetl.server.auth.mentioned_credentials import mentioned_in
+from noetl.server.auth.mentioned_credentials import is_in_triggers, mentioned_in
 from noetl.server.auth.vault import NEW_KEY, Vault
 from noetl.wire.answers import CredentialDetail, CredentialRow
 
@@ -71,7 +71,7 @@ async def playbooks_with(catalog: Catalog, name: str) -> list[str]:
         entries = await catalog.entries(None, after, _PAGE)
         for entry in entries:
             tree = await catalog.canonical(str(entry["playbook"]))
-            if tree is not None and name in mentioned_in(tree):
+            if tree is not None and (name in mentioned_in(tree) or is_in_triggers(tree, name)):
                 found.append(str(entry["path"]))
         if len(entries) < _PAGE:
             return found

@@ -68,6 +68,10 @@ class Call(msgspec.Struct, eq=False):
             )
         return key
 
+    def skip_audit(self) -> None:
+        """Write no entry for this call: it changes nothing, or others note what it does."""
+        self.is_noted = True
+
     def act(self, entity: str, **detail: Any) -> AuditEntry:
         """Return the audit entry of this call, to be committed together with the change."""
         self.is_noted = True
@@ -92,6 +96,7 @@ class Endpoint:
     example: Any = None  # of the body
     problems: tuple[int, ...] = ()
     is_plain: bool = False  # its answer is not masked: a document as it was registered, or a secret that is shown once
+    is_public: bool = False  # authenticates its callers itself; no token counts
 
     @cached_property
     def _hints(self) -> Mapping[str, Any]:
@@ -149,7 +154,8 @@ class Endpoint:
         """Run the route; return a response, or the body of a successful one."""
         try:
             services = call.services
-            call.actor = await services.gate.who(call.headers, address_of(call.scope))
+            if not self.is_public:
+                call.actor = await services.gate.who(call.headers, address_of(call.scope))
             call.action = self.act
             call.require(self.role)
             if self.method != "GET" and services.control.sequencer.unanswered >= services.bounds.most_unanswered:

@@ -1,24 +1,110 @@
-"""Parse a request that starts executions: find its playbook, or its first start.
+"""Requests that start executions: find the playbook, start it once per key.
 
-Starts nothing. Tested in tests/server/api/test_executions.py and test_execute_many.py.
+Key and execution id are stored before the start, so a repeated request on any server starts or finds the same execution.
+Tested in tests/server/api/test_executions.py, test_execute_many.py and test_webhooks.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os import urandom
 
+import msgspec
 from msgspec.structs import asdict, replace
 
+from noetl.model.errors import Conflict
+from noetl.model.messages import Start
 from noetl.ports import AuditEntry
 from noetl.server.cache.catalog_lookup import similar_path
+from noetl.server.cache.ids import KEY_MS, is_started_by, new_execution
 from noetl.server.feeds.completion import Ended
+from noetl.server.feeds.reader import known_id
 from noetl.server.http.endpoint import Call
 from noetl.server.http.playbook_check import check_playbook
+from noetl.server.operations.forks import submit_with_retry
 from noetl.server.problems import Refusal, not_found
 from noetl.wire.answers import Started
-from noetl.wire.requests import StartAsked
+from noetl.wire.requests import Execute, StartAsked
 
 NAMED = "start:"  # prefix of the message id of a start with an idempotency key
+
+
+async def start(call: Call, body: Execute, name: str, *, is_checked: bool = True) -> Started:
+    """Start an execution, or find the one of a key by its stored name. Raises Refusal.
+
+    With `wait_ms`, wait for its end. Unless `is_checked`, a repeated request may have another payload.
+    """
+    services = call.services
+    path, playbook = await find_playbook(call, body)
+    now = services.clock.now()
+    execution_id, message_id = str(new_execution(now)), urandom(16).hex()
+    if name:
+        execution_id = await services.team.keep_key(name, execution_id, now, now - KEY_MS)
+        message_id = f"{NAMED}{name}"
+    compared = {"path": path, "payload": body.payload} if is_checked else {"path": path}
+    if not body.wait_ms:
+        return await _begun(call, body, execution_id, message_id, (path, playbook), compared)
+    with services.control.completion.of(execution_id) as waiting:
+        started = await _begun(call, body, execution_id, message_id, (path, playbook), compared)
+        with services.gate.valid(call.actor):
+            ends = await waiting.within(body.wait_ms / 1000, may_be_over=bool(name))
+    return await with_outcome(call, started, ends)
+
+
+async def _begun(
+    call: Call,
+    body: Execute,
+    execution_id: str,
+    message_id: str,
+    source: tuple[str, str],
+    compared: Mapping[str, object],
+) -> Started:
+    path, playbook = source
+    is_named = message_id.startswith(NAMED)
+    if is_named and (repeated := await find_started(call, execution_id)) is not None:
+        await _same(call, execution_id, compared, message_id)
+        call.skip_audit()  # nothing changes
+        return repeated
+    parent = {"execution_id": known_id(body.parent)} if body.parent is not None else None
+    message = Start(
+        message_id,
+        path,
+        playbook,
+        body.payload,
+        parent,
+        tags=tuple(body.tags),
+        priority=body.priority,
+        trace=body.trace or "",
+    )
+    act = call.act(execution_id, path=path, playbook=playbook)
+    row = await submit_with_retry(call.services.control, execution_id, message, act)
+    if is_named:  # a concurrent request with this key may have started it
+        await _same(call, execution_id, compared, message_id)
+    return Started(execution_id=execution_id, status=str(row.get("status")), path=path, playbook=playbook)
+
+
+async def _same(call: Call, execution_id: str, compared: Mapping[str, object], message_id: str) -> None:
+    """Check that a key belongs to the same request. Raises Refusal."""
+    [first] = await call.services.store.read(execution_id, 0, 1)
+    if not is_started_by(first, message_id):
+        raise Conflict(f"The id reserved for this key, {execution_id}, belongs to another execution. Use another key.")
+    differs = next(
+        (
+            name
+            for name, given in compared.items()
+            if msgspec.json.encode(first.payload.get(name) or {}, order="sorted")
+            != msgspec.json.encode(given or {}, order="sorted")
+        ),
+        None,
+    )
+    if differs is not None:
+        raise Refusal(
+            409,
+            "key-reused",
+            f"This key has started execution {execution_id} with another {differs}.",
+            where="header Idempotency-Key",
+            fix="Use another key for another request.",
+        )
 
 
 async def find_playbook(call: Call, body: StartAsked) -> tuple[str, str]:

@@ -66,9 +66,8 @@ async def follow_playbook(
     schedules: Schedules, path: str, triggers: Sequence[Mapping[str, Any]], by: str, now: int
 ) -> None:
     """Make the schedules of a playbook those of its `triggers`; others stay."""
-    # No other path has the same prefix, and no name given over the API has a colon.
-    prefix = path.replace("%", "%25").replace(":", "%3A").replace("/", ":")
-    wanted = {f"{prefix}:{one['schedule']}": _spec(one) for one in triggers}
+    prefix = trigger_prefix(path)
+    wanted = {f"{prefix}:{one['schedule']}": _spec(one) for one in triggers if "schedule" in one}
     for old in await schedules.schedules(owner=path, limit=_MOST):
         if old.schedule_id not in wanted:
             await schedules.remove(old.schedule_id, AuditEntry(now, by, "schedule.delete", old.schedule_id))
@@ -79,6 +78,14 @@ async def follow_playbook(
             await schedules.add(timed(made, now), AuditEntry(now, by, "schedule.create", name))
         elif old_one.spec != spec:
             await apply(schedules, name, respecified(spec, None, now), AuditEntry(now, by, "schedule.change", name))
+
+
+def trigger_prefix(path: str) -> str:
+    """Return the first part of the ids of a playbook's triggers.
+
+    No other path has the same prefix, and no name given over the API has a colon.
+    """
+    return path.replace("%", "%25").replace(":", "%3A").replace("/", ":")
 
 
 def _spec(trigger: Mapping[str, Any]) -> ScheduleSpec:

@@ -14,6 +14,7 @@ from noetl.ports import AuditEntry, Token, WorkerInfo
 from noetl.ports.keychain import SealedToken
 from noetl.ports.outbox import OutboxMessage
 from noetl.ports.schedules import Firing, Schedule
+from noetl.ports.triggers import StoredTrigger
 
 _work = msgspec.json.Decoder(WorkItem)
 
@@ -64,6 +65,7 @@ class Tables(Struct):
     outbox: dict[int, OutboxMessage] = {}  # by number
     outbox_number: int = 0
     schedules: dict[str, Schedule] = {}
+    triggers: dict[tuple[str, str], StoredTrigger] = {}  # by kind and id
     firings: dict[tuple[str, int], Firing] = {}  # by schedule and time
     duties: dict[str, tuple[str, int]] = {}  # name → holder, until
     letters: dict[str, bytes] = {}

@@ -9,6 +9,7 @@ from noetl.dsl.rules.shape import (
     bad_schedule,
     bad_set_target,
     bad_value,
+    bad_webhook,
     bound_without_parallel,
     delay_above_cap,
     duplicate_declaration,
@@ -43,6 +44,6 @@ _MODULES = (
     action_outside_policy, set_in_spec, ref_naming, reserved_name, key_twice, not_templated, empty_list, idle_step,
     incomplete_rule, misplaced_else, loop_source, action_field, bad_set_target, unreadable_name,
     duplicate_declaration, iter_outside_loop, loop_without_tool, bound_without_parallel, repeated_write,
-    delay_above_cap, unknown_format, unknown_type, unsafe_schema, bad_schedule,
+    delay_above_cap, unknown_format, unknown_type, unsafe_schema, bad_schedule, bad_webhook,
 )  # fmt: skip
 RULES: tuple[Rule, ...] = tuple(module.RULE for module in _MODULES)

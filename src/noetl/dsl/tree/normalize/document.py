@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from noetl.dsl.grammar.forms import trigger_kind
 from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Scalar
 from noetl.dsl.reading.parse import Document
 from noetl.dsl.tree.normalize.step import step
@@ -37,8 +38,13 @@ def normalize(document: Document) -> Playbook:
 def _triggers(node: Node | None) -> tuple[Trigger, ...]:
     if not isinstance(node, ListNode):
         return ()
-    named = [(text(item.get("schedule")), item) for item in node if isinstance(item, MapNode)]
-    return tuple(Trigger(name, values(item, without=("schedule",)), item) for name, item in named if name is not None)
+    return tuple(
+        Trigger(kind, name, values(item, without=(kind,)), item)
+        for item in node
+        if isinstance(item, MapNode)
+        and (kind := trigger_kind(item)) is not None
+        and (name := text(item.get(kind))) is not None
+    )
 
 
 def _workflow(node: Node | None) -> tuple[Step, ...]:

@@ -12,7 +12,7 @@ from noetl.engine.queries.view import changed
 from noetl.server.cache.catalog_lookup import similar_path
 from noetl.server.http.endpoint import Call, Noun
 from noetl.server.http.playbook_check import check_playbook
-from noetl.server.operations.schedules import follow_playbook
+from noetl.server.operations import schedules, triggers
 from noetl.server.problems import Refusal, not_found
 from noetl.wire.answers import (
     CatalogEntry,
@@ -135,11 +135,13 @@ async def remove(call: Call, query: PlaybookQuery) -> Removed:
 
 
 async def _follow(call: Call, path: str) -> None:
-    """Make the schedules of a path those of its latest version."""
+    """Make the triggers of a path those of its latest version."""
     latest = await call.services.store.find(path, None)
     tree = msgspec.json.decode(await _canonical(call, latest)) if latest is not None else {}
     now = call.services.clock.civil()
-    await follow_playbook(call.services.schedules, path, tree.get("triggers", ()), call.actor.name, now)
+    given, by = tree.get("triggers", ()), call.actor.name
+    await schedules.follow_playbook(call.services.schedules, path, given, by, now)
+    await triggers.follow_playbook(call.services.triggers, path, given, by, now)
 
 
 async def _found(call: Call, path: str, version: int | None) -> Mapping[str, Any]:

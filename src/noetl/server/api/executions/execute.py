@@ -7,18 +7,11 @@ tests/server/api/test_executions.py.
 
 from __future__ import annotations
 
-from os import urandom
 from typing import Any
 
-import msgspec
-
-from noetl.model.errors import Conflict
-from noetl.model.messages import Start
-from noetl.server.cache.ids import KEY_MS, is_started_by, key_name, new_execution
-from noetl.server.feeds.reader import known_id
+from noetl.server.cache.ids import key_name
 from noetl.server.http.endpoint import Call, Noun
-from noetl.server.http.start_request import NAMED, find_playbook, find_started, with_outcome
-from noetl.server.operations.forks import submit_with_retry
+from noetl.server.http.start_request import start
 from noetl.server.problems import Refusal
 from noetl.wire.answers import Started
 from noetl.wire.older import SeedExecute
@@ -40,24 +33,8 @@ noun = Noun("execute", "Start executions.")
 )
 async def execute(call: Call, body: Execute) -> Started:
     """Start an execution; with `wait_ms`, wait for its end."""
-    services = call.services
-    path, playbook = await find_playbook(call, body)
-    now = services.clock.now()
-    execution_id, message_id = str(new_execution(now)), urandom(16).hex()
     key = call.idempotency_key()
-    if key:
-        name = key_name(call.actor.name, key)
-        execution_id, message_id = (
-            await services.team.keep_key(name, execution_id, now, now - KEY_MS),
-            f"{NAMED}{name}",
-        )
-    if not body.wait_ms:
-        return await _begun(call, body, execution_id, message_id, path, playbook)
-    with services.control.completion.of(execution_id) as waiting:
-        started = await _begun(call, body, execution_id, message_id, path, playbook)
-        with services.gate.valid(call.actor):
-            ends = await waiting.within(body.wait_ms / 1000, may_be_over=bool(key))
-    return await with_outcome(call, started, ends)
+    return await start(call, body, key_name(call.actor.name, key) if key else "")
 
 
 @noun.route(
@@ -90,51 +67,3 @@ def _version(given: Any) -> int:
     except ValueError:
         detail = f"{given!r} is not a version."
         raise Refusal(422, "invalid-input", detail, where="$.version", fix="Send a number, or `latest`.") from None
-
-
-async def _begun(call: Call, body: Execute, execution_id: str, message_id: str, path: str, playbook: str) -> Started:
-    is_named = message_id.startswith(NAMED)
-    if is_named and (repeated := await find_started(call, execution_id)) is not None:
-        await _same(call, execution_id, path, body, message_id)
-        call.is_noted = True  # nothing changes
-        return repeated
-    parent = {"execution_id": known_id(body.parent)} if body.parent is not None else None
-    message = Start(
-        message_id,
-        path,
-        playbook,
-        body.payload,
-        parent,
-        tags=tuple(body.tags),
-        priority=body.priority,
-        trace=body.trace or "",
-    )
-    act = call.act(execution_id, path=path, playbook=playbook)
-    row = await submit_with_retry(call.services.control, execution_id, message, act)
-    if is_named:  # a concurrent request with this key may have started it
-        await _same(call, execution_id, path, body, message_id)
-    return Started(execution_id=execution_id, status=str(row.get("status")), path=path, playbook=playbook)
-
-
-async def _same(call: Call, execution_id: str, path: str, body: Execute, message_id: str) -> None:
-    """Check that a key belongs to the same request. Raises Refusal."""
-    [first] = await call.services.store.read(execution_id, 0, 1)
-    if not is_started_by(first, message_id):
-        raise Conflict(f"The id reserved for this key, {execution_id}, belongs to another execution. Use another key.")
-    differs = next(
-        (
-            name
-            for name, given in (("path", path), ("payload", body.payload))
-            if msgspec.json.encode(first.payload.get(name) or {}, order="sorted")
-            != msgspec.json.encode(given or {}, order="sorted")
-        ),
-        None,
-    )
-    if differs is not None:
-        raise Refusal(
-            409,
-            "key-reused",
-            f"This key has started execution {execution_id} with another {differs}.",
-            where="header Idempotency-Key",
-            fix="Use another key for another request.",
-        )

@@ -117,7 +117,7 @@ async def _begun(call: Call, like: Start, payloads: Sequence[Mapping[str, Any]],
         for place, execution_id in enumerate(places.ids)
         if place not in begun
     }
-    call.is_noted = True  # each start has its own audit entry
+    call.skip_audit()  # each start has its own audit entry
     for place, row in (await _submitted(call, new, len(payloads))).items():
         begun[place] = Started(
             execution_id=places.ids[place], status=str(row.get("status")), path=path, playbook=playbook

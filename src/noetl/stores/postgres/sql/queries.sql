@@ -740,3 +740,28 @@ FROM firing WHERE schedule_id = $1 AND ($2::bigint IS NULL OR at < $2) ORDER BY 
 
 -- name: forget_firings
 DELETE FROM firing WHERE at < $1 AND state NOT IN ('due', 'queued', 'started') RETURNING 1;
+
+-- name: put_trigger
+INSERT INTO playbook_trigger (
+  kind, trigger_id, path, spec, version, owner, paused, created_at, created_by, changed_at
+) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (kind, trigger_id) DO NOTHING RETURNING 1;
+
+-- name: save_trigger
+UPDATE playbook_trigger SET
+  path = $3, spec = $4, version = $5, owner = $6, paused = $7,
+  created_at = $8, created_by = $9, changed_at = $10, revision = revision + 1
+WHERE kind = $1 AND trigger_id = $2 AND revision = $11 RETURNING 1;
+
+-- name: remove_trigger
+DELETE FROM playbook_trigger WHERE kind = $1 AND trigger_id = $2 RETURNING 1;
+
+-- name: find_trigger
+SELECT kind, trigger_id, path, spec, version, owner, paused, created_at, created_by, changed_at, revision
+FROM playbook_trigger WHERE kind = $1 AND trigger_id = $2;
+
+-- name: list_triggers
+SELECT kind, trigger_id, path, spec, version, owner, paused, created_at, created_by, changed_at, revision
+FROM playbook_trigger
+WHERE kind = $1 AND ($2::text IS NULL OR path = $2) AND ($3::text IS NULL OR owner = $3)
+  AND ($4::text IS NULL OR trigger_id > $4)
+ORDER BY trigger_id LIMIT $5;

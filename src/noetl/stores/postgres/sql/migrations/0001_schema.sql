@@ -672,3 +672,22 @@ CREATE TABLE access_token (
 );
 
 CREATE INDEX access_token_expires_at ON access_token (expires_at);
+
+-- Triggers other than schedules.
+
+CREATE TABLE playbook_trigger (
+  kind text NOT NULL,
+  trigger_id text COLLATE "C" NOT NULL,
+  path text NOT NULL,
+  spec json NOT NULL,
+  version integer,
+  owner text NOT NULL,
+  paused boolean NOT NULL,
+  created_at bigint NOT NULL,
+  created_by text NOT NULL,
+  changed_at bigint NOT NULL,
+  revision bigint NOT NULL DEFAULT 1,
+  PRIMARY KEY (kind, trigger_id)
+);
+
+CREATE INDEX playbook_trigger_owner ON playbook_trigger (owner);

@@ -320,3 +320,22 @@ CREATE TABLE access_token (
 ) WITHOUT ROWID;
 
 CREATE INDEX access_token_expires_at ON access_token (expires_at);
+
+-- Triggers other than schedules.
+
+CREATE TABLE playbook_trigger (
+  kind TEXT NOT NULL,
+  trigger_id TEXT NOT NULL,
+  path TEXT NOT NULL,
+  spec TEXT NOT NULL,
+  version INTEGER,
+  owner TEXT NOT NULL,
+  paused INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  created_by TEXT NOT NULL,
+  changed_at INTEGER NOT NULL,
+  revision INTEGER NOT NULL DEFAULT 1,
+  PRIMARY KEY (kind, trigger_id)
+) WITHOUT ROWID;
+
+CREATE INDEX playbook_trigger_owner ON playbook_trigger (owner);

@@ -1,0 +1,63 @@
+"""Pause, resume and follow triggers other than schedules.
+
+Tested in tests/server/api/test_webhooks.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from noetl.model.errors import Conflict
+from noetl.ports import AuditEntry
+from noetl.ports.team import Audit
+from noetl.ports.triggers import StoredTrigger, Triggers
+from noetl.server.operations.schedules import trigger_prefix
+
+KINDS: Final = ("webhook",)
+_TRIES: Final = 20
+_MOST: Final = 10_000  # triggers of one playbook
+Change = Callable[[StoredTrigger], StoredTrigger]
+
+
+async def follow_playbook(triggers: Triggers, path: str, given: Sequence[Mapping[str, Any]], by: str, now: int) -> None:
+    """Make the stored triggers of a playbook those of its `triggers`; others stay."""
+    prefix = trigger_prefix(path)
+    for kind in KINDS:
+        wanted = {f"{prefix}:{one[kind]}": _spec(one, kind) for one in given if kind in one}
+        for old in await triggers.triggers(kind, owner=path, limit=_MOST):
+            if old.trigger_id not in wanted:
+                act = AuditEntry(now, by, f"{kind}.delete", old.trigger_id)
+                await triggers.remove(kind, old.trigger_id, act)
+        for name, spec in wanted.items():
+            await _put(triggers, StoredTrigger(kind, name, path, spec, owner=path), by, now)
+
+
+async def _put(triggers: Triggers, wanted: StoredTrigger, by: str, now: int) -> None:
+    kind, name = wanted.kind, wanted.trigger_id
+    old = await triggers.trigger(kind, name)
+    if old is None:
+        made = replace(wanted, created_at=now, created_by=by, changed_at=now)
+        await triggers.add(made, AuditEntry(now, by, f"{kind}.create", name))
+    elif old.spec != wanted.spec:
+        act = AuditEntry(now, by, f"{kind}.change", name)
+        await apply(triggers, kind, name, lambda known: replace(known, spec=wanted.spec, changed_at=now), act)
+
+
+def _spec(trigger: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    return {key: value for key, value in trigger.items() if key != kind}
+
+
+async def apply(
+    triggers: Triggers, kind: str, trigger_id: str, change: Change, act: Audit = None
+) -> StoredTrigger | None:
+    """Change a trigger; None if it is unknown. Raises Conflict."""
+    for _ in range(_TRIES):
+        old = await triggers.trigger(kind, trigger_id)
+        if old is None:
+            return None
+        if await triggers.save(change(old), act):
+            return change(old)
+    raise Conflict(f"{kind.capitalize()} {trigger_id} is being changed by others. Try again.")

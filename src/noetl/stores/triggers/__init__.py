@@ -1,0 +1,1 @@
+"""Triggers other than schedules: one adapter for each store."""

@@ -1,0 +1,61 @@
+"""Composition root of triggers: their tables, and the scheduler of a server.
+
+Tested in tests/server/api/test_schedules.py and test_webhooks.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+from noetl.model.errors import InvalidInput
+from noetl.ports import AuditTrail, Clock, DerivedTables
+from noetl.ports.schedules import Schedules
+from noetl.ports.triggers import Triggers
+from noetl.server.background.schedules import Scheduler
+from noetl.server.services import Services
+
+
+def open_schedules(store: object) -> Schedules:
+    """Return the schedules of a store."""
+    from noetl.stores.postgres.store import PostgresStore
+    from noetl.stores.schedules.postgres import PostgresSchedules
+    from noetl.stores.schedules.sqlite import SqliteSchedules
+    from noetl.stores.sqlite.store import SqliteStore
+
+    if isinstance(store, PostgresStore):
+        return PostgresSchedules(store.database)
+    if isinstance(store, SqliteStore):
+        return SqliteSchedules(store.database)
+    raise InvalidInput("This store has no schedules.")
+
+
+def open_triggers(store: object) -> Triggers:
+    """Return the other triggers of a store."""
+    from noetl.stores.postgres.store import PostgresStore
+    from noetl.stores.sqlite.store import SqliteStore
+    from noetl.stores.triggers.postgres import PostgresTriggers
+    from noetl.stores.triggers.sqlite import SqliteTriggers
+
+    if isinstance(store, PostgresStore):
+        return PostgresTriggers(store.database)
+    if isinstance(store, SqliteStore):
+        return SqliteTriggers(store.database)
+    raise InvalidInput("This store has no triggers.")
+
+
+def trigger_parts(store: object, team: AuditTrail, clock: Clock) -> dict[str, Any]:
+    """Return what services have about triggers."""
+    from noetl.server.operations.refused_deliveries import RefusedDeliveries
+
+    return {
+        "schedules": open_schedules(store),
+        "triggers": open_triggers(store),
+        "refused": RefusedDeliveries(team, clock),
+    }
+
+
+def open_scheduler(services: Services, duties: DerivedTables) -> Scheduler:
+    """Return the scheduler of a server; the caller runs it."""
+    parts = (services.schedules, services.store, duties, services.control.submit, services.clock)
+    return Scheduler(*parts, holder=uuid4().hex)
