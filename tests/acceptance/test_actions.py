@@ -32,6 +32,11 @@ ACTIONS: dict[str, dict[str, set[str]]] = {
         "revoke": PLACE,
         "show": {"--server"},
     },
+    "audit": {
+        "list": {"--actor", "--entity", "--limit", *PLACE},
+        "verify": {"--expect", *PLACE},
+        "export": {"--file", "--server"},
+    },
     "context": {"add": {"--token"}, "use": set(), "list": {"--json"}, "remove": set()},
     "worker": {
         "start": {"--server", "--pool", "--tags", "--capacity", "--token", "--grace"},

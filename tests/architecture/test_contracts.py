@@ -35,7 +35,7 @@ def test_the_package_keeps_its_contracts() -> None:
 
 PACKAGES = (
     "cli", "lsp", "testing", "client", "server", "worker", "tools", "blobs", "doorbells", "stores", "engine", "dsl",
-    "triggers", "schedules", "expr", "model",
+    "triggers", "schedules", "expr", "audit", "model",
 )  # fmt: skip
 
 

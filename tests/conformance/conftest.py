@@ -59,9 +59,9 @@ class Place:
 
     def __init__(self, kind: str, folder: Path) -> None:
         self.kind = kind
-        self._path = folder / "noetl.db"
+        self.path = folder / "noetl.db"
         self._tables: MemoryStore | None = None
-        self._address = fresh_database() if kind == "postgres" else ""
+        self.address = fresh_database() if kind == "postgres" else ""
         self._opened: list[Store] = []
 
     def open(self) -> Store:
@@ -70,9 +70,9 @@ class Place:
             self._tables = self._tables or MemoryStore()
             store = MemoryStore(self._tables.tables)
         elif self.kind == "postgres":
-            store = PostgresStore(self._address)
+            store = PostgresStore(self.address)
         else:
-            store = SqliteStore(self._path)
+            store = SqliteStore(self.path)
         self._opened.append(store)
         return store
 

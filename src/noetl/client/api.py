@@ -23,8 +23,10 @@ from noetl.model.errors import StoreUnavailable
 from noetl.model.events import Event
 from noetl.wire import answers
 from noetl.wire.answers import (
+    AuditLinks,
     AuditRow,
     AuditRows,
+    AuditVerified,
     CatalogPage,
     CatalogVersion,
     CredentialDetail,
@@ -439,6 +441,14 @@ class Client:
         """List audit entries, the newest first."""
         query = _given(actor=actor, entity=entity, limit=limit)
         return (await self._http.ask("GET", "/api/audit", AuditRows, query=query)).entries
+
+    async def audit_chain(self, after: int = 0, limit: int = 100) -> AuditLinks:
+        """List audit entries with their hashes, in the order of the hash chain."""
+        return await self._http.ask("GET", "/api/audit/export", AuditLinks, query=_given(after=after, limit=limit))
+
+    async def verify_audit(self, expect: str | None = None) -> AuditVerified:
+        """Verify the hash chain of the audit trail on the server."""
+        return await self._http.ask("GET", "/api/audit/verify", AuditVerified, query=_given(expect=expect))
 
     async def tokens(self) -> list[TokenRow]:
         """List tokens without their secrets."""

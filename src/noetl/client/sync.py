@@ -179,6 +179,8 @@ class SyncClient:
     firings = _sync(Client.firings)
     keychain = _sync(Client.keychain)
     audit = _sync(Client.audit)
+    audit_chain = _sync(Client.audit_chain)
+    verify_audit = _sync(Client.verify_audit)
     tokens = _sync(Client.tokens)
     create_token = _sync(Client.create_token)
     revoke_token = _sync(Client.revoke_token)

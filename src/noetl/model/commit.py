@@ -25,6 +25,8 @@ class AuditEntry(msgspec.Struct, frozen=True):
     entity: str = ""
     detail: Mapping[str, Any] = {}
     number: int = 0  # assigned by the store
+    before: str = ""  # reference to what the object was, such as `version 2`; never a secret
+    after: str = ""  # reference to what it is
 
 
 class Slot(msgspec.Struct, frozen=True):

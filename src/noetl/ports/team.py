@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from noetl.audit.chain import Chained, Head
 from noetl.model.commit import AuditEntry
 
 Audit = AuditEntry | None  # audit entry of a change: written in its transaction, and only if it changes something
@@ -137,7 +138,11 @@ class IdempotencyKeys(Protocol):
 
 
 class AuditTrail(Protocol):
-    """Append-only audit trail."""
+    """Append-only audit trail, whose entries are a hash chain.
+
+    Every entry has the digest of its content. Its link to the one before it is added in the same transaction, or soon
+    after the commit by `link`: entries of transactions that run at the same time must not wait for each other.
+    """
 
     async def audit(self, entries: Sequence[AuditEntry]) -> None: ...
 
@@ -145,3 +150,18 @@ class AuditTrail(Protocol):
         self, *, actor: str | None = None, entity: str | None = None, before: int | None = None, limit: int = 100
     ) -> list[AuditEntry]:
         """List entries, newest first; `before` is the last number of the previous page."""
+
+    async def link(self, most: int) -> int:
+        """Link committed entries that have no link; return how many it looked at.
+
+        Several servers may call it: one of them links at a time. Rows that NoETL did not write get no place.
+        """
+
+    async def chain(self, after: int, limit: int) -> list[Chained]:
+        """List entries in the order of the chain, after a place."""
+
+    async def unlinked(self, after: int, limit: int) -> list[Chained]:
+        """List entries without a place in the chain, after a number."""
+
+    async def audit_head(self) -> Head:
+        """Return the end of the chain, which is kept apart from the entries."""

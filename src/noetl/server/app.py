@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from noetl.masking.values import in_process
 from noetl.server.api import endpoints
+from noetl.server.background.audit_links import link_audit
 from noetl.server.background.outbox_relay import OutboxRelay
 from noetl.server.background.result_gc import ResultGC
 from noetl.server.background.schedules import Scheduler
@@ -103,6 +104,7 @@ async def running(
     jobs = {
         "noetl-worker-registry": services.registry.run(),
         "noetl-revocation": services.gate.run(),
+        "noetl-audit-links": link_audit(services.team, services.clock),
         "noetl-strike-off": strike_off(services.team, services.clock),
     }
     jobs["noetl-refused"] = services.refused.run()

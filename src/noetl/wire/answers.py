@@ -422,6 +422,51 @@ class AuditRow(Answer, frozen=True):
     action: str
     entity: str
     detail: dict[str, Any]
+    before: str = ""
+    after: str = ""
+
+
+class AuditLink(AuditRow, frozen=True):
+    """An audit entry with its place in the hash chain."""
+
+    digest: str = ""
+    position: int = 0
+    previous: str = ""
+    hash: str = ""
+
+
+class AuditHead(Answer, frozen=True):
+    """The end of the hash chain."""
+
+    position: int
+    hash: str
+
+
+class AuditLinks(Answer, frozen=True):
+    """Audit entries in the order of the hash chain."""
+
+    entries: list[AuditLink]
+    head: AuditHead
+    next: int | None = None
+
+
+class AuditBreak(Answer, frozen=True):
+    """The first place at which the hash chain does not hold."""
+
+    position: int
+    number: int | None
+    reason: str
+    detail: str
+
+
+class AuditVerified(Answer, frozen=True):
+    """The result of a verification of the audit trail."""
+
+    is_intact: bool
+    entries: int
+    pending: int  # entries that a server links within a second
+    head: AuditHead
+    broken: AuditBreak | None = None
 
 
 class AuditRows(Answer, frozen=True):

@@ -260,6 +260,19 @@ class AuditQuery(Asked, frozen=True):
     limit: Limit = 100
 
 
+class AuditChainQuery(Asked, frozen=True):
+    """Page of the hash chain of the audit trail."""
+
+    after: Number = 0
+    limit: Limit = 100
+
+
+class AuditVerifyQuery(Asked, frozen=True):
+    """A place of the hash chain and the hash that it had, such as `17:9f86…`."""
+
+    expect: str | None = None
+
+
 class Rendered(Asked, frozen=True):
     """A template, or data with templates, to render with the values of an execution."""
 

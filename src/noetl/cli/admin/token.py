@@ -153,7 +153,9 @@ async def _create(
     now = int(time() * 1000)
     async with _open_tokens(store) as team:
         token, secret = create_token(role, name, expires_s, pool, "cli", now)
-        entry = AuditEntry(now, "cli", "token.create", token.token_id, {"role": role, "name": name})
+        entry = AuditEntry(
+            now, "cli", "token.create", token.token_id, {"role": role, "name": name}, after=f"valid {role}"
+        )
         await team.add_token(token, entry)
     return token.token_id, role, name, secret
 
@@ -163,7 +165,8 @@ async def _revoke(store: str | None, token_id: str) -> None:
 
     now = int(time() * 1000)
     async with _open_tokens(store) as team:
-        if not await team.revoke(token_id, now, AuditEntry(now, "cli", "token.revoke", token_id)):
+        entry = AuditEntry(now, "cli", "token.revoke", token_id, before="valid", after="revoked")
+        if not await team.revoke(token_id, now, entry):
             raise InvalidInput(f"No token {token_id}. List tokens with `noetl token list`.")
 
 

@@ -1,1 +1,1 @@
-"""Background tasks: timers, schedules, admissions, leases, repair, GC, outbox."""
+"""Background tasks: timers, schedules, admissions, leases, repair, GC, audit."""

@@ -72,10 +72,14 @@ class Call(msgspec.Struct, eq=False):
         """Write no entry for this call: it changes nothing, or others note what it does."""
         self.is_noted = True
 
-    def act(self, entity: str, **detail: Any) -> AuditEntry:
-        """Return the audit entry of this call, to be committed together with the change."""
+    def act(self, entity: str, *, was: str = "", is_now: str = "", **detail: Any) -> AuditEntry:
+        """Return the audit entry of this call, to be committed together with the change.
+
+        `was` and `is_now` refer to the object before and after it, where the store does not know better.
+        """
         self.is_noted = True
-        return AuditEntry(self.services.clock.now(), self.actor.name, self.action, entity, detail)
+        now = self.services.clock.now()
+        return AuditEntry(now, self.actor.name, self.action, entity, detail, before=was, after=is_now)
 
 
 @dataclass(frozen=True)

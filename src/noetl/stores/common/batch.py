@@ -155,7 +155,9 @@ def _fold(commit: Commit, last: int, changes: Changes) -> None:
         changes.timers[execution_id, timer_id] = at
     for message_id in commit.consumed:
         changes.consumed[message_id] = None
-    changes.audit += commit.audit
+    if commit.audit:
+        was = f"seq {commit.expected_seq}" if commit.expected_seq else ""
+        changes.audit += [replace(entry, before=was, after=f"seq {last}") for entry in commit.audit]
     for change in commit.letters:
         _add_letter(changes, change)
     for other, message in commit.inbox:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from noetl.audit.chain import version_of, with_references
 from noetl.ports import Audit
 from noetl.stores.memory.tables import Tables
 
@@ -30,7 +31,8 @@ class MemoryCatalog:
         self.tables.canonical.setdefault(playbook, canonical)
         row = {"path": path, "version": len(versions) + 1, "playbook": playbook, "content": content}
         versions.append({**row, "registered_at": now, "withdrawn": False})
-        self.tables.note([act])
+        was = "" if last is None or last["withdrawn"] else version_of(last["version"], last["playbook"])
+        self.tables.note([with_references(act, was, version_of(len(versions), playbook))])
         self._count()
         return len(versions)
 
@@ -58,7 +60,8 @@ class MemoryCatalog:
         found = [row for row in self._offered(path) if version in (None, row["version"])]
         for row in found:
             row |= {"withdrawn": True, "content": b""}
-        self.tables.note([act] if found else [])
+        if found:
+            self.tables.note([with_references(act, version_of(found[-1]["version"], found[-1]["playbook"]))])
         self._count()
         return len(found)
 

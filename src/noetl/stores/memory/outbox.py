@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from noetl.audit.chain import with_references
 from noetl.ports.outbox import OutboxMessage
 from noetl.ports.team import Audit
 from noetl.stores.memory.tables import Tables
@@ -85,6 +86,6 @@ class MemoryOutbox:
         row = self._rows.get(number)
         if row is None or row.state not in ("pending", "dead"):
             return False
-        self._tables.note([act])
+        self._tables.note([with_references(act, row.state, changes["state"])])
         self._set(row, **changes)
         return True

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from noetl.audit.chain import with_references
 from noetl.model.events import Event
 from noetl.model.letters import DeadLetter, LetterChange, changed
 from noetl.model.messages import AnyMessage
@@ -73,7 +74,7 @@ class MemoryStore(MemoryCatalog, MemoryLetters):
         if row is None or row.get("ended_at") is None:
             return False
         tables = self.tables
-        tables.note([act])
+        tables.note([with_references(act, f"seq {row['last_seq']}")])
         del tables.executions[execution_id]
         tables.logs.pop(execution_id, None)
         tables.snapshots.pop(execution_id, None)

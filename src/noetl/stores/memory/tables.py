@@ -9,6 +9,7 @@ from uuid import uuid4
 import msgspec
 from msgspec import Struct, field
 
+from noetl.audit.chain import Chained, Head, digest_of, extend
 from noetl.model.work import Lease, WorkItem
 from noetl.ports import AuditEntry, Token, WorkerInfo
 from noetl.ports.keychain import SealedToken
@@ -61,7 +62,8 @@ class Tables(Struct):
     credentials: dict[str, dict[str, Any]] = {}
     access_tokens: dict[str, tuple[SealedToken, str, int]] = {}  # by key: token, holder, until
     keys: dict[str, tuple[str, int]] = {}  # of requests → execution, at
-    audit: list[AuditEntry] = []
+    audit: list[Chained] = []
+    audit_head: Head = Head()
     outbox: dict[int, OutboxMessage] = {}  # by number
     outbox_number: int = 0
     schedules: dict[str, Schedule] = {}
@@ -80,7 +82,9 @@ class Tables(Struct):
         for entry in entries:
             if entry is not None:
                 detail = msgspec.json.decode(msgspec.json.encode(entry.detail))
-                self.audit.append(msgspec.structs.replace(entry, detail=detail, number=len(self.audit) + 1))
+                made = msgspec.structs.replace(entry, detail=detail, number=len(self.audit) + 1)
+                chained, self.audit_head = extend(self.audit_head, [(made, digest_of(made))])
+                self.audit += chained
 
     def last_seq(self, execution_id: str) -> int:
         return len(self.logs.get(execution_id, ()))

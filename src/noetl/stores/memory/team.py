@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from noetl.audit.chain import Chained, Head, with_references
 from noetl.model.errors import Conflict
 from noetl.ports import Audit, AuditEntry, Token, WorkerInfo
 from noetl.ports.keychain import DAY_MS, SealedToken
@@ -137,8 +138,9 @@ class MemoryTeam:
         known = self.tables.credentials.get(name, {"version": 0, "created_at": now})
         row = {"name": name, "kind": kind, "sealed": sealed, "about": msgspec.json.encode(about), "updated_at": now}
         self.tables.credentials[name] = {**known, **row, "version": known["version"] + 1}
-        self.tables.note([act])
-        return int(known["version"]) + 1
+        was = int(known["version"])
+        self.tables.note([with_references(act, f"version {was}" if was else "", f"version {was + 1}")])
+        return was + 1
 
     async def sealed_credential(self, name: str) -> Mapping[str, Any] | None:
         row = self.tables.credentials.get(name)
@@ -149,9 +151,9 @@ class MemoryTeam:
         return [{key: value for key, value in row.items() if key != "sealed"} for row in rows]
 
     async def delete_credential(self, name: str, act: Audit = None) -> bool:
-        was = self.tables.credentials.pop(name, None) is not None
-        self.tables.note([act] if was else [])
-        return was
+        was = self.tables.credentials.pop(name, None)
+        self.tables.note([] if was is None else [with_references(act, f"version {was['version']}")])
+        return was is not None
 
     async def access_token(self, key: str) -> SealedToken | None:
         known = self.tables.access_tokens.get(key)
@@ -190,12 +192,24 @@ class MemoryTeam:
     ) -> list[AuditEntry]:
         found = [
             entry
-            for entry in reversed(self.tables.audit)
+            for entry in (one.entry for one in reversed(self.tables.audit))
             if actor in (None, entry.actor)
             and entity in (None, entry.entity)
             and (before is None or entry.number < before)
         ]
         return found[:limit]
+
+    async def link(self, most: int) -> int:  # noqa: ARG002  every entry is linked when it is written
+        return 0
+
+    async def chain(self, after: int, limit: int) -> list[Chained]:
+        return [one for one in self.tables.audit if one.position is not None and one.position > after][:limit]
+
+    async def unlinked(self, after: int, limit: int) -> list[Chained]:
+        return [one for one in self.tables.audit if one.position is None and one.entry.number > after][:limit]
+
+    async def audit_head(self) -> Head:
+        return self.tables.audit_head
 
 
 def _depth(pool: str, requires: tuple[str, ...], rows: list[Row]) -> Mapping[str, Any]:

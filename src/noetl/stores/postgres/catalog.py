@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from noetl.audit.chain import version_of, with_references
 from noetl.ports import Audit
 from noetl.stores.common.queries import queries
 from noetl.stores.postgres.database import PostgresDatabase
@@ -29,7 +30,8 @@ class PostgresCatalog:
             version = int(await connection.fetchval(_SQL["next_version"], path))
             await connection.execute(_SQL["put_playbook"], playbook, canonical)
             await connection.execute(_SQL["put_version"], path, version, playbook, content, now)
-            await self.database.note(connection, act)
+            was = "" if found is None else version_of(found["version"], found["playbook"])
+            await self.database.note(connection, with_references(act, was, version_of(version, playbook)))
             return version
 
     async def canonical(self, playbook: str) -> bytes | None:
@@ -51,4 +53,7 @@ class PostgresCatalog:
         return [dict(row) for row in await self.database.rows("list_versions", path)]
 
     async def unregister(self, path: str, version: int | None = None, act: Audit = None) -> int:
-        return len(await self.database.noted(act, "remove_versions", path, version))
+        rows = await self.database.noted(
+            act, "remove_versions", path, version, refer=lambda rows: (version_of(*max(map(tuple, rows))), "")
+        )
+        return len(rows)

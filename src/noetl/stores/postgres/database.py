@@ -7,12 +7,13 @@ tests/unit/stores/postgres/test_*.py.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from noetl.audit.chain import with_references
 from noetl.environ import variables
 from noetl.extras import install_command
 from noetl.model.errors import InvalidInput, NoetlError, StoreUnavailable
@@ -57,6 +58,9 @@ _REASONS = {  # by SQLSTATE; the longest match wins
 }
 
 
+Refer = Callable[[list[Any]], tuple[str, str]]
+
+
 class PostgresDatabase:
     """Pool of a few connections."""
 
@@ -77,14 +81,17 @@ class PostgresDatabase:
         async with self.connection() as connection:
             return list(await connection.fetch(self._sql[name], *values))
 
-    async def noted(self, act: Audit, name: str, *values: Any) -> list[Any]:
-        """Run a statement by name; if it returns rows, audit it in its transaction."""
+    async def noted(self, act: Audit, name: str, *values: Any, refer: Refer | None = None) -> list[Any]:
+        """Run a statement by name; if it returns rows, audit it in its transaction.
+
+        `refer` makes of the rows the references to the object before and after the change.
+        """
         if act is None:
             return await self.rows(name, *values)
         async with self.transaction() as connection:
             found = list(await connection.fetch(self._sql[name], *values))
             if found:
-                await self.note(connection, act)
+                await self.note(connection, act if refer is None else with_references(act, *refer(found)))
         return found
 
     async def note(self, connection: asyncpg.Connection, act: Audit) -> None:

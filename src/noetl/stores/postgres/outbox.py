@@ -42,10 +42,10 @@ class PostgresOutbox:
         return [message_of(tuple(row)) for row in await self._rows("list_outbox", state, before, limit)]
 
     async def again(self, number: int, now: int, act: Audit = None) -> bool:
-        return bool(await self._noted(act, "retry_outbox", number, now))
+        return bool(await self._noted(act, "retry_outbox", number, now, refer=lambda rows: tuple(rows[0])))
 
     async def discard(self, number: int, reason: str, act: Audit = None) -> bool:
-        return bool(await self._noted(act, "discard_outbox", number, reason))
+        return bool(await self._noted(act, "discard_outbox", number, reason, refer=lambda rows: tuple(rows[0])))
 
     async def waiting(self) -> Mapping[str, int]:
         [row] = await self._rows("count_outbox")

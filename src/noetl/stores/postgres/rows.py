@@ -19,6 +19,7 @@ from noetl.model.events import Event
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, WorkItem, distance
 from noetl.ports import AuditEntry, Claim, Position
+from noetl.stores.common.audit_rows import content_row
 from noetl.stores.common.batch import about, slot_columns
 
 _encode = msgspec.json.encode
@@ -51,7 +52,8 @@ def text(value: Any) -> str:
 
 
 def audit_rows(entries: Sequence[AuditEntry]) -> list[tuple[Any, ...]]:
-    return [(one.at, one.actor, one.action, one.entity, text(one.detail)) for one in entries]
+    """Return entries as `audit_row`s, each with its digest."""
+    return [content_row(one) for one in entries]
 
 
 def events_text(events: Sequence[Event]) -> str:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from noetl.audit.chain import with_references
 from noetl.clock import SteadyClock, uptime
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage
@@ -114,9 +115,9 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
 
     async def remove(self, execution_id: str, act: Audit = None) -> bool:
         async with self._changing_transaction() as connection:
-            removed = bool(await connection.fetch(_SQL["remove_execution"], number(execution_id)))
-            await self.database.note(connection, act if removed else None)
-            return removed
+            rows = await connection.fetch(_SQL["remove_execution"], number(execution_id))
+            await self.database.note(connection, with_references(act, f"seq {rows[0][0]}") if rows else None)
+            return bool(rows)
 
     async def writers(self) -> Mapping[str, int]:
         return {row[0]: row[1] for row in await self.database.rows("list_writers")}

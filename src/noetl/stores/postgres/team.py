@@ -11,13 +11,18 @@ from typing import Any
 
 import msgspec
 
+from noetl.audit.chain import Chained, Head, extend
 from noetl.model.errors import Conflict
 from noetl.ports import Audit, AuditEntry, Token, WorkerInfo
 from noetl.ports.keychain import DAY_MS, SealedToken
+from noetl.stores.common.audit_rows import chained_of
+from noetl.stores.common.queries import queries
 from noetl.stores.postgres.database import PostgresDatabase
 from noetl.stores.postgres.rows import audit_rows, text
 
 _decode = msgspec.json.decode
+_SQL = queries("postgres")
+_LINKING = 0x6E6F65746C6175  # advisory lock of the server that links audit entries
 _FORGET_EVERY = 100  # calls on average: delete expired keys
 
 
@@ -25,6 +30,7 @@ class PostgresTeam:
     """Server tables in the database of a store."""
 
     def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
         self._rows = database.rows
         self._noted = database.noted
 
@@ -85,7 +91,9 @@ class PostgresTeam:
     async def put_credential(
         self, name: str, kind: str, sealed: bytes, about: Mapping[str, Any], now: int, act: Audit = None
     ) -> int:
-        return int((await self._noted(act, "put_credential", name, kind, sealed, text(about), now))[0][0])
+        values = (name, kind, sealed, text(about), now)
+        rows = await self._noted(act, "put_credential", *values, refer=lambda rows: _put(rows[0][0]))
+        return int(rows[0][0])
 
     async def sealed_credential(self, name: str) -> Mapping[str, Any] | None:
         rows = await self._rows("find_credential", name)
@@ -95,7 +103,7 @@ class PostgresTeam:
         return [_credential(row) for row in await self._rows("list_credentials")]
 
     async def delete_credential(self, name: str, act: Audit = None) -> bool:
-        return bool(await self._noted(act, "remove_credential", name))
+        return bool(await self._noted(act, "remove_credential", name, refer=lambda rows: (f"version {rows[0][0]}", "")))
 
     async def access_token(self, key: str) -> SealedToken | None:
         rows = await self._rows("find_access_token", key)
@@ -126,10 +134,38 @@ class PostgresTeam:
         self, *, actor: str | None = None, entity: str | None = None, before: int | None = None, limit: int = 100
     ) -> list[AuditEntry]:
         rows = await self._rows("list_audit", actor, entity, before, limit)
-        return [
-            AuditEntry(at, who, what, entity, _decode(detail), number) for at, who, what, entity, detail, number in rows
-        ]
+        return [chained_of(row).entry for row in rows]
+
+    async def link(self, most: int) -> int:
+        if not await self._rows("find_new_audit", 1):
+            return 0
+        async with self._database.transaction() as connection:
+            if not await connection.fetchval(_SQL["lock_audit"], _LINKING):
+                return 0
+            row = await connection.fetchrow(_SQL["find_audit_head"])
+            found = [chained_of(one) for one in await connection.fetch(_SQL["find_new_audit"], most)]
+            linked, head = extend(Head() if row is None else Head(*row), [(one.entry, one.digest) for one in found])
+            numbers = [one.entry.number for one in linked]
+            links = zip(*((one.position, one.previous, one.hash) for one in linked), strict=True)
+            if linked:
+                await connection.execute(_SQL["link_audit"], numbers, *map(list, links))
+                await connection.execute(_SQL["set_audit_head"], head.position, head.hash)
+            return len(found)
+
+    async def chain(self, after: int, limit: int) -> list[Chained]:
+        return [chained_of(row) for row in await self._rows("list_audit_chain", after, limit)]
+
+    async def unlinked(self, after: int, limit: int) -> list[Chained]:
+        return [chained_of(row) for row in await self._rows("list_unlinked_audit", after, limit)]
+
+    async def audit_head(self) -> Head:
+        rows = await self._rows("find_audit_head")
+        return Head(*rows[0]) if rows else Head()
 
 
 def _credential(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, "about": _decode(row["about"])}
+
+
+def _put(version: int) -> tuple[str, str]:
+    return f"version {version - 1}" if version > 1 else "", f"version {version}"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from noetl.audit.chain import with_references
 from noetl.ports.schedules import OPEN, Firing, Schedule
 from noetl.ports.team import Audit
 from noetl.stores.memory.tables import Tables
@@ -25,7 +26,7 @@ class MemorySchedules:
         if schedule.schedule_id in self._rows:
             return False
         self._rows[schedule.schedule_id] = _replace(schedule, revision=1)
-        self._tables.note([act])
+        self._tables.note([with_references(act, "", "revision 1")])
         return True
 
     async def save(self, schedule: Schedule, firings: Sequence[Firing] = (), act: Audit = None) -> bool:
@@ -35,15 +36,16 @@ class MemorySchedules:
         self._rows[schedule.schedule_id] = _replace(schedule, revision=known.revision + 1)
         for firing in firings:
             self._fired.setdefault((firing.schedule_id, firing.at), firing)
-        self._tables.note([act])
+        self._tables.note([with_references(act, f"revision {known.revision}", f"revision {known.revision + 1}")])
         return True
 
     async def remove(self, schedule_id: str, act: Audit = None) -> bool:
-        if self._rows.pop(schedule_id, None) is None:
+        known = self._rows.pop(schedule_id, None)
+        if known is None:
             return False
         for key in [key for key in self._fired if key[0] == schedule_id]:
             del self._fired[key]
-        self._tables.note([act])
+        self._tables.note([with_references(act, f"revision {known.revision}")])
         return True
 
     async def schedule(self, schedule_id: str) -> Schedule | None:

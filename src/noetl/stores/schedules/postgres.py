@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from noetl.audit.chain import with_references
 from noetl.ports.schedules import Firing, Schedule
 from noetl.ports.team import Audit
 from noetl.stores.common.queries import queries
@@ -22,7 +23,7 @@ class PostgresSchedules:
         self._noted = database.noted
 
     async def add(self, schedule: Schedule, act: Audit = None) -> bool:
-        return bool(await self._noted(act, "put_schedule", *schedule_row(schedule)))
+        return bool(await self._noted(with_references(act, "", "revision 1"), "put_schedule", *schedule_row(schedule)))
 
     async def save(self, schedule: Schedule, firings: Sequence[Firing] = (), act: Audit = None) -> bool:
         async with self._database.transaction() as connection:
@@ -30,11 +31,13 @@ class PostgresSchedules:
             if not await connection.fetch(_SQL["save_schedule"], *row):
                 return False
             await connection.executemany(_SQL["put_firing"], [firing_row(firing) for firing in firings])
-            await self._database.note(connection, act)
+            was = schedule.revision
+            await self._database.note(connection, with_references(act, f"revision {was}", f"revision {was + 1}"))
         return True
 
     async def remove(self, schedule_id: str, act: Audit = None) -> bool:
-        return bool(await self._noted(act, "remove_schedule", schedule_id))
+        rows = await self._noted(act, "remove_schedule", schedule_id, refer=lambda rows: (f"revision {rows[0][0]}", ""))
+        return bool(rows)
 
     async def schedule(self, schedule_id: str) -> Schedule | None:
         rows = await self._rows("find_schedule", schedule_id)

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
+from noetl.audit.chain import with_references
 from noetl.ports.schedules import Firing, Schedule
 from noetl.ports.team import Audit
 from noetl.stores.common.queries import queries
@@ -23,6 +24,7 @@ class SqliteSchedules:
         self._database = database
 
     async def add(self, schedule: Schedule, act: Audit = None) -> bool:
+        act = with_references(act, "", "revision 1")
         return await self._write("put_schedule", *schedule_row(schedule), act=act) > 0
 
     async def save(self, schedule: Schedule, firings: Sequence[Firing] = (), act: Audit = None) -> bool:
@@ -31,7 +33,8 @@ class SqliteSchedules:
             if not connection.execute(_SQL["save_schedule"], row).rowcount:
                 return False
             connection.executemany(_SQL["put_firing"], map(firing_row, firings))
-            write_audit(connection, [act])
+            was = schedule.revision
+            write_audit(connection, [with_references(act, f"revision {was}", f"revision {was + 1}")])
             return True
 
         return await self._database.write(job)
@@ -39,9 +42,9 @@ class SqliteSchedules:
     async def remove(self, schedule_id: str, act: Audit = None) -> bool:
         def job(connection: sqlite3.Connection) -> bool:
             connection.execute(_SQL["remove_firings"], (schedule_id,))
-            removed = connection.execute(_SQL["remove_schedule"], (schedule_id,)).rowcount > 0
-            write_audit(connection, [act] if removed else [])
-            return removed
+            row = connection.execute(_SQL["remove_schedule"], (schedule_id,)).fetchone()
+            write_audit(connection, [] if row is None else [with_references(act, f"revision {row[0]}")])
+            return row is not None
 
         return await self._database.write(job)
 
@@ -82,8 +85,8 @@ class SqliteSchedules:
 
     async def _write(self, name: str, *parts: Any, act: Audit = None) -> int:
         def job(connection: sqlite3.Connection) -> int:
-            changed = connection.execute(_SQL[name], parts).rowcount
-            write_audit(connection, [act] if changed else [])
-            return changed
+            count = connection.execute(_SQL[name], parts).rowcount
+            write_audit(connection, [act] if count else [])
+            return count
 
         return await self._database.write(job)

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from noetl.audit.chain import version_of, with_references
 from noetl.ports import Audit
 from noetl.stores.common.queries import queries
 from noetl.stores.sqlite.database import Database
@@ -31,7 +32,8 @@ class SqliteCatalog:
             version = 1 if last is None else int(last[0]) + 1
             connection.execute(_SQL["put_playbook"], (playbook, canonical))
             connection.execute(_SQL["put_version"], (path, version, playbook, content, now))
-            write_audit(connection, [act])
+            was = "" if last is None or last[3] else version_of(last[0], last[1])
+            write_audit(connection, [with_references(act, was, version_of(version, playbook))])
             return version
 
         return await self.database.write(job)
@@ -58,8 +60,9 @@ class SqliteCatalog:
 
     async def unregister(self, path: str, version: int | None = None, act: Audit = None) -> int:
         def job(connection: sqlite3.Connection) -> int:
+            last = connection.execute(_SQL["find_version"], (path, version)).fetchone()
             removed = connection.execute(_SQL["withdraw"], (path, version)).rowcount
-            write_audit(connection, [act] if removed else [])
+            write_audit(connection, [] if last is None else [with_references(act, version_of(last[1], last[2]))])
             return removed
 
         return await self.database.write(job)

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from noetl.audit.chain import with_references
 from noetl.ports.outbox import OutboxMessage
 from noetl.ports.team import Audit
 from noetl.stores.common.outbox_rows import message_of, row_of
@@ -55,10 +56,10 @@ class SqliteOutbox:
         return [message_of(row) for row in await self._rows("list_outbox", state, before, limit)]
 
     async def again(self, number: int, now: int, act: Audit = None) -> bool:
-        return await self._write("retry_outbox", number, now, act=act)
+        return await self._change_open("retry_outbox", number, now, "pending", act)
 
     async def discard(self, number: int, reason: str, act: Audit = None) -> bool:
-        return await self._write("discard_outbox", number, reason, act=act)
+        return await self._change_open("discard_outbox", number, reason, "discarded", act)
 
     async def waiting(self) -> Mapping[str, int]:
         [(pending, dead, next_at)] = await self._rows("count_outbox")
@@ -73,10 +74,15 @@ class SqliteOutbox:
     async def _rows(self, name: str, *parts: Any) -> list[Any]:
         return await self._database.run(lambda connection: connection.execute(_SQL[name], parts).fetchall())
 
-    async def _write(self, name: str, *parts: Any, act: Audit = None) -> bool:
+    async def _change_open(self, name: str, number: int, value: Any, state: str, act: Audit) -> bool:
         def job(connection: sqlite3.Connection) -> bool:
-            changed = connection.execute(_SQL[name], parts).rowcount > 0
-            write_audit(connection, [act] if changed else [])
-            return changed
+            row = connection.execute(_SQL["find_outbox"], (number,)).fetchone()
+            if connection.execute(_SQL[name], (number, value)).rowcount == 0:
+                return False
+            write_audit(connection, [with_references(act, message_of(row).state, state)])
+            return True
 
         return await self._database.write(job)
+
+    async def _write(self, name: str, *parts: Any) -> bool:
+        return await self._database.write(lambda connection: connection.execute(_SQL[name], parts).rowcount > 0)

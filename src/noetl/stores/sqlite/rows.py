@@ -7,12 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
+from noetl.audit.chain import Head, extend
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage
 from noetl.model.work import WorkItem
 from noetl.ports import AuditEntry
+from noetl.stores.common.audit_rows import content_row
 from noetl.stores.common.batch import about, slot_columns
 from noetl.stores.common.queries import queries
 
@@ -57,8 +59,25 @@ def message_row(execution_id: str, message: AnyMessage) -> tuple[str, str, str]:
 
 
 def write_audit(connection: sqlite3.Connection, entries: Iterable[AuditEntry | None]) -> None:
-    """Append entries to the audit trail in the open transaction, skipping None."""
-    for entry in entries:
-        if entry is not None:
-            row = (entry.at, entry.actor, entry.action, entry.entity, text(entry.detail))
-            connection.execute(_SQL["put_audit"], row)
+    """Append entries to the audit trail in the open transaction, skipping None.
+
+    The transaction holds the write lock of the file, so the entries are linked to the chain at once.
+    """
+    given = [entry for entry in entries if entry is not None]
+    if not given:
+        return
+    head = read_audit_head(connection)
+    last = connection.execute(_SQL["last_audit"]).fetchone()
+    first = 1 if last is None else int(last[0]) + 1
+    rows = [content_row(entry) for entry in given]
+    numbered = (replace(entry, number=number) for number, entry in enumerate(given, first))
+    chained, head = extend(head, zip(numbered, (row[-1] for row in rows), strict=True))
+    for one, row in zip(chained, rows, strict=True):
+        connection.execute(_SQL["put_audit"], (one.entry.number, *row, one.position, one.previous, one.hash))
+    connection.execute(_SQL["set_audit_head"], (head.position, head.hash))
+
+
+def read_audit_head(connection: sqlite3.Connection) -> Head:
+    """Return the end of the chain of audit entries."""
+    row = connection.execute(_SQL["find_audit_head"]).fetchone()
+    return Head() if row is None else Head(*row)

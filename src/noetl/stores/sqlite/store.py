@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from noetl.audit.chain import with_references
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, Line, WorkItem
@@ -110,12 +111,13 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
 
     async def remove(self, execution_id: str, act: Audit = None) -> bool:
         def job(connection: sqlite3.Connection) -> bool:
-            if connection.execute(_SQL["has_ended"], (execution_id,)).fetchone() is None:
+            ended = connection.execute(_SQL["has_ended"], (execution_id,)).fetchone()
+            if ended is None:
                 return False
             for name in _REMOVALS:
                 connection.execute(_SQL[name], (execution_id,))
             connection.execute(_SQL["remove_places"])
-            write_audit(connection, [act])
+            write_audit(connection, [with_references(act, f"seq {ended[0]}")])
             return True
 
         return await self.database.write(job)

@@ -11,12 +11,14 @@ from typing import Any
 
 import msgspec
 
+from noetl.audit.chain import REFUSED, Chained, Head, with_references
 from noetl.model.errors import Conflict
 from noetl.ports import Audit, AuditEntry, Token, WorkerInfo
 from noetl.ports.keychain import DAY_MS, SealedToken
+from noetl.stores.common.audit_rows import chained_of
 from noetl.stores.common.queries import queries
 from noetl.stores.sqlite.database import Database
-from noetl.stores.sqlite.rows import text, write_audit
+from noetl.stores.sqlite.rows import read_audit_head, text, write_audit
 
 _SQL = queries("sqlite")
 _decode = msgspec.json.decode
@@ -98,8 +100,10 @@ class SqliteTeam:
     ) -> int:
         def job(connection: sqlite3.Connection) -> int:
             values = (name, kind, sealed, text(about), now)
-            write_audit(connection, [act])
-            return int(connection.execute(_SQL["put_credential"], values).fetchone()[0])
+            version = int(connection.execute(_SQL["put_credential"], values).fetchone()[0])
+            was = f"version {version - 1}" if version > 1 else ""
+            write_audit(connection, [with_references(act, was, f"version {version}")])
+            return version
 
         return await self._database.write(job)
 
@@ -114,7 +118,12 @@ class SqliteTeam:
         return [_credential(row) for row in await self._rows("list_credentials")]
 
     async def delete_credential(self, name: str, act: Audit = None) -> bool:
-        return await self._write("remove_credential", name, act=act) > 0
+        def job(connection: sqlite3.Connection) -> bool:
+            row = connection.execute(_SQL["remove_credential"], (name,)).fetchone()
+            write_audit(connection, [] if row is None else [with_references(act, f"version {row[0]}")])
+            return row is not None
+
+        return await self._database.write(job)
 
     async def access_token(self, key: str) -> SealedToken | None:
         rows = await self._rows("find_access_token", key)
@@ -149,9 +158,20 @@ class SqliteTeam:
         self, *, actor: str | None = None, entity: str | None = None, before: int | None = None, limit: int = 100
     ) -> list[AuditEntry]:
         rows = await self._rows("list_audit", actor, entity, before, limit)
-        return [
-            AuditEntry(at, who, what, entity, _decode(detail), number) for at, who, what, entity, detail, number in rows
-        ]
+        return [chained_of(row).entry for row in rows]
+
+    async def link(self, most: int) -> int:  # noqa: ARG002  every entry is linked when it is written
+        return 0
+
+    async def chain(self, after: int, limit: int) -> list[Chained]:
+        return [chained_of(row) for row in await self._rows("list_audit_chain", after, limit)]
+
+    async def unlinked(self, after: int, limit: int) -> list[Chained]:
+        found = [chained_of(row) for row in await self._rows("list_unlinked_audit", after, limit)]
+        return [msgspec.structs.replace(one, hash=REFUSED) for one in found]  # NoETL writes none without a link
+
+    async def audit_head(self) -> Head:
+        return await self._database.read(read_audit_head)
 
     async def _rows(self, name: str, *values: Any) -> list[Any]:
         run = self._database.read if name.startswith("find_") else self._database.run

@@ -31,7 +31,9 @@ async def create(call: Call, body: TokenAsked) -> TokenMade:
     """Create a token; its secret is shown once."""
     now = call.services.clock.now()
     token, secret = create_token(body.role, body.name, body.expires_s, body.pool, call.actor.name, now)
-    await call.services.team.add_token(token, call.act(token.token_id, role=token.role, name=token.name))
+    await call.services.team.add_token(
+        token, call.act(token.token_id, is_now=f"valid {token.role}", role=token.role, name=token.name)
+    )
     return TokenMade(**_shown(token), secret=secret)
 
 
@@ -44,7 +46,8 @@ async def listed(call: Call) -> TokenRows:
 @noun.route("DELETE", "/api/tokens/{token_id}", "admin", act="token.revoke", problems=(404,))
 async def revoke(call: Call, token_id: str) -> Removed:
     """Revoke a token; within a second all servers end its sessions and streams."""
-    if not await call.services.team.revoke(token_id, call.services.clock.now(), call.act(token_id)):
+    act = call.act(token_id, was="valid", is_now="revoked")
+    if not await call.services.team.revoke(token_id, call.services.clock.now(), act):
         raise not_found(f"No token {token_id}.", "GET /api/tokens lists the tokens.")
     await call.services.gate.forget()
     return Removed(removed=1)

@@ -43,7 +43,7 @@ async def register(call: Call, body: WorkerRegistered) -> WorkerStatus:
     info = WorkerInfo(
         name, body.pool, body.tags, body.capacity, 0, "ready", body.host, body.version, registered_at=now, seen_at=now
     )
-    await call.services.team.enlist(info, call.act(name, pool=body.pool))
+    await call.services.team.enlist(info, call.act(name, is_now="ready", pool=body.pool))
     return WorkerStatus(worker_id=name, status="ready")
 
 
@@ -60,7 +60,7 @@ async def heartbeat(call: Call, worker_id: str, body: WorkerSeen) -> WorkerStatu
 @noun.route("POST", "/api/workers/{worker_id}/drain", "operator", act="worker.drain", problems=(404,))
 async def drain(call: Call, worker_id: str) -> WorkerStatus:
     """Drain a worker: it finishes its work and takes no more."""
-    if not await call.services.team.set_status(worker_id, "draining", call.act(worker_id)):
+    if not await call.services.team.set_status(worker_id, "draining", call.act(worker_id, is_now="draining")):
         raise not_found(f"No worker {worker_id}.", "GET /api/workers lists the workers.")
     call.services.registry.drain(worker_id)
     return WorkerStatus(worker_id=worker_id, status="draining")

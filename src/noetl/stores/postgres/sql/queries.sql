@@ -88,7 +88,7 @@ WITH ended AS MATERIALIZED (
 ), keys AS (DELETE FROM request_key AS t USING ended WHERE t.execution_id = ended.execution_id
 ), letters AS (DELETE FROM dlq AS t USING ended WHERE t.execution_id = ended.execution_id
 ), snapshots AS (DELETE FROM snapshot AS t USING ended WHERE t.execution_id = ended.execution_id)
-DELETE FROM execution AS t USING ended WHERE t.execution_id = ended.execution_id RETURNING 1;
+DELETE FROM execution AS t USING ended WHERE t.execution_id = ended.execution_id RETURNING t.last_seq;
 
 -- name: list_writers
 SELECT writer_id::text, last_seq FROM writer WHERE last_seq > 0 ORDER BY writer_id;
@@ -254,7 +254,7 @@ ORDER BY path, version DESC LIMIT $3;
 SELECT path, version, playbook, registered_at FROM catalog WHERE path = $1 ORDER BY version DESC;
 
 -- name: remove_versions
-DELETE FROM catalog WHERE path = $1 AND ($2::bigint IS NULL OR version = $2) RETURNING 1;
+DELETE FROM catalog WHERE path = $1 AND ($2::bigint IS NULL OR version = $2) RETURNING version, playbook;
 
 -- name: put_result
 INSERT INTO result (ref, data, meta) VALUES ($1, $2, $3)
@@ -375,7 +375,7 @@ SELECT name, kind, sealed, about, version, created_at, updated_at FROM credentia
 SELECT name, kind, about, version, created_at, updated_at FROM credential ORDER BY name;
 
 -- name: remove_credential
-DELETE FROM credential WHERE name = $1 RETURNING 1;
+DELETE FROM credential WHERE name = $1 RETURNING version;
 
 -- name: find_access_token
 SELECT sealed, expires_at, version FROM access_token WHERE key = $1;
@@ -398,11 +398,39 @@ RETURNING 1;
 DELETE FROM access_token WHERE expires_at < $1 AND held_until < $1;
 
 -- name: put_audit
-INSERT INTO audit (at, actor, action, entity, detail)
-SELECT at, actor, action, entity, detail FROM unnest($1::audit_row[]);
+INSERT INTO audit (at, actor, action, entity, detail, before, after, digest)
+SELECT at, actor, action, entity, detail, before, after, digest FROM unnest($1::audit_row[]);
+
+-- name: lock_audit
+-- One server links at a time; the others leave it to that one.
+SELECT pg_try_advisory_xact_lock($1);
+
+-- name: find_audit_head
+SELECT position, hash FROM audit_head;
+
+-- name: set_audit_head
+INSERT INTO audit_head (one, position, hash) VALUES (1, $1, $2)
+ON CONFLICT (one) DO UPDATE SET position = excluded.position, hash = excluded.hash;
+
+-- name: find_new_audit
+SELECT number, at, actor, action, entity, detail, before, after, digest, position, previous, hash FROM audit
+WHERE hash IS NULL ORDER BY number LIMIT $1;
+
+-- name: link_audit
+UPDATE audit SET position = x.position, previous = x.previous, hash = x.hash
+FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[]) AS x (number, position, previous, hash)
+WHERE audit.number = x.number;
+
+-- name: list_audit_chain
+SELECT number, at, actor, action, entity, detail, before, after, digest, position, previous, hash FROM audit
+WHERE position > $1 ORDER BY position LIMIT $2;
+
+-- name: list_unlinked_audit
+SELECT number, at, actor, action, entity, detail, before, after, digest, position, previous, hash FROM audit
+WHERE position IS NULL AND number > $1 ORDER BY number LIMIT $2;
 
 -- name: list_audit
-SELECT at, actor, action, entity, detail, number FROM audit
+SELECT number, at, actor, action, entity, detail, before, after, digest, position, previous, hash FROM audit
 WHERE ($1::text IS NULL OR actor = $1) AND ($2::text IS NULL OR entity = $2) AND ($3::bigint IS NULL OR number < $3)
 ORDER BY number DESC LIMIT $4;
 
@@ -624,11 +652,13 @@ SELECT
 FROM outbox WHERE ($1::text IS NULL OR state = $1) AND ($2::bigint IS NULL OR number < $2) ORDER BY number DESC LIMIT $3;
 
 -- name: retry_outbox
-UPDATE outbox SET state = 'pending', attempts = 0, available_at = $2 WHERE number = $1 AND state IN ('pending', 'dead')
-RETURNING 1;
+WITH was AS (SELECT number, state FROM outbox WHERE number = $1 AND state IN ('pending', 'dead') FOR UPDATE)
+UPDATE outbox AS o SET state = 'pending', attempts = 0, available_at = $2 FROM was WHERE o.number = was.number
+RETURNING was.state, o.state;
 
 -- name: discard_outbox
-UPDATE outbox SET state = 'discarded', error = $2 WHERE number = $1 AND state IN ('pending', 'dead') RETURNING 1;
+WITH was AS (SELECT number, state FROM outbox WHERE number = $1 AND state IN ('pending', 'dead') FOR UPDATE)
+UPDATE outbox AS o SET state = 'discarded', error = $2 FROM was WHERE o.number = was.number RETURNING was.state, o.state;
 
 -- name: count_outbox
 SELECT
@@ -688,7 +718,7 @@ WHERE schedule_id = $1 AND revision = $12 RETURNING 1;
 
 -- name: remove_schedule
 WITH gone AS (DELETE FROM firing WHERE schedule_id = $1)
-DELETE FROM schedule WHERE schedule_id = $1 RETURNING 1;
+DELETE FROM schedule WHERE schedule_id = $1 RETURNING revision;
 
 -- name: find_schedule
 SELECT

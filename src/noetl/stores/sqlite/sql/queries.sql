@@ -90,7 +90,7 @@ SELECT execution_id, (SELECT max(seq) FROM event_log WHERE event_log.execution_i
 FROM execution WHERE number > 0 ORDER BY number DESC LIMIT ?;
 
 -- name: has_ended
-SELECT 1 FROM execution WHERE execution_id = ? AND json_extract(projection, '$.ended_at') IS NOT NULL;
+SELECT coalesce((SELECT max(seq) FROM event_log WHERE event_log.execution_id = execution.execution_id), 0) FROM execution WHERE execution_id = ? AND json_extract(projection, '$.ended_at') IS NOT NULL;
 
 -- name: keep_last_place
 -- The last event of the feed leaves a row with its writer_seq behind, so that no number is reused.
@@ -494,7 +494,7 @@ SELECT name, kind, sealed, about, version, created_at, updated_at FROM credentia
 SELECT name, kind, about, version, created_at, updated_at FROM credential ORDER BY name;
 
 -- name: remove_credential
-DELETE FROM credential WHERE name = ?;
+DELETE FROM credential WHERE name = ? RETURNING version;
 
 -- name: find_access_token
 SELECT sealed, expires_at, version FROM access_token WHERE key = ?;
@@ -514,10 +514,31 @@ WHERE key = ?1 AND holder = ?2;
 DELETE FROM access_token WHERE expires_at < ? AND held_until < ?;
 
 -- name: put_audit
-INSERT INTO audit (at, actor, action, entity, detail) VALUES (?, ?, ?, ?, ?);
+INSERT INTO audit (
+  number, at, actor, action, entity, detail, before, after, digest, position, previous, hash
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: find_audit_head
+SELECT position, hash FROM audit_head;
+
+-- name: set_audit_head
+INSERT INTO audit_head (one, position, hash) VALUES (1, ?1, ?2)
+ON CONFLICT (one) DO UPDATE SET position = excluded.position, hash = excluded.hash;
+
+-- name: last_audit
+-- The highest number ever used, also after rows were deleted.
+SELECT seq FROM sqlite_sequence WHERE name = 'audit';
+
+-- name: list_audit_chain
+SELECT number, at, actor, action, entity, detail, before, after, digest, position, previous, hash FROM audit
+WHERE position > ?1 ORDER BY position LIMIT ?2;
+
+-- name: list_unlinked_audit
+SELECT number, at, actor, action, entity, detail, before, after, digest, position, previous, hash FROM audit
+WHERE position IS NULL AND number > ?1 ORDER BY number LIMIT ?2;
 
 -- name: list_audit
-SELECT at, actor, action, entity, detail, number FROM audit
+SELECT number, at, actor, action, entity, detail, before, after, digest, position, previous, hash FROM audit
 WHERE (?1 IS NULL OR actor = ?1) AND (?2 IS NULL OR entity = ?2) AND (?3 IS NULL OR number < ?3)
 ORDER BY number DESC LIMIT ?4;
 
@@ -660,7 +681,7 @@ WHERE schedule_id = ?1 AND revision = ?12;
 DELETE FROM firing WHERE schedule_id = ?;
 
 -- name: remove_schedule
-DELETE FROM schedule WHERE schedule_id = ?;
+DELETE FROM schedule WHERE schedule_id = ? RETURNING revision;
 
 -- name: find_schedule
 SELECT

@@ -240,9 +240,16 @@ CREATE TABLE audit (
   actor text NOT NULL,
   action text NOT NULL,
   entity text NOT NULL,
-  detail json NOT NULL
+  detail json NOT NULL,
+  before text NOT NULL,
+  after text NOT NULL,
+  digest text NOT NULL, -- hash of all of the above but the number
+  position bigint UNIQUE, -- place in the hash chain; a background task adds it after the commit
+  previous text,
+  hash text
 );
 
+CREATE INDEX audit_unlinked ON audit (number) WHERE hash IS NULL;
 CREATE INDEX audit_actor ON audit (actor, number);
 CREATE INDEX audit_entity ON audit (entity, number);
 
@@ -364,7 +371,9 @@ CREATE TABLE duty (
 
 CREATE TYPE lease_row AS (node_id text, epoch bigint, goes boolean); -- epoch null: delete whatever its lease
 CREATE TYPE timer_row AS (execution_id bigint, timer_id text, at bigint);
-CREATE TYPE audit_row AS (at bigint, actor text, action text, entity text, detail json);
+CREATE TYPE audit_row AS (
+  at bigint, actor text, action text, entity text, detail json, before text, after text, digest text
+);
 CREATE TYPE message_row AS (message_id text, execution_id bigint, message json);
 CREATE TYPE claim_row AS (workers text[], pools text[], tags text[], now bigint, until bigint, wanted integer[]);
 CREATE TYPE execution_row AS (
@@ -573,8 +582,9 @@ BEGIN
   END IF;
 
   IF cardinality(audits) > 0 THEN
-    INSERT INTO audit (at, actor, action, entity, detail)
-    SELECT x.at, x.actor, x.action, x.entity, x.detail FROM unnest(audits) WITH ORDINALITY AS x ORDER BY x.ordinality;
+    INSERT INTO audit (at, actor, action, entity, detail, before, after, digest)
+    SELECT x.at, x.actor, x.action, x.entity, x.detail, x.before, x.after, x.digest
+    FROM unnest(audits) WITH ORDINALITY AS x ORDER BY x.ordinality;
   END IF;
   IF letters IS NOT NULL THEN
     INSERT INTO dlq SELECT * FROM json_populate_recordset(NULL::dlq, letters)
@@ -691,3 +701,11 @@ CREATE TABLE playbook_trigger (
 );
 
 CREATE INDEX playbook_trigger_owner ON playbook_trigger (owner);
+
+-- End of the hash chain of the audit trail, kept apart, so that a deleted end is noticed.
+
+CREATE TABLE audit_head (
+  one integer PRIMARY KEY CHECK (one = 1),
+  position bigint NOT NULL,
+  hash text NOT NULL
+);

@@ -174,7 +174,13 @@ CREATE TABLE audit (
   actor TEXT NOT NULL,
   action TEXT NOT NULL,
   entity TEXT NOT NULL,
-  detail TEXT NOT NULL
+  detail TEXT NOT NULL,
+  before TEXT NOT NULL,
+  after TEXT NOT NULL,
+  digest TEXT NOT NULL, -- hash of all of the above but the number
+  position INTEGER UNIQUE, -- place in the hash chain
+  previous TEXT,
+  hash TEXT
 );
 
 CREATE TABLE counter (
@@ -339,3 +345,11 @@ CREATE TABLE playbook_trigger (
 ) WITHOUT ROWID;
 
 CREATE INDEX playbook_trigger_owner ON playbook_trigger (owner);
+
+-- End of the hash chain of the audit trail, kept apart, so that a deleted end is noticed.
+
+CREATE TABLE audit_head (
+  one INTEGER PRIMARY KEY CHECK (one = 1),
+  position INTEGER NOT NULL,
+  hash TEXT NOT NULL
+) WITHOUT ROWID;

@@ -1,0 +1,1 @@
+"""Audit trail as a hash chain: digests, links and their verification; pure."""
