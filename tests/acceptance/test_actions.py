@@ -27,7 +27,7 @@ ACTIONS: dict[str, dict[str, set[str]]] = {
         "drain": {"--server"},
     },
     "token": {
-        "create": {"--role", "--name", "--expires", "--pool", *PLACE},
+        "create": {"--role", "--name", "--expires", "--pool", "--namespace", *PLACE},
         "list": PLACE,
         "revoke": PLACE,
         "show": {"--server"},

@@ -98,3 +98,11 @@ async def test_a_path_is_taken_out_whole(store: Store) -> None:
     assert [row["path"] for row in await store.entries(None, None, 5)] == ["b"]
     assert await store.canonical("h1") == b"tree 1"
     assert await store.register("a", b"two", b"tree 2", "h2", 8) == 3
+
+
+async def test_entries_of_namespaces_are_listed(store: Store) -> None:
+    for path in ("a/x", "a/y", "ab/x", "b/x"):
+        await store.register(path, path.encode(), b"{}", path, 1)
+    assert [one["path"] for one in await store.entries(None, None, 10, ["a/"])] == ["a/x", "a/y"]
+    assert [one["path"] for one in await store.entries("x", "a/x", 10, ["a/", "b/"])] == ["b/x"]
+    assert await store.entries(None, None, 10, []) == []

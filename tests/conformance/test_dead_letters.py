@@ -204,3 +204,14 @@ async def test_a_replay_is_made_again_from_the_log_and_goes_on(place: Place, sto
     assert row is not None
     assert (row["status"], row["result"]["results"]) == ("completed", ["A", "B"])
     assert [one.status for one in await store.letters(LetterSelection())] == ["replayed"]
+
+
+async def test_letters_of_namespaces_are_listed_and_grouped(store: Store) -> None:
+    await store.commit(
+        [puts(letter("a", path="a/x"), letter("b", path="ab/x"), letter("c", path="b/x", fingerprint="bb"))]
+    )
+    within = LetterSelection(within=("a/", "b/"))
+    assert [one.message_id for one in await store.letters(within)] == ["1-c", "1-a"]
+    assert [one.message_id for one in await store.letters(replace(within, before="1-b"))] == ["1-a"]
+    assert [(one["fingerprint"], one["count"]) for one in await store.letter_groups(within)] == [("aa", 1), ("bb", 1)]
+    assert await store.letters(LetterSelection(within=())) == []

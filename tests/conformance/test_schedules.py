@@ -144,3 +144,11 @@ async def test_changes_are_audited_with_what_they_change(place: Place) -> None:
     await schedules.remove("nightly", entries[4])
     await schedules.remove("nightly", entries[5])
     assert [entry.action for entry in await team.audited()] == ["act4", "act2", "act0"]
+
+
+async def test_schedules_of_namespaces_are_listed(schedules: Schedules) -> None:
+    for name, path in (("c", "a/x"), ("d", "ab/x"), ("e", "b/x"), ("f", "a/y")):
+        await schedules.add(Schedule(name, path, SPEC))
+    assert [one.schedule_id for one in await schedules.schedules(within=["a/"])] == ["c", "f"]
+    assert [one.schedule_id for one in await schedules.schedules(within=["a/", "b/"], after="c", limit=1)] == ["e"]
+    assert await schedules.schedules(within=[]) == []

@@ -52,6 +52,10 @@ async def fill(store: Store) -> None:
         ({"text": "%"}, ["11"]),
         ({"text": "_"}, []),
         ({"text": "12"}, ["12"]),
+        ({"within": ("etl/",)}, ["13", "11", "10"]),
+        ({"within": ("etl/", "rep"), "limit": 2}, ["13", "12"]),
+        ({"within": ("ETL/", "etl/Load%", "e_l/")}, []),
+        ({"within": ()}, []),
         ({"text": "etl", "tag": "nightly", "until": 101}, ["10"]),
     ],
 )

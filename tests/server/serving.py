@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,10 +98,17 @@ def places(folder: Path, **more: Any) -> Settings:
     return Settings(folder / "noetl.db", **more)
 
 
-async def secret(folder: Path, role: str, name: str = "", pool: str | None = None, expires_s: int | None = None) -> str:
+async def secret(
+    folder: Path,
+    role: str,
+    name: str = "",
+    pool: str | None = None,
+    expires_s: int | None = None,
+    namespaces: Sequence[str] = (),
+) -> str:
     """Create a token in the store of a folder and return its secret."""
     store = open_store(places(folder))
-    token, found = create_token(role, name or role, expires_s, pool, "test", 0 if expires_s else 1)
+    token, found = create_token(role, name or role, expires_s, pool, "test", 0 if expires_s else 1, namespaces)
     await open_team(store).add_token(token)
     await store.close()
     return found

@@ -319,9 +319,13 @@ class Client:
         """List the pools with their workers and queues."""
         return (await self._http.ask("GET", "/api/pools", PoolRows)).pools
 
-    async def queue(self, execution_id: str | None = None) -> answers.QueueState:
-        """Return what waits by pool, flow and limit, and where an execution stands."""
-        return await self._http.ask("GET", "/api/queue", answers.QueueState, query=_given(execution_id=execution_id))
+    async def queue(self) -> answers.QueueState:
+        """Return what waits by pool, flow and limit."""
+        return await self._http.ask("GET", "/api/queue", answers.QueueState)
+
+    async def line(self, execution_id: str) -> answers.LineRow:
+        """Return where an execution and its queued work stand in the queue."""
+        return await self._http.ask("GET", _place(execution_id, "line"), answers.LineRow)
 
     async def credentials(self) -> list[CredentialRow]:
         """List credentials without their data."""
@@ -455,10 +459,15 @@ class Client:
         return (await self._http.ask("GET", "/api/tokens", TokenRows)).tokens
 
     async def create_token(
-        self, role: str, name: str = "", expires_s: int | None = None, pool: str | None = None
+        self,
+        role: str,
+        name: str = "",
+        expires_s: int | None = None,
+        pool: str | None = None,
+        namespaces: Sequence[str] = (),
     ) -> TokenMade:
         """Create a token; only this answer holds its secret."""
-        body = {"role": role, "name": name, "expires_s": expires_s, "pool": pool}
+        body = {"role": role, "name": name, "expires_s": expires_s, "pool": pool, "namespaces": list(namespaces)}
         return await self._http.ask("POST", "/api/tokens", TokenMade, body)
 
     async def revoke_token(self, token_id: str) -> Removed:

@@ -152,6 +152,7 @@ class SyncClient:
     drain = _sync(Client.drain)
     pools = _sync(Client.pools)
     queue = _sync(Client.queue)
+    line = _sync(Client.line)
     credentials = _sync(Client.credentials)
     credential = _sync(Client.credential)
     test_credential = _sync(Client.test_credential)

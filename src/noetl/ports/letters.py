@@ -25,6 +25,7 @@ class LetterSelection(msgspec.Struct, frozen=True, omit_defaults=True):
     fingerprint: str | None = None  # the group
     before: str | None = None  # after this letter, the last one of the previous page
     limit: int = 100
+    within: tuple[str, ...] | None = None  # in one of these namespaces: its path begins with one
 
 
 class DeadLetters(Protocol):

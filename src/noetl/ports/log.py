@@ -86,6 +86,7 @@ class Selection(msgspec.Struct, frozen=True, omit_defaults=True):
     until: int | None = None  # started before this time
     before: str | None = None  # older than this execution, the last one of the previous page
     limit: int = 50
+    within: tuple[str, ...] | None = None  # in one of these namespaces: its path begins with one
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -257,8 +258,10 @@ class Catalog(Protocol):
     async def content_hash(self, path: str, version: int | None = None) -> str | None:
         """Return the content hash of a version (default: latest) without the content."""
 
-    async def entries(self, text: str | None, after: str | None, limit: int) -> list[Mapping[str, Any]]:
-        """List paths in order, each with its latest version.
+    async def entries(
+        self, text: str | None, after: str | None, limit: int, within: Sequence[str] | None = None
+    ) -> list[Mapping[str, Any]]:
+        """List paths in order, each with its latest version; `within` namespaces.
 
         The fields of an entry: path, latest version, playbook, registered_at, number of versions. `text` is a substring
         of the path, ASCII letters in either case; `after` is the last path of the previous page.

@@ -70,9 +70,18 @@ class Schedules(Protocol):
     async def schedule(self, schedule_id: str) -> Schedule | None: ...
 
     async def schedules(
-        self, *, path: str | None = None, owner: str | None = None, after: str | None = None, limit: int = 100
+        self,
+        *,
+        path: str | None = None,
+        owner: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
+        within: Sequence[str] | None = None,
     ) -> list[Schedule]:
-        """List schedules by id; `after` is the last id of the previous page."""
+        """List schedules by id; `after` is the last id of the previous page.
+
+        `within`: only schedules of playbooks in these namespaces.
+        """
 
     async def due(self, now: int, most: int) -> list[Schedule]:
         """List schedules whose next firing starts by now and that are not paused."""

@@ -82,6 +82,7 @@ class Token(msgspec.Struct, frozen=True):
     revoked_at: int | None = None
     used_at: int | None = None
     pool: str | None = None  # of a worker's token: the only pool that it may use
+    namespaces: tuple[str, ...] = ()  # in which it has its role; none: everywhere
 
 
 class Tokens(Protocol):

@@ -370,10 +370,17 @@ class LimitRow(Answer, frozen=True):
     oldest: int | None = None
 
 
-class LineRow(Answer, frozen=True):
-    """Where an execution and its queued work stand."""
+class WorkAhead(Answer, frozen=True):
+    """Queued work, and how many work items of its pool go before it."""
 
-    work: dict[str, int]
+    work_id: str
+    ahead: int
+
+
+class LineRow(Answer, frozen=True):
+    """Where an execution and its queued work stand in the queue."""
+
+    work: list[WorkAhead]
     key: str
     position: int
     running: list[str]
@@ -385,7 +392,6 @@ class QueueState(Answer, frozen=True):
     pools: list[PoolRow]
     flows: list[FlowRow]
     limits: list[LimitRow]
-    line: LineRow | None = None  # of the execution that was asked for
 
 
 class TokenRow(Answer, frozen=True):
@@ -399,6 +405,8 @@ class TokenRow(Answer, frozen=True):
     expires_at: int | None
     revoked_at: int | None
     pool: str | None
+    namespaces: tuple[str, ...]
+    used_at: int | None
 
 
 class TokenRows(Answer, frozen=True):

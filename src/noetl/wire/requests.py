@@ -220,6 +220,7 @@ class TokenAsked(Asked, frozen=True):
     name: Annotated[str, Meta(max_length=200)] = ""
     expires_s: Annotated[int, Meta(ge=1, le=10**10)] | None = None
     pool: str | None = None
+    namespaces: tuple[str, ...] = ()
 
 
 class WorkerRegistered(Asked, frozen=True):
@@ -237,12 +238,6 @@ class WorkerSeen(Asked, frozen=True):
     """A heartbeat of a worker without a session."""
 
     active: Count = 0
-
-
-class QueueQuery(Asked, frozen=True):
-    """Which execution's place in the queue to show."""
-
-    execution_id: str | None = None
 
 
 class PageQuery(Asked, frozen=True):

@@ -57,7 +57,8 @@ def test_data_without_secrets_is_the_same_object(data: Any) -> None:
 
 def test_fields_of_an_answer_are_names_of_noetl_and_a_named_value_is_not() -> None:
     made = TokenMade(
-        token_id="t", role="admin", name="n", created_at=0, created_by="", expires_at=None, revoked_at=None, pool=None, secret="s"
+        token_id="t", role="admin", name="n", created_at=0, created_by="", expires_at=None, revoked_at=None, pool=None, namespaces=(),
+        used_at=None, secret="s"
     )  # fmt: skip
     assert MASKED(made) is made
     assert MASKED(Variable(execution_id="1", name="api_key", value="k")).value == MASK

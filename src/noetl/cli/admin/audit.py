@@ -36,7 +36,7 @@ def list_entries(
     json: AsJson = False,
     store: Place = None,
 ) -> None:
-    """List entries, newest first, with what each object was before and after."""
+    """List entries, newest first, with their references."""
 
     async def job() -> None:
         from noetl.cli.runtime.target import connect, server_of
@@ -95,7 +95,7 @@ def export(
     ] = None,
     store: Place = None,
 ) -> None:
-    """Write all entries with their hashes as JSON lines, the head of the chain last."""
+    """Write the chain as JSON lines, its head last."""
 
     async def job() -> None:
         if file is None:

@@ -43,6 +43,12 @@ def create(
         typer.Option("--expires", metavar="TIME", help="Lifetime, such as 30d or 12h. [default: never expires]"),
     ] = None,
     pool: Annotated[str | None, typer.Option("--pool", help="For the role worker: restrict it to this pool.")] = None,
+    namespace: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--namespace", metavar="PREFIX", help="Limit the role to paths such as team-a/. Repeatable. [default: all]"
+        ),
+    ] = None,
     json: AsJson = False,
     store: Place = None,
 ) -> None:
@@ -56,10 +62,10 @@ def create(
         expires_s = None if expires is None else parse_duration("--expires", expires)
         server = server_of(store)
         if server is None:
-            _print_secret(*await _create(store, role, name, expires_s, pool), json)
+            _print_secret(*await _create(store, role, name, expires_s, pool, namespace or ()), json)
             return
         async with connect(server) as client:
-            created = await client.create_token(role, name, expires_s, pool)
+            created = await client.create_token(role, name, expires_s, pool, namespace or ())
         _print_secret(created.token_id, created.role, created.name, created.secret, json)
 
     call(job)
@@ -67,7 +73,7 @@ def create(
 
 @command.command("list")
 def list_tokens(json: AsJson = False, store: Place = None) -> None:
-    """List tokens with their role, name and expiry."""
+    """List tokens with their role, name, namespaces, expiry and last use."""
 
     async def job() -> None:
         from noetl.cli.runtime.target import connect, server_of
@@ -145,16 +151,21 @@ async def _open_tokens(store: str | None) -> AsyncIterator[Team]:
 
 
 async def _create(
-    store: str | None, role: str, name: str, expires_s: int | None, pool: str | None
+    store: str | None, role: str, name: str, expires_s: int | None, pool: str | None, scope: Sequence[str]
 ) -> tuple[str, str, str, str]:
     from noetl.ports import AuditEntry
     from noetl.server.auth.gate import create_token
 
     now = int(time() * 1000)
     async with _open_tokens(store) as team:
-        token, secret = create_token(role, name, expires_s, pool, "cli", now)
+        token, secret = create_token(role, name, expires_s, pool, "cli", now, scope)
         entry = AuditEntry(
-            now, "cli", "token.create", token.token_id, {"role": role, "name": name}, after=f"valid {role}"
+            now,
+            "cli",
+            "token.create",
+            token.token_id,
+            {"role": role, "name": name, "namespaces": token.namespaces},
+            after=f"valid {role}",
         )
         await team.add_token(token, entry)
     return token.token_id, role, name, secret
@@ -188,4 +199,7 @@ def _print_tokens(tokens: Sequence[Token | TokenRow], json: bool) -> None:
         echo("no tokens")
     for token in tokens:
         state = "revoked" if token.revoked_at else f"until {format_time(token.expires_at)}" if token.expires_at else ""
-        echo(f"{token.token_id}  {token.role:<9} {token.name or '-':<20} {state}".rstrip())
+        where = " ".join(token.namespaces)
+        used = f"used {format_time(token.used_at)}" if token.used_at else "never used"
+        about = "  ".join(part for part in (where, state, used) if part)
+        echo(f"{token.token_id}  {token.role:<9} {token.name or '-':<20} {about}")

@@ -8,17 +8,19 @@ request that came through a proxy is from another machine and requires a token. 
 from __future__ import annotations
 
 import ipaddress
+import logging
 import secrets
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal
 
-from noetl.model.errors import InvalidInput
+from noetl.model.errors import InvalidInput, NoetlError, log_level
 from noetl.ports import Clock, Token, Tokens
 from noetl.server.auth.failed_attempts import FailedAttempts
+from noetl.server.auth.namespaces import Reach, namespaces_of
 from noetl.server.auth.revocation import Revocation, TokenEnded
 from noetl.server.problems import Refusal
 
@@ -35,6 +37,8 @@ _MAY = {  # role of a route → roles that may use it
 _PREFIX = "noetl_"
 _KNOWN_MS = 500  # a token is cached for this long; a revoked one stops working within it
 _MOST_KNOWN = 1_024
+_NOTE_EVERY_MS = 60_000
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +46,10 @@ class Actor:
     """The caller of a request."""
 
     name: str  # in the audit trail
-    role: str
+    role: str  # everywhere; empty: only where `grants` say
     token_id: str | None = None
     pool: str | None = None  # a worker's token may be bound to one
+    grants: tuple[tuple[str, str], ...] = ()  # namespaces, each with the role that the actor has there
 
 
 LOCAL = Actor("local", "admin")
@@ -55,8 +60,16 @@ _OF_PROXIES = frozenset({b"forwarded", b"via", b"x-real-ip", b"x-client-ip", b"t
 
 
 def may(actor: Actor, role: Role) -> bool:
-    """Return whether an actor may use a route with this role."""
-    return role == "open" or actor.role in _MAY[role]
+    """Return whether an actor may use a route with this role, everywhere or somewhere."""
+    return role == "open" or reach(actor, role) != ()
+
+
+def reach(actor: Actor, role: Role) -> Reach:
+    """Return the namespaces in which an actor has a role; None: everywhere."""
+    allowed = _MAY.get(role)
+    if allowed is None or actor.role in allowed:
+        return None
+    return tuple(namespace for namespace, has in actor.grants if has in allowed)
 
 
 def new_secret() -> tuple[str, str]:
@@ -70,15 +83,26 @@ def digest(secret: str) -> str:
     return sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def create_token(role: str, name: str, expires_s: int | None, pool: str | None, by: str, now: int) -> tuple[Token, str]:
+def create_token(
+    role: str,
+    name: str,
+    expires_s: int | None,
+    pool: str | None,
+    by: str,
+    now: int,
+    namespaces: Sequence[str] = (),
+) -> tuple[Token, str]:
     """Return a new token as it is stored, and its secret. Raises InvalidInput."""
     if role not in ROLES:
         raise InvalidInput(f"Unknown role `{role}`. Use one of {', '.join(ROLES)}.")
     if pool is not None and role != "worker":
         raise InvalidInput("Only a token with the role `worker` can be bound to a pool. Remove the pool.")
+    if namespaces and role == "worker":
+        raise InvalidInput("A worker takes the work of a pool, whatever its namespace. Remove the namespaces.")
+    scope = namespaces_of(namespaces)
     token_id, secret = new_secret()
     expires = None if expires_s is None else now + expires_s * 1000
-    return Token(token_id, digest(secret), role, name, now, by, expires, pool=pool), secret
+    return Token(token_id, digest(secret), role, name, now, by, expires, pool=pool, namespaces=scope), secret
 
 
 class Gate:
@@ -92,6 +116,7 @@ class Gate:
         self._cookie = secrets.token_urlsafe(32)
         self._revocation = Revocation(tokens, clock)
         self._failed = FailedAttempts(clock)
+        self._noted: dict[str, int] = {}  # tokens, and when their use was stored
         self._known: OrderedDict[str, tuple[int, Token]] = OrderedDict()
 
     async def who(self, headers: Mapping[bytes, bytes], address: str) -> Actor:
@@ -118,7 +143,8 @@ class Gate:
         if token is None or reason:
             await self._failed.delay(address)
             raise unauthorised(reason)
-        return Actor(token.name or token.token_id, token.role, token.token_id, token.pool)
+        await self._note_use(token, now)
+        return _actor(token)
 
     async def sign_in(self, secret: str, address: str) -> str:
         """Return the cookie of a browser for the server's own token. Raises Refusal."""
@@ -144,6 +170,18 @@ class Gate:
             self._known.popitem(last=False)
         return token
 
+    async def _note_use(self, token: Token, now: int) -> None:
+        """Store that a token is used, at most once a minute at each server."""
+        if now - self._noted.get(token.token_id, token.used_at or 0) < _NOTE_EVERY_MS:
+            return
+        self._noted[token.token_id] = now
+        if len(self._noted) > _MOST_KNOWN:
+            del self._noted[next(iter(self._noted))]
+        try:
+            await self._tokens.used(token.token_id, now)
+        except NoetlError as error:  # the request itself may need no store
+            _log.log(log_level(error), "The use of a token is not recorded: %s", error)
+
     @contextmanager
     def valid(self, actor: Actor) -> Iterator[None]:
         """Interrupt the block when the actor's token ends. Raises Refusal."""
@@ -161,6 +199,14 @@ class Gate:
     async def run(self) -> None:
         """Look for tokens that other servers revoked, until cancelled."""
         await self._revocation.run()
+
+
+def _actor(token: Token) -> Actor:
+    name = token.name or token.token_id
+    if token.namespaces:
+        grants = tuple((namespace, token.role) for namespace in token.namespaces)
+        return Actor(name, "", token.token_id, token.pool, grants)
+    return Actor(name, token.role, token.token_id, token.pool)
 
 
 def _why_invalid(token: Token | None, now: int) -> str:
@@ -199,9 +245,15 @@ def _forbidden(actor: Actor, role: Role) -> Refusal:
     return Refusal(
         403,
         "forbidden",
-        f"{actor.name} has the role {actor.role}; this route requires {needs}.",
+        f"{actor.name} has {_roles(actor)}; this requires {needs}{'' if actor.role else ' there, or everywhere'}.",
         fix="Use a token with that role.",
     )
+
+
+def _roles(actor: Actor) -> str:
+    if actor.role or not actor.grants:
+        return f"the role {actor.role or 'none'}"
+    return ", ".join(f"the role {role} in {namespace}" for namespace, role in actor.grants)
 
 
 def is_loopback(host: str) -> bool:

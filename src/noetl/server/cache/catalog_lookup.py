@@ -7,6 +7,7 @@ Tested in tests/unit/server/cache/test_catalog_lookup.py.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from noetl.dsl.diagnostic import did_you_mean
 from noetl.ports import Catalog
@@ -15,9 +16,10 @@ _Name = tuple[str, int | None]
 _MOST_PATHS = 1_000  # that are compared with a path that does not exist
 
 
-async def similar_path(catalog: Catalog, path: str) -> str:
-    """Return ` Did you mean 'x'?` for an unknown path, or an empty text."""
-    return did_you_mean(path, [str(entry["path"]) for entry in await catalog.entries(None, None, _MOST_PATHS)])
+async def similar_path(catalog: Catalog, path: str, within: Sequence[str] | None = None) -> str:
+    """Return ` Did you mean 'x'?` for an unknown path of these namespaces, or nothing."""
+    entries = await catalog.entries(None, None, _MOST_PATHS, within)
+    return did_you_mean(path, [str(entry["path"]) for entry in entries])
 
 
 class CatalogLookup:

@@ -55,7 +55,7 @@ class PlanCache:
         if found is None:
             data = await self._catalog.canonical(playbook)
             if data is None:
-                raise _unknown(playbook)
+                raise unknown_playbook(playbook)
             tree = unpinned(data)
             lacks = lacking(tree, self._cannot_run, self._unavailable)
             found = self._plans[playbook] = plan(tree, playbook, self._defaults, lacks)
@@ -78,7 +78,7 @@ class PlanCache:
             playbook = state.playbook if state is not None else ""
         data = await self._catalog.canonical(playbook)
         if data is None:
-            raise _unknown(playbook)
+            raise unknown_playbook(playbook)
         return playbook, data, self._defaults
 
     async def named(self, start: Start) -> str:
@@ -93,7 +93,8 @@ class PlanCache:
         return found
 
 
-def _unknown(playbook: str) -> InvalidInput:
+def unknown_playbook(playbook: str) -> InvalidInput:
+    """Return the error for a content hash that names no playbook."""
     return InvalidInput(f"there is no playbook with the content hash {playbook or '(none)'} in this store")
 
 

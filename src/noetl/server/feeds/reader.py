@@ -33,7 +33,8 @@ def known_id(text: str) -> str:
     return text
 
 
-def _unknown(execution_id: str) -> UnknownExecution:
+def unknown_execution(execution_id: str) -> UnknownExecution:
+    """Return the error for an id that names no execution."""
     return UnknownExecution(f"No execution {execution_id} in this store.")
 
 
@@ -48,7 +49,7 @@ class Reader:
         """Return the row of an execution. Raises UnknownExecution."""
         row = await self._log.execution(known_id(execution_id))
         if row is None:
-            raise _unknown(execution_id)
+            raise unknown_execution(execution_id)
         return dict(row)
 
     async def state(self, execution_id: str) -> Execution:
@@ -57,7 +58,7 @@ class Reader:
         if known is None:
             known = (asyncio.Lock(), await StateCache(self._log).get(execution_id))
             if not known[1].seq:
-                raise _unknown(execution_id)
+                raise unknown_execution(execution_id)
             known = self._states.setdefault(execution_id, known)
             if len(self._states) > _MOST_STATES:
                 self._states.popitem(last=False)

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, TypeVar, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_origin, get_type_hints
 
 import msgspec
 from starlette.datastructures import QueryParams
@@ -21,7 +21,9 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from noetl.ports import AuditEntry
-from noetl.server.auth.gate import NOBODY, Actor, Role, may, refusal
+from noetl.server.auth.gate import NOBODY, Actor, Role, may, reach, refusal
+from noetl.server.auth.namespaces import Reach, is_within
+from noetl.server.feeds.reader import unknown_execution
 from noetl.server.http.limits import MOST_BYTES, decode_json, read_body
 from noetl.server.http.pieces import SLICE, Pieces, of_bytes
 from noetl.server.problems import Refusal, invalid_input, problem_response
@@ -45,15 +47,37 @@ class Call(msgspec.Struct, eq=False):
     actor: Actor = NOBODY
     action: str = ""  # its name in the audit trail
     is_noted: bool = False  # an audit entry exists, or nothing changes
+    role: Role = "open"  # of the route
+    reach: Reach = None  # namespaces in which the caller has the role of the route; None: everywhere
+    path: str = ""  # catalog path of the object, once it is known to be within reach
 
     def header(self, name: bytes) -> str:
         """Return a header by its lower-case name, or an empty text."""
         return self.headers.get(name, b"").decode("latin-1")
 
     def require(self, role: Role) -> None:
-        """Check the role of the caller. Raises Refusal."""
-        if not may(self.actor, role):
+        """Check the role of the caller, for the object if it is known. Raises Refusal."""
+        if not may(self.actor, role) or (self.path and not is_within(self.path, reach(self.actor, role))):
             raise refusal(self.actor, role)
+
+    def sees(self, path: str) -> bool:
+        """Return whether an object with this catalog path exists for the caller.
+
+        Raises Refusal if the caller may read it, but not do this.
+        """
+        if not is_within(path, self.reach):
+            if is_within(path, reach(self.actor, "viewer")):
+                raise refusal(self.actor, self.role)
+            return False
+        self.path = path
+        return True
+
+    async def find_execution(self, execution_id: str) -> None:
+        """Check that an execution exists for the caller. Raises UnknownExecution."""
+        if self.reach is not None:
+            row = await self.services.reader.row(execution_id)
+            if not self.sees(str(row.get("path", ""))):
+                raise unknown_execution(execution_id)
 
     def idempotency_key(self) -> str:
         """Return the idempotency key, or an empty text. Raises Refusal."""
@@ -101,6 +125,9 @@ class Endpoint:
     problems: tuple[int, ...] = ()
     is_plain: bool = False  # its answer is not masked: a document as it was registered, or a secret that is shown once
     is_public: bool = False  # authenticates its callers itself; no token counts
+    # What its objects belong to: `execution`, checked here; `path`, checked by the route with `Call.sees` or in its query; or
+    # nothing, so that a role on a namespace is not enough.
+    of: Literal["", "execution", "path"] = ""
 
     @cached_property
     def _hints(self) -> Mapping[str, Any]:
@@ -162,6 +189,9 @@ class Endpoint:
                 call.actor = await services.gate.who(call.headers, address_of(call.scope))
             call.action = self.act
             call.require(self.role)
+            call.role, call.reach = self.role, reach(call.actor, self.role)
+            if not self.of and call.reach is not None:
+                raise refusal(call.actor, self.role)
             if self.method != "GET" and services.control.sequencer.unanswered >= services.bounds.most_unanswered:
                 raise _overloaded()
             arguments: dict[str, Any] = {name: call.parameters[name] for name in self.places} if self.places else {}
@@ -171,6 +201,8 @@ class Endpoint:
                 with services.gate.valid(call.actor):
                     body = await read_body(call.headers, call.receive, services.bounds.http.body_s, self.most)
                 arguments["body"] = self._decode(call, body)
+            if self.of == "execution":
+                await call.find_execution(arguments["execution_id"])
             result = await self.run(call, **arguments)
             if self.act and not call.is_noted:
                 await services.team.audit([call.act(next((str(arguments[name]) for name in self.places), ""))])

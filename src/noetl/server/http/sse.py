@@ -74,18 +74,28 @@ async def stream_all(call: Call, query: FeedQuery) -> Response:
         yield f"id: {_id(position)}\nevent: begin\ndata: {{}}\n\n"
         async with aclosing(call.services.control.followers.follow_all(position, wanted)) as positions:
             async for batch in positions:
-                for piece in _pieces(_positioned(call.services.mask, batch, position, wanted)):
+                hidden = await _hidden(call, batch)
+                for piece in _pieces(_positioned(call.services.mask, batch, position, wanted, hidden)):
                     yield piece
 
     return _stream(call, texts())
 
 
+async def _hidden(call: Call, batch: Iterable[Position]) -> set[str]:
+    """Return the executions of a batch that do not exist for the caller."""
+    if call.reach is None:
+        return set()
+    ids = {found.event.execution_id for found in batch}
+    rows = {name: await call.services.store.execution(name) for name in ids}
+    return {name for name, row in rows.items() if row is None or not call.sees(str(row.get("path", "")))}
+
+
 def _positioned(
-    mask: ReaderMask, batch: Iterable[Position], position: dict[str, int], wanted: frozenset[str]
+    mask: ReaderMask, batch: Iterable[Position], position: dict[str, int], wanted: frozenset[str], hidden: set[str]
 ) -> Iterator[str]:
     for found in batch:
         position[found.writer_id] = found.writer_seq
-        if found.event.event_type in wanted:
+        if found.event.event_type in wanted and found.event.execution_id not in hidden:
             yield _text(mask, found.event, _id(position))
 
 

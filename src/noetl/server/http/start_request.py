@@ -15,8 +15,10 @@ from msgspec.structs import asdict, replace
 from noetl.model.errors import Conflict
 from noetl.model.messages import Start
 from noetl.ports import AuditEntry
+from noetl.server.auth.gate import refusal
 from noetl.server.cache.catalog_lookup import similar_path
 from noetl.server.cache.ids import KEY_MS, is_started_by, new_execution
+from noetl.server.cache.plan_cache import unknown_playbook
 from noetl.server.feeds.completion import Ended
 from noetl.server.feeds.reader import known_id
 from noetl.server.http.endpoint import Call
@@ -35,6 +37,7 @@ async def start(call: Call, body: Execute, name: str, *, is_checked: bool = True
     With `wait_ms`, wait for its end. Unless `is_checked`, a repeated request may have another payload.
     """
     services = call.services
+    await check_parent(call, body.parent)
     path, playbook = await find_playbook(call, body)
     now = services.clock.now()
     execution_id, message_id = str(new_execution(now)), urandom(16).hex()
@@ -120,16 +123,20 @@ async def find_playbook(call: Call, body: StartAsked) -> tuple[str, str]:
     if body.content is not None:
         call.require("editor")  # the playbook is not registered
         made = await check_playbook(call.services, body.content)
+        if not call.sees(made.path):
+            raise refusal(call.actor, "editor")
+        call.require("editor")  # there
         place = f"by-content/{made.playbook[:16]}"
         now = call.services.clock.now()
         act = AuditEntry(now, call.actor.name, "playbook.register", place, {"playbook": made.playbook})
         await call.services.store.register(place, made.content, made.canonical, made.playbook, now, act)
         return made.path, made.playbook
     if body.path is not None:
-        playbook = await call.services.lookups.content_hash(body.path, body.version)
+        is_seen = call.sees(body.path)
+        playbook = await call.services.lookups.content_hash(body.path, body.version) if is_seen else None
         if playbook is None:
             which = f"version {body.version} of `{body.path}`" if body.version else f"`{body.path}`"
-            near = await similar_path(call.services.store, body.path)
+            near = await similar_path(call.services.store, body.path, call.reach)
             raise not_found(
                 f"The catalog has no {which}.{near}", "Register it with POST /api/catalog, or check path and version."
             )
@@ -143,8 +150,21 @@ async def find_playbook(call: Call, body: StartAsked) -> tuple[str, str]:
             )
         return body.path, playbook
     playbook = str(body.playbook)
+    return await path_of_pinned(call, playbook), playbook
+
+
+async def path_of_pinned(call: Call, playbook: str) -> str:
+    """Return the path of a playbook by its content hash, if it exists for the caller."""
     plan = await call.services.control.plan(playbook)
-    return plan.playbook.path, playbook
+    if not call.sees(plan.playbook.path):
+        raise unknown_playbook(playbook)
+    return plan.playbook.path
+
+
+async def check_parent(call: Call, parent: str | None) -> None:
+    """Check that the parent of a start exists for the caller. Raises UnknownExecution."""
+    if parent is not None:
+        await call.find_execution(known_id(parent))
 
 
 async def find_started(call: Call, execution_id: str) -> Started | None:

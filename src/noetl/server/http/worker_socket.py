@@ -18,7 +18,7 @@ from starlette.websockets import WebSocketDisconnect
 from noetl.model.letters import NO_LETTERS
 from noetl.model.plain_data import MOST_DEPTH
 from noetl.ports import AuditEntry
-from noetl.server.auth.gate import NOBODY, Actor, may, refusal
+from noetl.server.auth.gate import NOBODY, Actor, reach, refusal
 from noetl.server.http.endpoint import address_of, headers_of
 from noetl.server.http.limits import decode_json
 from noetl.server.problems import Refusal, problem_of
@@ -59,7 +59,7 @@ def worker_name(actor: Actor, given: str) -> str:
 
 def admitted(actor: Actor, hello: wire.Hello) -> str:
     """Check that an actor may be this worker, and return its name. Raises Refusal."""
-    if not may(actor, "worker"):
+    if reach(actor, "worker") is not None:
         raise refusal(actor, "worker")
     if actor.pool is not None and set(hello.pools) != {actor.pool}:
         raise Refusal(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from noetl.audit.chain import version_of, with_references
@@ -47,8 +47,11 @@ class MemoryCatalog:
         found = await self.find(path, version)
         return None if found is None else str(found["playbook"])
 
-    async def entries(self, text: str | None, after: str | None, limit: int) -> list[Mapping[str, Any]]:
+    async def entries(
+        self, text: str | None, after: str | None, limit: int, within: Sequence[str] | None = None
+    ) -> list[Mapping[str, Any]]:
         paths = [path for path in sorted(self.tables.catalog) if path > (after or "")]
+        paths = [path for path in paths if within is None or path.startswith(tuple(within))]
         chosen = [path for path in paths if text is None or text.lower() in path.lower()]
         found = [rows for rows in map(self._offered, chosen) if rows][:limit]
         return [{**_without(rows[-1], "withdrawn", "content"), "versions": len(rows)} for rows in found]

@@ -65,6 +65,7 @@ class MemoryLetters:
             letter
             for letter in map(_letter.decode, self.tables.letters.values())
             if (not selection.status or letter.status in selection.status)
+            and (selection.within is None or letter.path.startswith(selection.within))
             and all(getattr(selection, name) in (None, getattr(letter, name)) for name in _FIELDS)
         ]
         return sorted(found, key=lambda letter: (letter.last_seen, letter.message_id), reverse=True)

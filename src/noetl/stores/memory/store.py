@@ -344,6 +344,7 @@ def _matches(row: Mapping[str, Any], selection: Selection) -> bool:
     return (
         (not selection.status or row.get("status", "pending") in selection.status)
         and selection.path in (None, path)
+        and (selection.within is None or path.startswith(selection.within))
         and selection.parent in (None, parent or "")
         and (selection.tag is None or selection.tag in tags)
         and (selection.text is None or any(selection.text.lower() in text.lower() for text in texts))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from noetl.audit.chain import version_of, with_references
@@ -46,8 +46,10 @@ class PostgresCatalog:
         found: str | None = await self.database.value("find_content_hash", path, version)
         return found
 
-    async def entries(self, text: str | None, after: str | None, limit: int) -> list[Mapping[str, Any]]:
-        return [dict(row) for row in await self.database.rows("list_entries", text, after or "", limit)]
+    async def entries(
+        self, text: str | None, after: str | None, limit: int, within: Sequence[str] | None = None
+    ) -> list[Mapping[str, Any]]:
+        return [dict(row) for row in await self.database.rows("list_entries", text, after or "", limit, within)]
 
     async def versions(self, path: str) -> list[Mapping[str, Any]]:
         return [dict(row) for row in await self.database.rows("list_versions", path)]

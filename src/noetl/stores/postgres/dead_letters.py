@@ -10,7 +10,7 @@ from noetl.ports.letters import LetterSelection
 from noetl.stores.common.dead_letter_rows import COLUMNS, closed, conditions_of, group_of, letter_of, whole
 from noetl.stores.common.queries import queries
 from noetl.stores.postgres.database import PostgresDatabase
-from noetl.stores.postgres.rows import number, text
+from noetl.stores.postgres.rows import WITHIN, number, text
 
 _SQL = queries("postgres")
 _CLOSED = ("message_id", "status", "closed_at", "closed_by", "note")
@@ -57,6 +57,9 @@ class PostgresLetters:
             for place, column in enumerate(wanted, 2)
         ]
         values = list(wanted.values())
+        if selection.within is not None:
+            conditions.append(WITHIN.format(f"${len(values) + 2}"))
+            values.append(selection.within)
         if before is not None:
             place = f"(SELECT last_seen, message_id FROM dlq WHERE message_id = ${len(values) + 2})"
             conditions.append(f"(last_seen, message_id) < {place}")

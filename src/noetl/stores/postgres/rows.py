@@ -26,6 +26,7 @@ _encode = msgspec.json.encode
 _decode = msgspec.json.decode
 _message = msgspec.json.Decoder(AnyMessage)
 _work = msgspec.json.Decoder(WorkItem)
+WITHIN = "EXISTS (SELECT FROM unnest({}::text[]) AS n (name) WHERE starts_with(path, n.name))"  # namespaces
 _LARGEST = 2**63 - 1
 
 

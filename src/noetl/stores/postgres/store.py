@@ -26,6 +26,7 @@ from noetl.stores.postgres.database import PostgresDatabase, columns
 from noetl.stores.postgres.dead_letters import PostgresLetters
 from noetl.stores.postgres.migrations import make_partitions
 from noetl.stores.postgres.rows import (
+    WITHIN,
     events_of,
     expired_of,
     message_of,
@@ -48,6 +49,7 @@ _CONDITIONS = {
     "until": "started_at < {}",
     "before": "number < (SELECT number FROM execution WHERE execution_id = {}::text::bigint)",
     "status": "status = ANY ({}::text[])",
+    "within": WITHIN,
     "text": (
         '(position({0} IN execution_id::text) > 0 OR position({0} IN lower(path COLLATE "C")) > 0'
         ' OR position({0} IN lower(error COLLATE "C")) > 0'

@@ -74,10 +74,10 @@ class PostgresTeam:
 
     async def token(self, digest: str) -> Token | None:
         rows = await self._rows("find_token", digest)
-        return Token(*rows[0]) if rows else None
+        return _token(rows[0]) if rows else None
 
     async def tokens(self) -> list[Token]:
-        return [Token(*row) for row in await self._rows("list_tokens")]
+        return [_token(row) for row in await self._rows("list_tokens")]
 
     async def valid_tokens(self, token_ids: Collection[str], now: int) -> set[str]:
         return {str(row[0]) for row in await self._rows("valid_tokens", list(token_ids), now)}
@@ -165,6 +165,11 @@ class PostgresTeam:
 
 def _credential(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, "about": _decode(row["about"])}
+
+
+def _token(row: Sequence[Any]) -> Token:
+    *fields, namespaces = tuple(row)
+    return msgspec.structs.replace(Token(*fields), namespaces=tuple(namespaces))
 
 
 def _put(version: int) -> tuple[str, str]:

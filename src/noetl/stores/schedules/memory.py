@@ -52,12 +52,21 @@ class MemorySchedules:
         return self._rows.get(schedule_id)
 
     async def schedules(
-        self, *, path: str | None = None, owner: str | None = None, after: str | None = None, limit: int = 100
+        self,
+        *,
+        path: str | None = None,
+        owner: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
+        within: Sequence[str] | None = None,
     ) -> list[Schedule]:
         found = [
             one
             for name, one in sorted(self._rows.items())
-            if path in (None, one.path) and owner in (None, one.owner) and (after is None or name > after)
+            if path in (None, one.path)
+            and owner in (None, one.owner)
+            and (after is None or name > after)
+            and (within is None or one.path.startswith(tuple(within)))
         ]
         return found[:limit]
 

@@ -44,9 +44,16 @@ class PostgresSchedules:
         return schedule_of(tuple(rows[0])) if rows else None
 
     async def schedules(
-        self, *, path: str | None = None, owner: str | None = None, after: str | None = None, limit: int = 100
+        self,
+        *,
+        path: str | None = None,
+        owner: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
+        within: Sequence[str] | None = None,
     ) -> list[Schedule]:
-        return [schedule_of(tuple(row)) for row in await self._rows("list_schedules", path, owner, after, limit)]
+        rows = await self._rows("list_schedules", path, owner, after, limit, within)
+        return [schedule_of(tuple(row)) for row in rows]
 
     async def due(self, now: int, most: int) -> list[Schedule]:
         return [schedule_of(tuple(row)) for row in await self._rows("due_schedules", now, most)]

@@ -12,7 +12,7 @@ from noetl.ports.team import Audit
 from noetl.stores.common.queries import queries
 from noetl.stores.schedules.rows import firing_of, firing_row, schedule_of, schedule_row
 from noetl.stores.sqlite.database import Database
-from noetl.stores.sqlite.rows import write_audit
+from noetl.stores.sqlite.rows import namespaces, write_audit
 
 _SQL = queries("sqlite")
 
@@ -53,9 +53,16 @@ class SqliteSchedules:
         return schedule_of(rows[0]) if rows else None
 
     async def schedules(
-        self, *, path: str | None = None, owner: str | None = None, after: str | None = None, limit: int = 100
+        self,
+        *,
+        path: str | None = None,
+        owner: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
+        within: Sequence[str] | None = None,
     ) -> list[Schedule]:
-        return [schedule_of(row) for row in await self._rows("list_schedules", path, owner, after, limit)]
+        rows = await self._rows("list_schedules", path, owner, after, limit, namespaces(within))
+        return [schedule_of(row) for row in rows]
 
     async def due(self, now: int, most: int) -> list[Schedule]:
         return [schedule_of(row) for row in await self._rows("due_schedules", now, most)]

@@ -10,7 +10,7 @@ from noetl.audit.chain import version_of, with_references
 from noetl.ports import Audit
 from noetl.stores.common.queries import queries
 from noetl.stores.sqlite.database import Database
-from noetl.stores.sqlite.rows import write_audit
+from noetl.stores.sqlite.rows import namespaces, write_audit
 
 _SQL = queries("sqlite")
 _VERSION = ("path", "version", "playbook", "registered_at")
@@ -51,8 +51,10 @@ class SqliteCatalog:
         rows = await self._rows("find_content_hash", path, version)
         return str(rows[0][0]) if rows else None
 
-    async def entries(self, text: str | None, after: str | None, limit: int) -> list[Mapping[str, Any]]:
-        rows = await self._rows("list_entries", text, after or "", limit)
+    async def entries(
+        self, text: str | None, after: str | None, limit: int, within: Sequence[str] | None = None
+    ) -> list[Mapping[str, Any]]:
+        rows = await self._rows("list_entries", text, after or "", limit, namespaces(within))
         return [dict(zip((*_VERSION, "versions"), row, strict=True)) for row in rows]
 
     async def versions(self, path: str) -> list[Mapping[str, Any]]:

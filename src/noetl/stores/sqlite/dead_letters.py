@@ -11,6 +11,7 @@ from noetl.ports.letters import LetterSelection
 from noetl.stores.common.dead_letter_rows import closed, conditions_of, group_of, letter_of, row_of, whole
 from noetl.stores.common.queries import queries
 from noetl.stores.sqlite.database import Database
+from noetl.stores.sqlite.rows import WITHIN, text
 
 _SQL = queries("sqlite")
 
@@ -60,4 +61,6 @@ def _conditions(selection: LetterSelection) -> tuple[list[str], list[Any]]:
     status = wanted.pop("status", [])
     conditions = [f"{name} = ?" for name in wanted]
     conditions += [f"status IN ({', '.join('?' * len(status))})"] if status else []
-    return conditions, [*wanted.values(), *status]
+    within = [] if selection.within is None else [text(selection.within)]
+    conditions += [WITHIN] if within else []
+    return conditions, [*wanted.values(), *status, *within]

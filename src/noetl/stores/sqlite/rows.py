@@ -20,12 +20,19 @@ from noetl.stores.common.queries import queries
 
 _SQL = queries("sqlite")
 _encode = msgspec.json.encode
+# Namespaces as JSON. `json_each` has a column `path` of its own, which the subquery hides.
+WITHIN = "EXISTS (SELECT 1 FROM (SELECT value FROM json_each(?)) WHERE substr(path, 1, length(value)) = value)"
 _decode = msgspec.json.decode
 
 
 def text(value: Any) -> str:
     """Encode a value as JSON."""
     return _encode(value).decode()
+
+
+def namespaces(within: Sequence[str] | None) -> str | None:
+    """Encode namespaces for a statement; None: everywhere."""
+    return None if within is None else text(list(within))
 
 
 def log_row(events: Sequence[Event]) -> tuple[Any, ...]:

@@ -27,7 +27,7 @@ from noetl.stores.sqlite.commit import commit_batch
 from noetl.stores.sqlite.database import Database
 from noetl.stores.sqlite.dead_letters import SqliteLetters
 from noetl.stores.sqlite.queue import Epochs, is_due, serve
-from noetl.stores.sqlite.rows import message_row, projection_of, write_audit
+from noetl.stores.sqlite.rows import WITHIN, message_row, projection_of, text, write_audit
 
 _SQL = queries("sqlite")
 _decode = msgspec.json.decode
@@ -300,6 +300,9 @@ def _conditions(selection: Selection) -> tuple[list[str], list[Any]]:
     if selection.status:
         conditions.append(f"status IN ({', '.join('?' * len(selection.status))})")
         values += selection.status
+    if selection.within is not None:
+        conditions.append(WITHIN)
+        values.append(text(selection.within))
     if selection.text is not None:
         conditions.append(f"({' OR '.join(_TEXTS)})")
         values += [selection.text.lower()] * len(_TEXTS)

@@ -74,16 +74,16 @@ class SqliteTeam:
 
     async def add_token(self, token: Token, act: Audit = None) -> None:
         try:
-            await self._write("put_token", *msgspec.structs.astuple(token), act=act)
+            await self._write("put_token", *msgspec.structs.astuple(token)[:-1], text(token.namespaces), act=act)
         except sqlite3.IntegrityError:
             raise Conflict(f"the token {token.token_id}, or one with the same secret, exists already") from None
 
     async def token(self, digest: str) -> Token | None:
         rows = await self._rows("find_token", digest)
-        return Token(*rows[0]) if rows else None
+        return _token(rows[0]) if rows else None
 
     async def tokens(self) -> list[Token]:
-        return [Token(*row) for row in await self._rows("list_tokens")]
+        return [_token(row) for row in await self._rows("list_tokens")]
 
     async def valid_tokens(self, token_ids: Collection[str], now: int) -> set[str]:
         asked = msgspec.json.encode(list(token_ids)).decode()
@@ -184,6 +184,10 @@ class SqliteTeam:
             return changed
 
         return await self._database.write(job)
+
+
+def _token(row: Sequence[Any]) -> Token:
+    return msgspec.structs.replace(Token(*row[:-1]), namespaces=tuple(_decode(row[-1])))
 
 
 def _credential(row: Sequence[Any]) -> dict[str, Any]:

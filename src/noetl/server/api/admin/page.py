@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from noetl import __version__
 from noetl.ports import Selection
-from noetl.server.auth.gate import may
+from noetl.server.auth.gate import may, reach
 from noetl.server.http.endpoint import Call, Noun, address_of
 from noetl.server.http.openapi import described, document
 from noetl.wire.requests import PageQuery
@@ -49,7 +49,7 @@ async def status(call: Call, query: PageQuery) -> Response:
             "NoETL",
             head + "<p>This server requires a token. Open the link that it printed at its start, or use its API.</p>",
         )
-    rows = await call.services.store.executions(Selection(limit=_SHOWN))
+    rows = await call.services.store.executions(Selection(limit=_SHOWN, within=reach(call.actor, "viewer")))
     lines = []
     for row in rows:
         name, at = escape(str(row["execution_id"])), datetime.fromtimestamp(row.get("started_at", 0) / 1000, UTC)

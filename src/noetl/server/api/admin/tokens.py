@@ -23,17 +23,17 @@ noun = Noun("tokens", "API tokens.")
     "admin",
     status=201,
     act="token.create",
-    example={"role": "operator", "name": "nightly", "expires_s": 86400},
+    example={"role": "operator", "name": "nightly", "expires_s": 86400, "namespaces": ["team-a/"]},
     problems=(422,),
     is_plain=True,
 )
 async def create(call: Call, body: TokenAsked) -> TokenMade:
     """Create a token; its secret is shown once."""
     now = call.services.clock.now()
-    token, secret = create_token(body.role, body.name, body.expires_s, body.pool, call.actor.name, now)
-    await call.services.team.add_token(
-        token, call.act(token.token_id, is_now=f"valid {token.role}", role=token.role, name=token.name)
-    )
+    by, scope = call.actor.name, body.namespaces
+    token, secret = create_token(body.role, body.name, body.expires_s, body.pool, by, now, scope)
+    detail: dict[str, Any] = {"role": token.role, "name": token.name, "namespaces": token.namespaces}
+    await call.services.team.add_token(token, call.act(token.token_id, is_now=f"valid {token.role}", **detail))
     return TokenMade(**_shown(token), secret=secret)
 
 

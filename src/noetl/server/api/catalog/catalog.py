@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from noetl.engine.queries.view import changed
+from noetl.server.auth.gate import refusal
 from noetl.server.cache.catalog_lookup import similar_path
 from noetl.server.http.endpoint import Call, Noun
 from noetl.server.http.playbook_check import check_playbook
@@ -46,6 +47,7 @@ noun = Noun("catalog", "Playbooks by path and version.")
     act="playbook.register",
     example={"content": _HELLO},
     problems=(409, 413, 422),
+    of="path",
 )
 async def register(call: Call, body: Registration) -> Registered:
     """Validate a playbook and register it; the same text twice is one version."""
@@ -58,6 +60,8 @@ async def register(call: Call, body: Registration) -> Registered:
             where="$.path",
             fix="Omit `path`, or make both the same.",
         )
+    if not call.sees(made.path):
+        raise refusal(call.actor, "editor")
     act, now, version = call.act(made.path, playbook=made.playbook), call.services.clock.now(), 0
     if not body.check_only:
         version = await call.services.store.register(made.path, made.content, made.canonical, made.playbook, now, act)
@@ -65,30 +69,30 @@ async def register(call: Call, body: Registration) -> Registered:
     return Registered(path=made.path, version=version, playbook=made.playbook, diagnostics=made.diagnostics)
 
 
-@noun.route("GET", "/api/catalog", "viewer")
+@noun.route("GET", "/api/catalog", "viewer", of="path")
 async def listed(call: Call, query: CatalogQuery) -> CatalogPage:
     """List the paths of the catalog with their latest versions."""
-    rows = await call.services.store.entries(query.search, query.cursor, query.limit)
+    rows = await call.services.store.entries(query.search, query.cursor, query.limit, call.reach)
     entries = [msgspec.convert(dict(row), CatalogEntry, strict=False) for row in rows]
     return CatalogPage(playbooks=entries, next=entries[-1].path if len(entries) == query.limit else None)
 
 
-@noun.route("GET", "/api/catalog/playbook", "viewer", problems=(404,), is_plain=True)
+@noun.route("GET", "/api/catalog/playbook", "viewer", problems=(404,), is_plain=True, of="path")
 async def one(call: Call, query: PlaybookQuery) -> CatalogVersion:
     """Return a version of a playbook with its text."""
     return _version(await _found(call, query.path, query.version))
 
 
-@noun.route("GET", "/api/catalog/versions", "viewer", problems=(404,))
+@noun.route("GET", "/api/catalog/versions", "viewer", problems=(404,), of="path")
 async def versions(call: Call, query: PlaybookQuery) -> Versions:
     """List the versions of a path, the newest first."""
-    rows = await call.services.store.versions(query.path)
+    rows = await call.services.store.versions(query.path) if call.sees(query.path) else []
     if not rows:
         raise _missing(query.path, None)
     return Versions(path=query.path, versions=[CatalogVersion(**row) for row in rows])
 
 
-@noun.route("GET", "/api/catalog/diff", "viewer", problems=(404,), is_plain=True)
+@noun.route("GET", "/api/catalog/diff", "viewer", problems=(404,), is_plain=True, of="path")
 async def diff(call: Call, query: DiffQuery) -> Difference:
     """Return the changes between two versions; default: the last two."""
     new = await _found(call, query.path, query.version)
@@ -105,7 +109,7 @@ async def diff(call: Call, query: DiffQuery) -> Difference:
     )
 
 
-@noun.route("GET", "/api/catalog/ui_schema", "viewer", problems=(404,))
+@noun.route("GET", "/api/catalog/ui_schema", "viewer", problems=(404,), of="path")
 async def ui_schema(call: Call, query: PlaybookQuery) -> UiSchema:
     """Return the JSON Schema and the defaults for a form that starts a playbook."""
     row = await _found(call, query.path, query.version)
@@ -123,9 +127,11 @@ async def ui_schema(call: Call, query: PlaybookQuery) -> UiSchema:
     return UiSchema(path=query.path, version=int(row["version"]), schema=schema, defaults=defaults)
 
 
-@noun.route("DELETE", "/api/catalog", "editor", act="playbook.delete", problems=(404,))
+@noun.route("DELETE", "/api/catalog", "editor", act="playbook.delete", problems=(404,), of="path")
 async def remove(call: Call, query: PlaybookQuery) -> Removed:
     """Remove a version, or all versions of a path; running executions continue."""
+    if not call.sees(query.path):
+        raise _missing(query.path, query.version)
     act = call.act(query.path, version=query.version)
     removed = await call.services.store.unregister(query.path, query.version, act)
     if not removed:
@@ -145,9 +151,9 @@ async def _follow(call: Call, path: str) -> None:
 
 
 async def _found(call: Call, path: str, version: int | None) -> Mapping[str, Any]:
-    found = await call.services.store.find(path, version)
+    found = await call.services.store.find(path, version) if call.sees(path) else None
     if found is None:
-        raise _missing(path, version, await similar_path(call.services.store, path))
+        raise _missing(path, version, await similar_path(call.services.store, path, call.reach))
     return found
 
 

@@ -15,7 +15,7 @@ _SOURCES = ("credential", "auth")
 noun = Noun("keychain", "Credentials that a playbook declares.")
 
 
-@noun.route("GET", "/api/keychain", "viewer", problems=(404,))
+@noun.route("GET", "/api/keychain", "viewer", problems=(404,), of="path")
 async def listed(call: Call, query: KeychainQuery) -> KeychainEntries:
     """List the keychain entries of an execution or a playbook."""
     path, playbook = await _meant(call, query)
@@ -25,7 +25,7 @@ async def listed(call: Call, query: KeychainQuery) -> KeychainEntries:
     return KeychainEntries(path=path, playbook=playbook, entries=entries)
 
 
-@noun.route("GET", "/api/keychain/{execution_id}", "viewer", problems=(404,))
+@noun.route("GET", "/api/keychain/{execution_id}", "viewer", problems=(404,), of="execution")
 async def of_execution(call: Call, execution_id: str) -> KeychainEntries:
     """List the entries of an execution."""
     return await listed(call, KeychainQuery(execution_id=execution_id))
@@ -36,9 +36,11 @@ async def _meant(call: Call, query: KeychainQuery) -> tuple[str, str]:
         detail = "The request must name either an execution or a playbook."
         raise Refusal(422, "invalid-input", detail, where="query", fix="Send `execution_id` or `path`.")
     if query.execution_id is not None:
+        await call.find_execution(query.execution_id)
         state = await call.services.reader.state(query.execution_id)
         return state.path, state.playbook
-    row = await call.services.store.find(str(query.path), query.version)
+    path = str(query.path)
+    row = await call.services.store.find(path, query.version) if call.sees(path) else None
     if row is None:
         raise not_found(f"The catalog has no `{query.path}` of that version.", "GET /api/catalog lists the playbooks.")
     return str(row["path"]), str(row["playbook"])

@@ -22,10 +22,12 @@ noun = Noun("context", "Render templates with the values of an execution.")
     "viewer",
     example={"execution_id": "7123", "template": "{{ workload.name | upper }}", "strict": True},
     problems=(404, 422, 429),
+    of="path",
 )
 async def rendered(call: Call, body: Rendered) -> RenderedValue:
     """Render a template, or data that holds templates."""
     services = call.services
+    await call.find_execution(body.execution_id)
     give_back = services.renderings.take(call.actor)
     try:
         found = await _rendered(services, body)

@@ -14,6 +14,8 @@ from msgspec.structs import replace
 
 from noetl.model.letters import PENDING, STATUSES, DeadLetter
 from noetl.ports.letters import LetterSelection
+from noetl.server.auth.gate import reach
+from noetl.server.auth.namespaces import Reach
 from noetl.server.cache.ids import key_name
 from noetl.server.http.endpoint import Call, Noun
 from noetl.server.operations.dead_letters import (
@@ -48,22 +50,24 @@ _NAMED = 1_000
 noun = Noun("dlq", "Dead letters: work that failed permanently.")
 
 
-@noun.route("GET", "/api/dlq", "viewer", problems=(400,))
+@noun.route("GET", "/api/dlq", "viewer", problems=(400,), of="path")
 async def listed(call: Call, query: LettersQuery) -> Letters:
     """List dead letters, the most recent failure first."""
-    found = await call.services.store.letters(_selection(query, query.cursor))
+    if query.cursor is not None and call.reach is not None and not await _is_seen(call, query.cursor):
+        return Letters(letters=[], next=None)
+    found = await call.services.store.letters(_selection(call, query, query.cursor))
     rows = [_row(letter) for letter in found]
     return Letters(letters=rows, next=rows[-1].message_id if len(rows) == query.limit else None)
 
 
-@noun.route("GET", "/api/dlq/groups", "viewer", problems=(400,))
+@noun.route("GET", "/api/dlq/groups", "viewer", problems=(400,), of="path")
 async def grouped(call: Call, query: LettersQuery) -> LetterGroups:
     """List dead letters grouped by cause, the largest group first."""
-    found = await call.services.store.letter_groups(_selection(query))
+    found = await call.services.store.letter_groups(_selection(call, query))
     return LetterGroups(groups=[LetterGroup(**row) for row in found])
 
 
-@noun.route("GET", "/api/dlq/{message_id}", "viewer", problems=(404,))
+@noun.route("GET", "/api/dlq/{message_id}", "viewer", problems=(404,), of="path")
 async def detail(call: Call, message_id: str) -> Letter:
     """Return a dead letter in detail; secrets are masked."""
     letter = await _letter(call, message_id)
@@ -77,10 +81,14 @@ async def detail(call: Call, message_id: str) -> Letter:
     act="dlq.replay",
     example={"group": "3f6b0c9a1d2e", "patch": {"spec.url": "https://example.org/new"}, "dry_run": True},
     problems=(400, 409, 422),
+    of="path",
 )
 async def replay_many(call: Call, body: LettersReplay) -> Replayed:
     """Replay all matching dead letters; idempotent with an `Idempotency-Key`."""
-    letters = await pending(call.services.store, _chosen(body))
+    if body.patch:
+        call.require("editor")
+    within = reach(call.actor, "editor") if body.patch else call.reach
+    letters = await pending(call.services.store, _chosen(body, within))
     name, count = _name(call), len(letters)
     if not body.dry_run:
         name, letters, count = await _once(call, "replay", body, letters)
@@ -95,6 +103,7 @@ async def replay_many(call: Call, body: LettersReplay) -> Replayed:
     act="dlq.replay",
     example={"patch": {"spec.url": "https://example.org/new"}},
     problems=(400, 404, 409, 422),
+    of="path",
 )
 async def replay_one(call: Call, message_id: str, body: LetterReplay) -> Replayed:
     """Replay a dead letter; idempotent with an `Idempotency-Key`."""
@@ -109,10 +118,11 @@ async def replay_one(call: Call, message_id: str, body: LetterReplay) -> Replaye
     act="dlq.discard",
     example={"group": "3f6b0c9a1d2e", "reason": "rows of a test"},
     problems=(400, 422),
+    of="path",
 )
 async def discard_many(call: Call, body: LettersDiscard) -> Discarded:
     """Discard all matching dead letters; idempotent with an `Idempotency-Key`."""
-    letters = await pending(call.services.store, _chosen(body))
+    letters = await pending(call.services.store, _chosen(body, call.reach))
     name, letters, count = await _once(call, "discard", body, letters)
     done = await _discard(call, letters, body.reason, body.group or body.execution_id or body.path or "dlq", name)
     return replace(done, count=count)
@@ -125,6 +135,7 @@ async def discard_many(call: Call, body: LettersDiscard) -> Discarded:
     act="dlq.discard",
     example={"reason": "the row was deleted"},
     problems=(404, 409, 422),
+    of="path",
 )
 async def discard_one(call: Call, message_id: str, body: LetterDiscard) -> Discarded:
     """Discard a dead letter: its work is not done."""
@@ -183,11 +194,17 @@ def _name(call: Call) -> str:
 
 async def _letter(call: Call, message_id: str) -> DeadLetter:
     found = await call.services.store.letter(message_id)
-    if found is None:
+    if found is None or not call.sees(found.path):
         raise Refusal(
             404, "not-found", f"No dead letter {message_id[:80]!r}.", fix="`GET /api/dlq` lists the dead letters."
         )
     return found
+
+
+async def _is_seen(call: Call, message_id: str) -> bool:
+    """Return whether a letter exists for the caller."""
+    found = await call.services.store.letter(message_id)
+    return found is not None and call.sees(found.path)
 
 
 async def _waiting(call: Call, message_id: str, verb: str, name: str) -> DeadLetter:
@@ -203,7 +220,7 @@ def _row(letter: DeadLetter) -> LetterRow:
     return LetterRow(**{name: getattr(letter, name) for name in LetterRow.__struct_fields__})
 
 
-def _selection(query: LettersQuery, before: str | None = None) -> LetterSelection:
+def _selection(call: Call, query: LettersQuery, before: str | None = None) -> LetterSelection:
     wrong = [status for status in query.status if status not in (*STATUSES, "all")]
     if wrong:
         raise Refusal(
@@ -222,10 +239,11 @@ def _selection(query: LettersQuery, before: str | None = None) -> LetterSelectio
         fingerprint=query.group,
         before=before,
         limit=query.limit,
+        within=call.reach,
     )
 
 
-def _chosen(body: LettersReplay | LettersDiscard) -> LetterSelection:
+def _chosen(body: LettersReplay | LettersDiscard, within: Reach) -> LetterSelection:
     asked = (body.group, body.execution_id, body.path, body.step, body.kind)
     if not body.all and not any(asked):
         raise Refusal(
@@ -241,4 +259,5 @@ def _chosen(body: LettersReplay | LettersDiscard) -> LetterSelection:
         step_id=body.step,
         tool_kind=body.kind,
         fingerprint=body.group,
+        within=within,
     )

@@ -30,6 +30,7 @@ noun = Noun("execute", "Start executions.")
     act="execution.start",
     example=_EXAMPLE,
     problems=(404, 409, 422, 503),
+    of="path",
 )
 async def execute(call: Call, body: Execute) -> Started:
     """Start an execution; with `wait_ms`, wait for its end."""
@@ -45,6 +46,7 @@ async def execute(call: Call, body: Execute) -> Started:
     act="execution.start",
     example=_SEED,
     problems=(404, 409, 422, 503),
+    of="path",
 )
 async def execute_named(call: Call, body: SeedExecute) -> Started:
     """Start an execution (older form of the request)."""

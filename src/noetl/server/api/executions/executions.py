@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from msgspec import to_builtins
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from noetl.engine.decision.builder import projection, status_of
 from noetl.engine.queries.explain import choices, standings
 from noetl.engine.queries.view import changed
 from noetl.model.refs import expanded
+from noetl.model.work import Line
 from noetl.ports import Selection
 from noetl.ports.replay import views
 from noetl.server.feeds.reader import known_id
@@ -19,17 +21,19 @@ from noetl.server.http.endpoint import Call, Noun
 from noetl.server.http.sse import stream_all, stream_execution
 from noetl.server.problems import Refusal
 from noetl.server.workers.presence import groups
-from noetl.wire.answers import Execution, ExecutionRow, Executions, Explained, State, Told
+from noetl.wire.answers import Execution, ExecutionRow, Executions, Explained, LineRow, State, Told, WorkAhead
 from noetl.wire.requests import ExecutionsQuery, FeedQuery, FollowQuery, StateQuery
 
 _ENVELOPE = ("seq", "event", "status", "checksum")
 noun = Noun("executions", "Running and ended executions.")
 
 
-@noun.route("GET", "/api/executions", "viewer", problems=(400, 404))
+@noun.route("GET", "/api/executions", "viewer", problems=(400, 404), of="path")
 async def listed(call: Call, query: ExecutionsQuery) -> Executions:
     """List executions, the newest first."""
     before = known_id(query.cursor) if query.cursor is not None else None
+    if before is not None and call.reach is not None and not await _is_seen(call, before):
+        return Executions(executions=[], next=None)
     found = await call.services.store.executions(
         Selection(
             status=query.status,
@@ -41,10 +45,17 @@ async def listed(call: Call, query: ExecutionsQuery) -> Executions:
             until=query.until,
             before=before,
             limit=query.limit,
+            within=call.reach,
         )
     )
     rows = [row_of(row) for row in found]
     return Executions(executions=rows, next=rows[-1].execution_id if len(rows) == query.limit else None)
+
+
+async def _is_seen(call: Call, execution_id: str) -> bool:
+    """Return whether an execution exists for the caller."""
+    row = await call.services.store.execution(execution_id)
+    return row is not None and call.sees(str(row.get("path", "")))
 
 
 def row_of(row: Mapping[str, Any]) -> ExecutionRow:
@@ -57,13 +68,13 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**kept, "tags": list(row.get("tags") or ())}
 
 
-@noun.route("GET", "/api/executions/stream", "viewer", gives="text/event-stream", problems=(400, 503))
+@noun.route("GET", "/api/executions/stream", "viewer", gives="text/event-stream", problems=(400, 503), of="path")
 async def stream(call: Call, query: FeedQuery) -> Response:
     """Follow all executions as server-sent events; `Last-Event-ID` resumes a stream."""
     return await stream_all(call, query)
 
 
-@noun.route("GET", "/api/executions/{execution_id}", "viewer", problems=(404,))
+@noun.route("GET", "/api/executions/{execution_id}", "viewer", problems=(404,), of="execution")
 async def detail(call: Call, execution_id: str) -> Execution:
     """Return an execution in detail."""
     state = await call.services.reader.state(execution_id)
@@ -87,7 +98,7 @@ async def detail(call: Call, execution_id: str) -> Execution:
     )
 
 
-@noun.route("GET", "/api/executions/{execution_id}/state", "viewer", problems=(400, 404))
+@noun.route("GET", "/api/executions/{execution_id}/state", "viewer", problems=(400, 404), of="execution")
 async def state_at(call: Call, execution_id: str, query: StateQuery) -> State:
     """Return the state after any event, or the changes between two events."""
     await call.services.reader.row(execution_id)
@@ -97,7 +108,20 @@ async def state_at(call: Call, execution_id: str, query: StateQuery) -> State:
     return State(**{name: after[name] for name in _ENVELOPE}, state=rest, changes=changes)
 
 
-@noun.route("GET", "/api/executions/{execution_id}/explain", "viewer", problems=(404,))
+@noun.route("GET", "/api/executions/{execution_id}/line", "viewer", problems=(404,), of="execution")
+async def line(call: Call, execution_id: str) -> LineRow:
+    """Show where an execution and its queued work stand in the queue."""
+    await call.services.reader.row(execution_id)
+    found = await _line(call, execution_id)
+    return LineRow([WorkAhead(*one) for one in found.work.items()], found.key, found.position, list(found.running))
+
+
+async def _line(call: Call, execution_id: str) -> Line:
+    found = await call.services.store.line(execution_id)
+    return found if call.reach is None else replace(found, running=())  # they may be of another namespace
+
+
+@noun.route("GET", "/api/executions/{execution_id}/explain", "viewer", problems=(404,), of="execution")
 async def explain(call: Call, execution_id: str) -> Explained:
     """Explain the current state: what is active, and what it waits for."""
     services = call.services
@@ -107,8 +131,8 @@ async def explain(call: Call, execution_id: str) -> Explained:
     now, pools = services.clock.now(), None
     if not state.pool.startswith("local:"):  # `noetl run` has its own worker
         pools = groups(await services.team.workers(), now)
-    line = await services.store.line(execution_id)
-    standing = standings(plan, state, events, pools, now, line) if state.phase != "ended" else ()
+    is_open = state.phase != "ended"
+    standing = standings(plan, state, events, pools, now, await _line(call, execution_id)) if is_open else ()
     return Explained(
         execution_id=execution_id,
         status=status_of(state),
@@ -118,13 +142,22 @@ async def explain(call: Call, execution_id: str) -> Explained:
     )
 
 
-@noun.route("GET", "/api/executions/{execution_id}/events/stream", "viewer", gives="text/event-stream", problems=(404,))
+@noun.route(
+    "GET",
+    "/api/executions/{execution_id}/events/stream",
+    "viewer",
+    gives="text/event-stream",
+    problems=(404,),
+    of="execution",
+)
 async def follow(call: Call, execution_id: str, query: FollowQuery) -> Response:
     """Follow one execution as server-sent events; `Last-Event-ID` resumes."""
     return await stream_execution(call, execution_id, query)
 
 
-@noun.route("DELETE", "/api/executions/{execution_id}", "admin", act="execution.delete", problems=(404, 409))
+@noun.route(
+    "DELETE", "/api/executions/{execution_id}", "admin", act="execution.delete", problems=(404, 409), of="execution"
+)
 async def remove(call: Call, execution_id: str) -> Told:
     """Delete an ended execution and its log."""
     row = await call.services.reader.row(execution_id)

@@ -22,13 +22,14 @@ _JSON = "application/json"
 noun = Noun("results", "Large results by reference.")
 
 
-@noun.route("GET", "/api/results/resolve", "viewer", gives="*/*", problems=(400, 404))
+@noun.route("GET", "/api/results/resolve", "viewer", gives="*/*", problems=(400, 404), of="path")
 async def resolve(call: Call, query: ResultQuery) -> Response:
     """Return a stored result, or a range of its bytes."""
     if not query.ref.startswith(SCHEME):
         detail = f"A reference must begin with {SCHEME}."
         raise Refusal(422, "invalid-input", detail, where="query ref", fix="Send the reference of a stored result.")
     services = call.services
+    await _find_owner(call, query.ref)
     async with services.resolving:
         meta, size = await stored.verify(services.blobs, query.ref)
     kind = str(meta.get("content_type", _PLAIN)).partition(";")[0]
@@ -56,6 +57,13 @@ async def _masked(pieces: AsyncGenerator[bytes, None], mask: JsonStreamMask) -> 
                 await asyncio.sleep(0)
             yield b"".join(made)
     yield mask.end()
+
+
+async def _find_owner(call: Call, ref: str) -> None:
+    """Check that the execution of a result exists for the caller."""
+    if call.reach is not None:
+        owner = ref.removeprefix(f"{SCHEME}execution/").partition("/")[0]
+        await call.find_execution(owner)
 
 
 async def _within(pieces: AsyncGenerator[bytes, None], start: int, end: int) -> AsyncGenerator[bytes, None]:

@@ -51,6 +51,7 @@ noun = Noun("schedules", "Schedules: when playbooks are started, and what became
     act="schedule.create",
     example=_EXAMPLE,
     problems=(404, 409, 422),
+    of="path",
 )
 async def create(call: Call, body: ScheduleAsked) -> ScheduleRow:
     """Create a schedule of a registered playbook."""
@@ -69,15 +70,17 @@ async def create(call: Call, body: ScheduleAsked) -> ScheduleRow:
     return row_of(schedule)
 
 
-@noun.route("GET", "/api/schedules", "viewer", problems=(422,))
+@noun.route("GET", "/api/schedules", "viewer", problems=(422,), of="path")
 async def listed(call: Call, query: SchedulesQuery) -> ScheduleRows:
     """List schedules by id."""
-    found = await call.services.schedules.schedules(path=query.path, after=query.cursor, limit=query.limit)
+    found = await call.services.schedules.schedules(
+        path=query.path, after=query.cursor, limit=query.limit, within=call.reach
+    )
     rows = [row_of(schedule) for schedule in found]
     return ScheduleRows(schedules=rows, next=rows[-1].schedule_id if len(rows) == query.limit else None)
 
 
-@noun.route("GET", "/api/schedules/{schedule_id}", "viewer", problems=(404,))
+@noun.route("GET", "/api/schedules/{schedule_id}", "viewer", problems=(404,), of="path")
 async def shown(call: Call, schedule_id: str) -> ScheduleRow:
     """Return a schedule."""
     return row_of(await _found(call, schedule_id))
@@ -90,6 +93,7 @@ async def shown(call: Call, schedule_id: str) -> ScheduleRow:
     act="schedule.change",
     example={"cron": "0 3 * * *"},
     problems=(404, 409, 422),
+    of="path",
 )
 async def change(call: Call, schedule_id: str, body: SchedulePatch) -> ScheduleRow:
     """Change fields of a schedule; its next time is computed anew."""
@@ -103,19 +107,21 @@ async def change(call: Call, schedule_id: str, body: SchedulePatch) -> ScheduleR
     return await _apply(call, schedule_id, respecified(spec, version, now))
 
 
-@noun.route("POST", "/api/schedules/{schedule_id}/pause", "operator", act="schedule.pause", problems=(404,))
+@noun.route("POST", "/api/schedules/{schedule_id}/pause", "operator", act="schedule.pause", problems=(404,), of="path")
 async def pause(call: Call, schedule_id: str) -> ScheduleRow:
     """Pause a schedule: nothing fires until it is resumed."""
     return await _apply(call, schedule_id, paused(call.services.clock.civil()))
 
 
-@noun.route("POST", "/api/schedules/{schedule_id}/resume", "operator", act="schedule.resume", problems=(404,))
+@noun.route(
+    "POST", "/api/schedules/{schedule_id}/resume", "operator", act="schedule.resume", problems=(404,), of="path"
+)
 async def resume(call: Call, schedule_id: str) -> ScheduleRow:
     """Resume a schedule; what it missed meanwhile is recorded and not started."""
     return await _apply(call, schedule_id, resumed(call.services.clock.civil()))
 
 
-@noun.route("DELETE", "/api/schedules/{schedule_id}", "operator", act="schedule.delete", problems=(404, 409))
+@noun.route("DELETE", "/api/schedules/{schedule_id}", "operator", act="schedule.delete", problems=(404, 409), of="path")
 async def remove(call: Call, schedule_id: str) -> Removed:
     """Delete a schedule and its firings; running executions continue."""
     await _own(call, schedule_id)
@@ -124,7 +130,7 @@ async def remove(call: Call, schedule_id: str) -> Removed:
     return Removed(removed=1)
 
 
-@noun.route("GET", "/api/schedules/{schedule_id}/next", "viewer", problems=(404, 422))
+@noun.route("GET", "/api/schedules/{schedule_id}/next", "viewer", problems=(404, 422), of="path")
 async def upcoming_runs(call: Call, schedule_id: str, query: NextQuery) -> NextRuns:
     """Compute the next times of a schedule."""
     schedule = await _found(call, schedule_id)
@@ -137,7 +143,7 @@ async def upcoming_runs(call: Call, schedule_id: str, query: NextQuery) -> NextR
     return NextRuns(schedule_id=schedule_id, timezone=schedule.spec.timezone, paused=schedule.paused, runs=runs)
 
 
-@noun.route("GET", "/api/schedules/{schedule_id}/firings", "viewer", problems=(404, 422))
+@noun.route("GET", "/api/schedules/{schedule_id}/firings", "viewer", problems=(404, 422), of="path")
 async def history(call: Call, schedule_id: str, query: FiringsQuery) -> FiringRows:
     """List the firings of a schedule, the newest first, and why some started nothing."""
     schedule = await _found(call, schedule_id)
@@ -170,10 +176,11 @@ async def _checked(call: Call, schedule: Schedule, now: int) -> Schedule:
         made = timed(schedule, now)
     except Problem as problem:
         raise Refusal(422, "invalid-input", problem.what, where=f"$.{problem.field}", fix=problem.fix) from None
-    playbook = await call.services.lookups.content_hash(schedule.path, schedule.version)
+    is_seen = call.sees(schedule.path)
+    playbook = await call.services.lookups.content_hash(schedule.path, schedule.version) if is_seen else None
     if playbook is None:
         which = f"version {schedule.version} of `{schedule.path}`" if schedule.version else f"`{schedule.path}`"
-        near = await similar_path(call.services.store, schedule.path)
+        near = await similar_path(call.services.store, schedule.path, call.reach)
         raise not_found(f"The catalog has no {which}.{near}", "Register it with POST /api/catalog first.")
     payload = payload_of(made, made.next_at or now)
     misfit = await call.services.control.misfit(Start("", schedule.path, playbook, payload), [payload])
@@ -184,13 +191,14 @@ async def _checked(call: Call, schedule: Schedule, now: int) -> Schedule:
 
 
 async def _apply(call: Call, schedule_id: str, made: Change) -> ScheduleRow:
+    await _found(call, schedule_id)
     found = await apply(call.services.schedules, schedule_id, made, call.act(schedule_id))
     return row_of(found) if found is not None else _missing(schedule_id)
 
 
 async def _found(call: Call, schedule_id: str) -> Schedule:
     found = await call.services.schedules.schedule(schedule_id)
-    return found if found is not None else _missing(schedule_id)
+    return found if found is not None and call.sees(found.path) else _missing(schedule_id)
 
 
 async def _own(call: Call, schedule_id: str) -> Schedule:

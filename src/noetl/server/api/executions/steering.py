@@ -15,6 +15,7 @@ from noetl.model.messages import AnyMessage, Cancel, Complete, PatchCtx, Pause, 
 from noetl.server.cache.ids import new_execution
 from noetl.server.feeds.reader import known_id
 from noetl.server.http.endpoint import Call, Noun
+from noetl.server.http.start_request import path_of_pinned
 from noetl.server.operations.forks import fork_from, submit_with_retry
 from noetl.server.problems import Refusal
 from noetl.wire.answers import Forked, Told
@@ -50,6 +51,7 @@ async def _tell(call: Call, execution_id: str, message: AnyMessage, **detail: An
     act="execution.cancel",
     example={"reason": "wrong date", "compensate": True},
     problems=(404, 409, 503),
+    of="execution",
 )
 async def cancel(call: Call, execution_id: str, body: Cancellation) -> Told:
     """Cancel an execution with its children, or one step-run.
@@ -79,13 +81,13 @@ async def cancel(call: Call, execution_id: str, body: Cancellation) -> Told:
     return await _tell(call, execution_id, message, reason=body.reason, run=body.run, **detail)
 
 
-@noun.route("POST", _PLACE + "/pause", "operator", act="execution.pause", problems=(404, 409, 503))
+@noun.route("POST", _PLACE + "/pause", "operator", act="execution.pause", problems=(404, 409, 503), of="execution")
 async def pause(call: Call, execution_id: str) -> Told:
     """Pause an execution: running steps finish, no new ones start."""
     return await _tell(call, execution_id, Pause(uuid4().hex))
 
 
-@noun.route("POST", _PLACE + "/resume", "operator", act="execution.resume", problems=(404, 409, 503))
+@noun.route("POST", _PLACE + "/resume", "operator", act="execution.resume", problems=(404, 409, 503), of="execution")
 async def resume(call: Call, execution_id: str) -> Told:
     """Resume a paused execution."""
     return await _tell(call, execution_id, Unpause(uuid4().hex))
@@ -98,6 +100,7 @@ async def resume(call: Call, execution_id: str) -> Told:
     act="execution.signal",
     example={"name": "approved", "data": {"by": "Ada"}},
     problems=(404, 409, 503),
+    of="execution",
 )
 async def signal(call: Call, execution_id: str, body: SignalSent) -> Told:
     """Send a signal to an execution; idempotent with an `Idempotency-Key`."""
@@ -116,6 +119,7 @@ async def signal(call: Call, execution_id: str, body: SignalSent) -> Told:
     act="execution.patch",
     example={"writes": {"limit": 10}},
     problems=(404, 409, 503),
+    of="execution",
 )
 async def patch(call: Call, execution_id: str, body: CtxPatch) -> Told:
     """Change values in `ctx`."""
@@ -130,6 +134,7 @@ async def patch(call: Call, execution_id: str, body: CtxPatch) -> Told:
     act="step.force-complete",
     example={"result": {"rows": []}, "reason": "done by hand"},
     problems=(404, 409, 503),
+    of="execution",
 )
 async def complete(call: Call, execution_id: str, step: str, body: Forced) -> Told:
     """Complete a step without its work: runs end, parked tokens continue."""
@@ -152,6 +157,7 @@ async def complete(call: Call, execution_id: str, step: str, body: Forced) -> To
     act="execution.fork",
     example={"start": "load", "ctx": {"limit": 10}},
     problems=(400, 404),
+    of="execution",
 )
 async def fork(call: Call, execution_id: str, body: Fork) -> Forked:
     """Start a new execution with this one's history up to a step or an event."""
@@ -166,6 +172,7 @@ async def fork(call: Call, execution_id: str, body: Fork) -> Forked:
     act="execution.retry",
     example={"latest": True},
     problems=(400, 404, 409),
+    of="execution",
 )
 async def retry(call: Call, execution_id: str, body: Retry) -> Forked:
     """Continue from the failed step in a new execution."""
@@ -191,6 +198,8 @@ async def _fork(
     if ctx or workload:
         call.require("editor")  # as `PATCH …/ctx`
     await services.reader.row(known_id(source))
+    if playbook and call.reach is not None:
+        await path_of_pinned(call, playbook)
     made_id = new_execution(services.clock.now())
     made = await fork_from(
         services.store,

@@ -14,14 +14,14 @@ from noetl.wire.requests import CtxPatch
 noun = Noun("vars", "The values of an execution's `ctx`.")
 
 
-@noun.route("GET", "/api/vars/{execution_id}", "viewer", problems=(404,))
+@noun.route("GET", "/api/vars/{execution_id}", "viewer", problems=(404,), of="execution")
 async def every(call: Call, execution_id: str) -> Vars:
     """Return the values of an execution."""
     state = await call.services.reader.state(execution_id)
     return Vars(execution_id=execution_id, vars=state.ctx)
 
 
-@noun.route("GET", "/api/vars/{execution_id}/{name}", "viewer", problems=(404,))
+@noun.route("GET", "/api/vars/{execution_id}/{name}", "viewer", problems=(404,), of="execution")
 async def one(call: Call, execution_id: str, name: str) -> Variable:
     """Return one value of an execution."""
     state = await call.services.reader.state(execution_id)
@@ -37,6 +37,7 @@ async def one(call: Call, execution_id: str, name: str) -> Variable:
     act="execution.patch",
     example={"writes": {"limit": 10}},
     problems=(404, 503),
+    of="execution",
 )
 async def put(call: Call, execution_id: str, body: CtxPatch) -> Told:
     """Set values of an execution."""

@@ -10,7 +10,6 @@ from noetl.server.workers.presence import pools_of
 from noetl.wire.answers import (
     FlowRow,
     LimitRow,
-    LineRow,
     PoolRow,
     PoolRows,
     QueueState,
@@ -18,7 +17,7 @@ from noetl.wire.answers import (
     WorkerRows,
     WorkerStatus,
 )
-from noetl.wire.requests import QueueQuery, WorkerRegistered, WorkerSeen
+from noetl.wire.requests import WorkerRegistered, WorkerSeen
 
 noun = Noun("workers", "Workers and pools.")
 
@@ -79,19 +78,13 @@ async def pools(call: Call) -> PoolRows:
     return PoolRows(pools=await _pools(call))
 
 
-@noun.route("GET", "/api/queue", "viewer", problems=(404,))
-async def queue(call: Call, query: QueueQuery) -> QueueState:
-    """Show what waits: by pool, by flow and by limit, and where one execution stands."""
-    line = None
-    if query.execution_id is not None:
-        await call.services.reader.row(query.execution_id)
-        found = await call.services.store.line(query.execution_id)
-        line = LineRow(dict(found.work), found.key, found.position, list(found.running))
+@noun.route("GET", "/api/queue", "viewer")
+async def queue(call: Call) -> QueueState:
+    """Show what waits: by pool, by flow and by limit."""
     return QueueState(
         pools=await _pools(call),
         flows=[FlowRow(**row) for row in await call.services.team.flows()],
         limits=[LimitRow(**row) for row in await call.services.team.limits()],
-        line=line,
     )
 
 

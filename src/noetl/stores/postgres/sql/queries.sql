@@ -248,6 +248,7 @@ WHERE path = $1 AND ($2::bigint IS NULL OR version = $2) ORDER BY version DESC L
 -- name: list_entries
 SELECT DISTINCT ON (path) path, version, playbook, registered_at, count(*) OVER (PARTITION BY path) AS versions
 FROM catalog WHERE path > $2 AND ($1::text IS NULL OR position(lower($1 COLLATE "C") IN lower(path)) > 0)
+  AND ($4::text[] IS NULL OR EXISTS (SELECT FROM unnest($4::text[]) AS n (name) WHERE starts_with(path, n.name)))
 ORDER BY path, version DESC LIMIT $3;
 
 -- name: list_versions
@@ -340,15 +341,15 @@ SELECT x.slot, (SELECT count(*) FROM execution AS y WHERE y.slot = x.slot AND y.
 FROM execution AS x WHERE x.execution_id = $1 AND x.queued;
 
 -- name: put_token
-INSERT INTO token (token_id, digest, role, name, created_at, created_by, expires_at, revoked_at, used_at, pool)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING RETURNING 1;
+INSERT INTO token (token_id, digest, role, name, created_at, created_by, expires_at, revoked_at, used_at, pool, namespaces)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING RETURNING 1;
 
 -- name: find_token
-SELECT token_id, digest, role, name, created_at, created_by, expires_at, revoked_at, used_at, pool FROM token
+SELECT token_id, digest, role, name, created_at, created_by, expires_at, revoked_at, used_at, pool, namespaces FROM token
 WHERE digest = $1;
 
 -- name: list_tokens
-SELECT token_id, digest, role, name, created_at, created_by, expires_at, revoked_at, used_at, pool FROM token
+SELECT token_id, digest, role, name, created_at, created_by, expires_at, revoked_at, used_at, pool, namespaces FROM token
 ORDER BY created_at, token_id;
 
 -- name: valid_tokens
@@ -732,6 +733,7 @@ SELECT
   revision
 FROM schedule
 WHERE ($1::text IS NULL OR path = $1) AND ($2::text IS NULL OR owner = $2) AND ($3::text IS NULL OR schedule_id > $3)
+  AND ($5::text[] IS NULL OR EXISTS (SELECT FROM unnest($5::text[]) AS n (name) WHERE starts_with(path, n.name)))
 ORDER BY schedule_id LIMIT $4;
 
 -- name: due_schedules

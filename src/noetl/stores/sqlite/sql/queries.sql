@@ -407,6 +407,7 @@ SELECT path, version, playbook, registered_at FROM catalog WHERE path = ? AND NO
 -- SQLite returns the other columns from the row of max().
 SELECT path, max(version), playbook, registered_at, count(*) FROM catalog
 WHERE NOT withdrawn AND path > ?2 AND (?1 IS NULL OR instr(lower(path), lower(?1)) > 0)
+  AND (?4 IS NULL OR EXISTS (SELECT 1 FROM (SELECT value FROM json_each(?4)) WHERE substr(path, 1, length(value)) = value))
 GROUP BY path ORDER BY path LIMIT ?3;
 
 -- name: withdraw
@@ -459,15 +460,15 @@ SELECT worker_id, pool, tags, capacity, active, status, host, version, registere
 ORDER BY worker_id;
 
 -- name: put_token
-INSERT INTO token (token_id, digest, role, name, created_at, created_by, expires_at, revoked_at, used_at, pool)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO token (token_id, digest, role, name, created_at, created_by, expires_at, revoked_at, used_at, pool, namespaces)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: find_token
-SELECT token_id, digest, role, name, created_at, created_by, expires_at, revoked_at, used_at, pool FROM token
+SELECT token_id, digest, role, name, created_at, created_by, expires_at, revoked_at, used_at, pool, namespaces FROM token
 WHERE digest = ?;
 
 -- name: list_tokens
-SELECT token_id, digest, role, name, created_at, created_by, expires_at, revoked_at, used_at, pool FROM token
+SELECT token_id, digest, role, name, created_at, created_by, expires_at, revoked_at, used_at, pool, namespaces FROM token
 ORDER BY created_at, token_id;
 
 -- name: valid_tokens
@@ -695,6 +696,7 @@ SELECT
   revision
 FROM schedule
 WHERE (?1 IS NULL OR path = ?1) AND (?2 IS NULL OR owner = ?2) AND (?3 IS NULL OR schedule_id > ?3)
+  AND (?5 IS NULL OR EXISTS (SELECT 1 FROM (SELECT value FROM json_each(?5)) WHERE substr(path, 1, length(value)) = value))
 ORDER BY schedule_id LIMIT ?4;
 
 -- name: due_schedules

@@ -221,7 +221,8 @@ CREATE TABLE token (
   expires_at bigint,
   revoked_at bigint,
   used_at bigint,
-  pool text
+  pool text,
+  namespaces text[] NOT NULL DEFAULT '{}' -- empty: everywhere
 );
 
 CREATE TABLE credential (

@@ -155,7 +155,8 @@ CREATE TABLE token (
   expires_at INTEGER,
   revoked_at INTEGER,
   used_at INTEGER,
-  pool TEXT
+  pool TEXT,
+  namespaces TEXT NOT NULL DEFAULT '[]' -- JSON array; empty: everywhere
 );
 
 CREATE TABLE credential (
