@@ -43,6 +43,7 @@ CHECK_TIMEOUT = "NOETL_CHECK_SECONDS"
 AUTH = "NOETL_AUTH"
 ALLOWED_HOSTS = "NOETL_ALLOWED_HOSTS"
 ALLOWED_ORIGINS = "NOETL_ALLOWED_ORIGINS"
+SESSION_HOURS = "NOETL_SESSION_HOURS"
 HTTP_CONNECTIONS = "NOETL_HTTP_MAX_CONNECTIONS"
 HTTP_PER_ADDRESS = "NOETL_HTTP_MAX_CONNECTIONS_PER_ADDRESS"
 HTTP_HEADER_KB = "NOETL_HTTP_MAX_HEADER_KB"
@@ -169,6 +170,7 @@ VARIABLES: dict[str, tuple[str, str]] = {
         "Host names that clients may use for the server, separated by commas. Empty: its own names on loopback, any name elsewhere.",
     ),
     ALLOWED_ORIGINS: ("", "Other origins whose web pages may call the server, separated by commas."),
+    SESSION_HOURS: ("12", "Lifetime of the session of a user who has signed in, in hours."),
     HTTP_CONNECTIONS: (
         "4000",
         "Maximum number of open connections, and never more than the limit of open files allows. At the limit an idle one is closed for a new one; if none is idle, the new one gets 503.",
@@ -397,6 +399,7 @@ class ServerSettings(Struct, frozen=True):
     key: str = ""
     http: HttpSettings = HttpSettings()
     check_s: float = CHECK_SECONDS  # for one playbook
+    session_s: float = 12 * 3600.0  # lifetime of a user's session
 
 
 def server_settings(
@@ -412,6 +415,7 @@ def server_settings(
         environment.get(ENCRYPTION_KEY, "").strip(),
         _http(environment),
         _seconds(environment, CHECK_TIMEOUT, CHECK_SECONDS),
+        _number(environment, SESSION_HOURS, 12) * 3600.0,
     )
 
 

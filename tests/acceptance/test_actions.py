@@ -32,6 +32,16 @@ ACTIONS: dict[str, dict[str, set[str]]] = {
         "revoke": PLACE,
         "show": {"--server"},
     },
+    "user": {
+        "create": {"--role", "--namespace", "--group", "--password", "--no-password", *PLACE},
+        "list": PLACE,
+        "set": {"--role", "--namespace", "--group", *PLACE},
+        "passwd": {"--password", *PLACE},
+        "disable": PLACE,
+        "enable": PLACE,
+        "delete": PLACE,
+    },
+    "group": {"set": {"--role", "--namespace", *PLACE}, "list": PLACE, "delete": PLACE},
     "audit": {
         "list": {"--actor", "--entity", "--limit", *PLACE},
         "verify": {"--expect", *PLACE},

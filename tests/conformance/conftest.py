@@ -23,12 +23,16 @@ from noetl.ports import (
 from noetl.ports.keychain import AccessTokens
 from noetl.ports.letters import DeadLetters
 from noetl.ports.outbox import Outbox
+from noetl.ports.people import People
 from noetl.ports.schedules import Schedules
 from noetl.ports.triggers import Triggers
 from noetl.stores.memory.derived import MemoryDerived
 from noetl.stores.memory.outbox import MemoryOutbox
 from noetl.stores.memory.store import MemoryStore
 from noetl.stores.memory.team import MemoryTeam
+from noetl.stores.people.memory import MemoryPeople
+from noetl.stores.people.postgres import PostgresPeople
+from noetl.stores.people.sqlite import SqlitePeople
 from noetl.stores.postgres.derived import PostgresDerived
 from noetl.stores.postgres.outbox import PostgresOutbox
 from noetl.stores.postgres.store import PostgresStore
@@ -117,6 +121,14 @@ class Place:
             return PostgresTriggers(store.database)
         assert isinstance(store, SqliteStore)
         return SqliteTriggers(store.database)
+
+    def people(self, store: Store) -> People:
+        if isinstance(store, MemoryStore):
+            return MemoryPeople(store.tables)
+        if isinstance(store, PostgresStore):
+            return PostgresPeople(store.database)
+        assert isinstance(store, SqliteStore)
+        return SqlitePeople(store.database)
 
     async def close(self) -> None:
         for store in self._opened:

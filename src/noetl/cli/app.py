@@ -47,6 +47,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "credential": ("noetl.cli.admin.credential", "Store, list and delete a server's credentials."),
     "outbox": ("noetl.cli.admin.outbox", "List, show, retry, discard and deliver outbox messages."),
     "token": ("noetl.cli.admin.token", "Create, list and revoke API tokens."),
+    "user": ("noetl.cli.admin.user", "Create, list, disable and delete users, and set passwords."),
+    "group": ("noetl.cli.admin.group", "Create, list and delete groups of users."),
     "audit": ("noetl.cli.admin.audit", "List, verify and export the audit trail."),
     "db": ("noetl.cli.admin.db", "Create, migrate and check the PostgreSQL database of the store."),
     "admin": ("noetl.cli.admin.admin", "Maintain a store: rebuild projections, collect garbage, prune."),

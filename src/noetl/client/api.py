@@ -57,6 +57,7 @@ from noetl.wire.answers import (
 )
 from noetl.wire.letters import Discarded, Letter, LetterGroup, LetterGroups, Letters, Replayed
 from noetl.wire.outbox import OutboxNumber, OutboxRow, OutboxRows
+from noetl.wire.people import GroupRow, GroupRows, Me, UserRow, UserRows
 from noetl.wire.schedules import FiringRows, NextRuns, ScheduleRow, ScheduleRows
 from noetl.wire.webhooks import Delivered, WebhookRow, WebhookRows
 
@@ -469,6 +470,38 @@ class Client:
         """Create a token; only this answer holds its secret."""
         body = {"role": role, "name": name, "expires_s": expires_s, "pool": pool, "namespaces": list(namespaces)}
         return await self._http.ask("POST", "/api/tokens", TokenMade, body)
+
+    async def me(self) -> Me:
+        """Return who the caller is, with roles and namespaces."""
+        return await self._http.ask("GET", "/api/me", Me)
+
+    async def users(self) -> list[UserRow]:
+        """List users, without passwords."""
+        return (await self._http.ask("GET", "/api/users", UserRows)).users
+
+    async def create_user(
+        self, name: str, password: str = "", grants: Sequence[Mapping[str, str]] = (), groups: Sequence[str] = ()
+    ) -> UserRow:
+        body = {"name": name, "password": password, "grants": list(grants), "groups": list(groups)}
+        return await self._http.ask("POST", "/api/users", UserRow, body)
+
+    async def change_user(self, name: str, fields: Mapping[str, Any]) -> UserRow:
+        """Change `password`, `grants`, `groups` or `disabled` of a user."""
+        return await self._http.ask("PATCH", f"/api/users/{quote(name, safe='')}", UserRow, dict(fields))
+
+    async def delete_user(self, name: str) -> Removed:
+        return await self._http.ask("DELETE", f"/api/users/{quote(name, safe='')}", Removed)
+
+    async def groups(self) -> list[GroupRow]:
+        """List groups with their roles and members."""
+        return (await self._http.ask("GET", "/api/groups", GroupRows)).groups
+
+    async def put_group(self, name: str, grants: Sequence[Mapping[str, str]] = ()) -> GroupRow:
+        """Create a group, or replace its roles."""
+        return await self._http.ask("PUT", f"/api/groups/{quote(name, safe='')}", GroupRow, {"grants": list(grants)})
+
+    async def delete_group(self, name: str) -> Removed:
+        return await self._http.ask("DELETE", f"/api/groups/{quote(name, safe='')}", Removed)
 
     async def revoke_token(self, token_id: str) -> Removed:
         return await self._http.ask("DELETE", f"/api/tokens/{quote(token_id, safe='')}", Removed)

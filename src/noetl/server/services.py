@@ -25,9 +25,11 @@ from noetl.ports import (
 from noetl.ports.keychain import AccessTokens
 from noetl.ports.letters import DeadLetters
 from noetl.ports.outbox import Outbox
+from noetl.ports.people import People
 from noetl.ports.schedules import Schedules
 from noetl.ports.triggers import Triggers
 from noetl.server.auth.gate import Gate
+from noetl.server.auth.people.sessions import Sessions
 from noetl.server.auth.quota import Quota
 from noetl.server.auth.vault import Vault
 from noetl.server.cache.catalog_lookup import CatalogLookup
@@ -83,6 +85,8 @@ class Services:
     schedules: Schedules
     triggers: Triggers
     refused: RefusedDeliveries
+    people: People
+    sessions: Sessions
     clock: CivilClock
     kinds: Kinds
     cannot_run: Callable[[Iterable[str]], tuple[str, ...]]

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from noetl.model.events import Event
     from noetl.ports.keychain import TokenExchange
     from noetl.ports.outbox import Outbox, OutboxIn
+    from noetl.ports.people import People
     from noetl.server.background.outbox_relay import OutboxRelay
     from noetl.server.background.rebuild import Rebuild
     from noetl.server.background.result_gc import ResultGC
@@ -132,6 +133,20 @@ def open_team(store: Store) -> Team:
     if isinstance(store, SqliteStore):
         return SqliteTeam(store.database)
     raise InvalidInput("This store has no workers, tokens or credentials.")
+
+
+def open_people(store: Store) -> People:
+    """Return users, groups and sessions of a store."""
+    from noetl.stores.people.postgres import PostgresPeople
+    from noetl.stores.people.sqlite import SqlitePeople
+    from noetl.stores.postgres.store import PostgresStore
+    from noetl.stores.sqlite.store import SqliteStore
+
+    if isinstance(store, PostgresStore):
+        return PostgresPeople(store.database)
+    if isinstance(store, SqliteStore):
+        return SqlitePeople(store.database)
+    raise InvalidInput("This store has no users.")
 
 
 def open_rebuild(store: Store) -> Rebuild:
@@ -432,6 +447,7 @@ async def serving(
     from noetl.masking.readers import ReaderMask
     from noetl.server.app import running
     from noetl.server.auth.gate import Gate
+    from noetl.server.auth.people.sessions import Sessions
     from noetl.server.cache.catalog_lookup import CatalogLookup
     from noetl.server.feeds.reader import Reader
     from noetl.server.metrics.server_metrics import Metrics
@@ -444,7 +460,9 @@ async def serving(
 
     async with embedded(settings, apart=True) as app:
         store, team, clock = app.store, open_team(app.store), app.store.clock
-        has_tokens, required = await _needs(team, clock.now(), settings, server)
+        people = open_people(app.store)
+        has_tokens, required = await _needs(team, people, clock.now(), settings, server)
+        sessions = Sessions(people, clock, server.session_s)
         vault = credential_vault(settings, server.key)
         own = confined(settings, several_users=required and (has_tokens or not own_token))
         services = Services(
@@ -455,12 +473,14 @@ async def serving(
             blobs=open_blobs(settings, store),
             outbox=app.outbox(),
             **trigger_parts(store, team, clock),
+            people=people,
+            sessions=sessions,
             clock=clock,
             kinds=kinds(),
             cannot_run=cannot_run,
             side=SideProcesses(),
             checks=_CHECKS,
-            gate=Gate(team, clock, required=required, local=own_token),
+            gate=Gate(team, clock, required=required, local=own_token, sessions=sessions),
             registry=WorkerRegistry(app.control, store, team, clock, lease_ms=settings.lease_ms),
             reader=Reader(store),
             lookups=CatalogLookup(store),
@@ -492,12 +512,13 @@ def _jobs(settings: Settings, store: Store, services: Services) -> tuple[ResultG
     return open_collector(settings, store), open_scheduler(services, open_derived(store))
 
 
-async def _needs(team: Team, now: int, settings: Settings, server: ServerSettings) -> tuple[bool, bool]:
-    """Return whether the store has tokens, and whether the server requires one."""
+async def _needs(team: Team, people: People, now: int, settings: Settings, server: ServerSettings) -> tuple[bool, bool]:
+    """Return whether the store has tokens or users, and whether one is required."""
     from noetl.server.auth.gate import needs_token
 
     live = (token for token in await team.tokens() if token.revoked_at is None)
     has_tokens = any(token.expires_at is None or token.expires_at > now for token in live)
+    has_tokens = has_tokens or any(not user.disabled for user in await people.users())
     option = store_option(variables(), settings)
     return has_tokens, needs_token(server.auth, server.host, has_tokens=has_tokens, option=option)
 

@@ -174,6 +174,34 @@ def letters(verb: str, body: Any) -> Callable[[Served], Awaitable[Asked]]:
     return ask
 
 
+async def user(served: Served) -> Asked:
+    await served.json("POST", "/api/users", {"name": "bob"})
+    return "/api/users/bob", None
+
+
+async def group(served: Served) -> Asked:
+    await served.json("PUT", "/api/groups/ops", {"grants": [{"role": "viewer"}]})
+    return "/api/groups/ops", None
+
+
+async def changed_user(served: Served) -> Asked:
+    return (await user(served))[0], {"disabled": True}
+
+
+async def signing_in(served: Served) -> Asked:
+    await served.json("POST", "/api/users", {"name": "ada", "password": "correct horse"})
+    return "/api/session", {"user": "ada", "password": "correct horse"}
+
+
+async def signing_out(served: Served) -> Asked:
+    """The session in a cookie is that of the request, and no token."""
+    path, body = await signing_in(served)
+    me = await served.json("POST", path, body)
+    served.http.headers.pop("Authorization", None)
+    served.http.headers["X-CSRF-Token"] = me["csrf"]
+    return path, None
+
+
 CALLS: dict[str, Callable[[Served], Awaitable[Asked]]] = {
     "POST /api/execute": start,
     "POST /api/execute/many": start_many,
@@ -211,6 +239,13 @@ CALLS: dict[str, Callable[[Served], Awaitable[Asked]]] = {
     "POST /api/outbox/{number}/discard": message("discard", {"reason": "enough"}),
     "POST /api/tokens": plain("/api/tokens", {"role": "viewer"}),
     "DELETE /api/tokens/{token_id}": token,
+    "POST /api/users": plain("/api/users", {"name": "bob", "grants": [{"role": "viewer"}]}),
+    "PATCH /api/users/{name}": changed_user,
+    "DELETE /api/users/{name}": user,
+    "PUT /api/groups/{name}": plain("/api/groups/ops", {"grants": []}),
+    "DELETE /api/groups/{name}": group,
+    "POST /api/session": signing_in,
+    "DELETE /api/session": signing_out,
     "POST /api/workers": plain("/api/workers", {"worker_id": "host:1", "pool": "gpu"}),
     "POST /api/workers/{worker_id}/drain": worker("/drain"),
     "DELETE /api/workers/{worker_id}": worker(),

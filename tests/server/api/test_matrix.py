@@ -34,7 +34,7 @@ def allowed(endpoint: Endpoint, who: str) -> bool:
     """Who may, said once more and in other words than the server's."""
     if endpoint.role == "open":
         return True
-    if endpoint.role == "member":
+    if endpoint.role in ("member", "user"):
         return who != "nobody"
     if endpoint.role == "worker":
         return who in ("worker", "admin")

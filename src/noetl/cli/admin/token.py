@@ -73,7 +73,7 @@ def create(
 
 @command.command("list")
 def list_tokens(json: AsJson = False, store: Place = None) -> None:
-    """List tokens with their role, name, namespaces, expiry and last use."""
+    """List tokens with their roles, expiry and last use."""
 
     async def job() -> None:
         from noetl.cli.runtime.target import connect, server_of

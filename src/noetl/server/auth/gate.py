@@ -11,11 +11,11 @@ import ipaddress
 import logging
 import secrets
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Literal
+from typing import Literal, Protocol
 
 from noetl.model.errors import InvalidInput, NoetlError, log_level
 from noetl.ports import Clock, Token, Tokens
@@ -24,9 +24,10 @@ from noetl.server.auth.namespaces import Reach, namespaces_of
 from noetl.server.auth.revocation import Revocation, TokenEnded
 from noetl.server.problems import Refusal
 
-Role = Literal["open", "member", "viewer", "operator", "editor", "admin", "worker"]
+Role = Literal["open", "user", "member", "viewer", "operator", "editor", "admin", "worker"]
 ROLES: tuple[str, ...] = ("viewer", "operator", "editor", "admin", "worker")  # of tokens
 _MAY = {  # role of a route → roles that may use it
+    "user": frozenset({*ROLES, "none"}),  # any known caller
     "member": frozenset(ROLES),  # any token, also a worker's
     "viewer": frozenset({"viewer", "operator", "editor", "admin"}),
     "operator": frozenset({"operator", "editor", "admin"}),
@@ -34,6 +35,8 @@ _MAY = {  # role of a route → roles that may use it
     "admin": frozenset({"admin"}),
     "worker": frozenset({"worker", "admin"}),
 }
+SESSION = "session:"  # before the digest of a session, where tokens have their id
+COOKIE = "noetl-session"  # and the port
 _PREFIX = "noetl_"
 _KNOWN_MS = 500  # a token is cached for this long; a revoked one stops working within it
 _MOST_KNOWN = 1_024
@@ -50,6 +53,8 @@ class Actor:
     token_id: str | None = None
     pool: str | None = None  # a worker's token may be bound to one
     grants: tuple[tuple[str, str], ...] = ()  # namespaces, each with the role that the actor has there
+    csrf: str = ""  # token that a change must also send: the caller is known by a cookie
+    expires_at: int | None = None
 
 
 LOCAL = Actor("local", "admin")
@@ -105,16 +110,52 @@ def create_token(
     return Token(token_id, digest(secret), role, name, now, by, expires, pool=pool, namespaces=scope), secret
 
 
-class Gate:
-    """Authenticate requests by their `Authorization` header."""
+class SessionActors(Protocol):
+    """Actors of the sessions of users."""
 
-    def __init__(self, tokens: Tokens, clock: Clock, *, required: bool, local: str = "") -> None:
+    async def actor(self, secret: str) -> Actor | None: ...
+
+    async def valid(self, digests: Sequence[str], now: int) -> set[str]: ...
+
+    def forget(self) -> None: ...
+
+
+class _Valid:
+    """Tokens and sessions that have not ended."""
+
+    def __init__(self, tokens: Tokens, sessions: SessionActors | None) -> None:
+        self._tokens = tokens
+        self._sessions = sessions
+
+    async def valid_tokens(self, token_ids: Collection[str], now: int) -> set[str]:
+        """Return those of these tokens and sessions that are still valid."""
+        digests = [one.removeprefix(SESSION) for one in token_ids if one.startswith(SESSION)]
+        tokens = [one for one in token_ids if not one.startswith(SESSION)]
+        found = await self._tokens.valid_tokens(tokens, now) if tokens else set()
+        if digests and self._sessions is not None:
+            found |= {SESSION + one for one in await self._sessions.valid(digests, now)}
+        return found
+
+
+class Gate:
+    """Authenticate requests by their `Authorization` header, or by a session's cookie."""
+
+    def __init__(
+        self,
+        tokens: Tokens,
+        clock: Clock,
+        *,
+        required: bool,
+        local: str = "",
+        sessions: SessionActors | None = None,
+    ) -> None:
         self._tokens = tokens
         self._clock = clock
         self.required = required
         self._local = digest(local) if local else ""
         self._cookie = secrets.token_urlsafe(32)
-        self._revocation = Revocation(tokens, clock)
+        self._sessions = sessions
+        self._revocation = Revocation(_Valid(tokens, sessions), clock)
         self._failed = FailedAttempts(clock)
         self._noted: dict[str, int] = {}  # tokens, and when their use was stored
         self._known: OrderedDict[str, tuple[int, Token]] = OrderedDict()
@@ -125,13 +166,27 @@ class Gate:
             return LOCAL
         header = headers.get(b"authorization", b"").decode("latin-1")
         if not header:
-            if self._has_cookie(headers.get(b"cookie", b"")):
+            cookie = headers.get(b"cookie", b"")
+            if self._has_cookie(cookie):
                 return BROWSER
+            actor = await self._user(cookie)
+            if actor is not None:
+                return actor
             return NOBODY if self.required else FORWARDED
         scheme, _, secret = header.partition(" ")
         if scheme.lower() != "bearer" or not secret.strip():
             raise unauthorised("The Authorization header is not of the form `Bearer TOKEN`.")
         return await self.holder(secret.strip(), address)
+
+    async def _user(self, cookie: bytes) -> Actor | None:
+        """Return the user whose session a cookie names."""
+        if self._sessions is None:
+            return None
+        for secret in _session_secrets(cookie):
+            actor = await self._sessions.actor(secret)
+            if actor is not None:
+                return actor
+        return None
 
     async def holder(self, secret: str, address: str) -> Actor:
         """Return the actor of a token's secret. Raises Refusal, after a delay."""
@@ -194,11 +249,23 @@ class Gate:
     async def forget(self) -> None:
         """Clear the cache of tokens and end what they keep open, after one was revoked."""
         self._known.clear()
+        if self._sessions is not None:
+            self._sessions.forget()
         await self._revocation.look()
+
+    async def delay(self, address: str) -> None:
+        """Wait because of a wrong password, as after a wrong token. Raises Refusal."""
+        await self._failed.delay(address)
 
     async def run(self) -> None:
         """Look for tokens that other servers revoked, until cancelled."""
         await self._revocation.run()
+
+
+def _session_secrets(cookie: bytes) -> list[str]:
+    """Return the secrets of sessions in a cookie header, at most four."""
+    pairs = (part.strip().partition(b"=") for part in cookie.split(b";"))
+    return [value.decode("latin-1") for name, _, value in pairs if name.startswith(COOKIE.encode())][:4]
 
 
 def _actor(token: Token) -> Actor:
@@ -225,7 +292,7 @@ def refusal(actor: Actor, role: Role) -> Refusal:
     """Return the answer to an actor that may not use a route."""
     if actor is FORWARDED:
         return unauthorised("A request through a proxy requires a token, even with `--auth none`.")
-    return unauthorised("This route requires a token.") if actor is NOBODY else _forbidden(actor, role)
+    return unauthorised("This route requires a token, or a session.") if actor is NOBODY else _forbidden(actor, role)
 
 
 def unauthorised(detail: str) -> Refusal:

@@ -9,14 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 from noetl.model.errors import NoetlError, log_level
-from noetl.ports import Clock, Tokens
+from noetl.ports import Clock
 
 _EVERY_S = 0.25
 _log = logging.getLogger(__name__)
+
+
+class ValidTokens(Protocol):
+    """Tokens and sessions that have not ended."""
+
+    async def valid_tokens(self, token_ids: Collection[str], now: int) -> set[str]: ...
 
 
 class TokenEnded(Exception):  # noqa: N818  it is an answer, not a bug
@@ -44,7 +51,7 @@ class _Held:
 class Revocation:
     """Tasks by the id of the token that they wait for."""
 
-    def __init__(self, tokens: Tokens, clock: Clock) -> None:
+    def __init__(self, tokens: ValidTokens, clock: Clock) -> None:
         self._tokens = tokens
         self._clock = clock
         self._held: dict[str, set[_Held]] = {}

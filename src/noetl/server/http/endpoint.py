@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
+from hmac import compare_digest
 from typing import Any, Literal, TypeVar, get_origin, get_type_hints
 
 import msgspec
@@ -32,6 +33,7 @@ from noetl.server.services import Services
 Handler = Callable[..., Awaitable[Any]]
 Made = TypeVar("Made", bound=Handler)
 JSON = "application/json"
+CSRF = b"x-csrf-token"
 _MOST_KEY = 200
 _encode = msgspec.json.Encoder().encode
 
@@ -190,6 +192,8 @@ class Endpoint:
             call.action = self.act
             call.require(self.role)
             call.role, call.reach = self.role, reach(call.actor, self.role)
+            if call.actor.csrf and self.method != "GET":
+                _check_csrf(call)
             if not self.of and call.reach is not None:
                 raise refusal(call.actor, self.role)
             if self.method != "GET" and services.control.sequencer.unanswered >= services.bounds.most_unanswered:
@@ -228,6 +232,18 @@ class Endpoint:
                     415, "media-type", f"The body is {kind}.", where="header Content-Type", fix=f"Send {JSON}."
                 )
         return decode_json(body or b"{}", self._decoder)
+
+
+def _check_csrf(call: Call) -> None:
+    """Refuse a change by a cookie alone: a page of another site may have sent it."""
+    if not compare_digest(call.headers.get(CSRF, b""), call.actor.csrf.encode()):
+        raise Refusal(
+            403,
+            "csrf",
+            "A change with a session cookie must send the CSRF token of the session.",
+            where="header X-CSRF-Token",
+            fix="Send the `csrf` of GET /api/me in this header.",
+        )
 
 
 def headers_of(scope: Scope) -> dict[bytes, bytes]:

@@ -28,7 +28,7 @@ HEADERS = {
 _PREFLIGHT = {
     "Access-Control-Allow-Methods": "GET, POST, PUT, PATCH, DELETE",
     "Access-Control-Max-Age": "600",
-    "Access-Control-Allow-Headers": "Authorization, Content-Type, Idempotency-Key, Last-Event-ID",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-CSRF-Token",
 }
 _NO_HEADERS: dict[str, str] = {}
 _ALWAYS = ("/health", "/ready")  # answered even when the server is at its limit

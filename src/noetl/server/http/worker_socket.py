@@ -59,7 +59,7 @@ def worker_name(actor: Actor, given: str) -> str:
 
 def admitted(actor: Actor, hello: wire.Hello) -> str:
     """Check that an actor may be this worker, and return its name. Raises Refusal."""
-    if reach(actor, "worker") is not None:
+    if reach(actor, "worker") is not None or actor.csrf:  # a page of another site could open a socket
         raise refusal(actor, "worker")
     if actor.pool is not None and set(hello.pools) != {actor.pool}:
         raise Refusal(

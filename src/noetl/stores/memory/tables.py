@@ -14,6 +14,7 @@ from noetl.model.work import Lease, WorkItem
 from noetl.ports import AuditEntry, Token, WorkerInfo
 from noetl.ports.keychain import SealedToken
 from noetl.ports.outbox import OutboxMessage
+from noetl.ports.people import Group, Session, User
 from noetl.ports.schedules import Firing, Schedule
 from noetl.ports.triggers import StoredTrigger
 
@@ -64,6 +65,9 @@ class Tables(Struct):
     keys: dict[str, tuple[str, int]] = {}  # of requests → execution, at
     audit: list[Chained] = []
     audit_head: Head = Head()
+    users: dict[str, User] = {}
+    groups: dict[str, Group] = {}
+    sessions: dict[str, Session] = {}  # by digest
     outbox: dict[int, OutboxMessage] = {}  # by number
     outbox_number: int = 0
     schedules: dict[str, Schedule] = {}

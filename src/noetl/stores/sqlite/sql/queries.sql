@@ -767,3 +767,47 @@ FROM playbook_trigger
 WHERE kind = ?1 AND (?2 IS NULL OR path = ?2) AND (?3 IS NULL OR owner = ?3)
   AND (?4 IS NULL OR trigger_id > ?4)
 ORDER BY trigger_id LIMIT ?5;
+
+-- name: put_user
+INSERT INTO person (name, disabled, data) VALUES (?1, ?2, ?3) ON CONFLICT (name) DO NOTHING;
+
+-- name: save_user
+UPDATE person SET disabled = ?2, data = ?3 WHERE name = ?1;
+
+-- name: remove_user
+DELETE FROM person WHERE name = ?1;
+
+-- name: find_user
+SELECT data FROM person WHERE name = ?1;
+
+-- name: list_users
+SELECT data FROM person ORDER BY name;
+
+-- name: put_group
+INSERT INTO person_group (name, data) VALUES (?1, ?2)
+ON CONFLICT (name) DO UPDATE SET data = excluded.data;
+
+-- name: remove_group
+DELETE FROM person_group WHERE name = ?1;
+
+-- name: list_groups
+SELECT data FROM person_group ORDER BY name;
+
+-- name: put_session
+INSERT INTO person_session (digest, name, created_at, expires_at) VALUES (?1, ?2, ?3, ?4);
+
+-- name: find_session
+SELECT digest, name, created_at, expires_at FROM person_session WHERE digest = ?1;
+
+-- name: end_session
+DELETE FROM person_session WHERE digest = ?1;
+
+-- name: end_sessions_of
+DELETE FROM person_session WHERE name = ?1;
+
+-- name: forget_sessions
+DELETE FROM person_session WHERE expires_at <= ?1;
+
+-- name: valid_sessions
+SELECT s.digest FROM person_session AS s JOIN person AS p ON p.name = s.name
+WHERE s.digest IN (SELECT value FROM json_each(?1)) AND s.expires_at > ?2 AND NOT p.disabled;

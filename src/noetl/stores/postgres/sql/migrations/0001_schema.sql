@@ -710,3 +710,25 @@ CREATE TABLE audit_head (
   position bigint NOT NULL,
   hash text NOT NULL
 );
+
+-- Users, their groups and the sessions of their browsers. A session is known by the hash of its secret.
+
+CREATE TABLE person (
+  name text COLLATE "C" PRIMARY KEY,
+  disabled boolean NOT NULL,
+  data json NOT NULL
+);
+
+CREATE TABLE person_group (
+  name text COLLATE "C" PRIMARY KEY,
+  data json NOT NULL
+);
+
+CREATE TABLE person_session (
+  digest text COLLATE "C" PRIMARY KEY,
+  name text COLLATE "C" NOT NULL,
+  created_at bigint NOT NULL,
+  expires_at bigint NOT NULL
+);
+
+CREATE INDEX person_session_name ON person_session (name);

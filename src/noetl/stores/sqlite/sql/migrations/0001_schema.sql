@@ -354,3 +354,25 @@ CREATE TABLE audit_head (
   position INTEGER NOT NULL,
   hash TEXT NOT NULL
 ) WITHOUT ROWID;
+
+-- Users, their groups and the sessions of their browsers. A session is known by the hash of its secret.
+
+CREATE TABLE person (
+  name TEXT PRIMARY KEY,
+  disabled INTEGER NOT NULL,
+  data TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE person_group (
+  name TEXT PRIMARY KEY,
+  data TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE person_session (
+  digest TEXT PRIMARY KEY,
+  name TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE INDEX person_session_name ON person_session (name);

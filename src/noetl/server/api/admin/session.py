@@ -1,0 +1,70 @@
+"""Sign in, sign out, who is calling. Tested in tests/server/api/test_users.py."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec.structs import replace
+from starlette.responses import Response
+
+from noetl.ports import AuditEntry
+from noetl.server.auth.gate import SESSION, Actor, unauthorised
+from noetl.server.auth.people.cookies import cookie_name, session_cookie
+from noetl.server.http.endpoint import Call, Noun, address_of
+from noetl.server.problems import not_found
+from noetl.wire.answers import Removed
+from noetl.wire.people import GrantRow, Me, SignIn
+
+noun = Noun("session", "Sessions of users in a browser.")
+
+
+@noun.route(
+    "POST",
+    "/api/session",
+    "open",
+    act="session.begin",
+    example={"user": "ada", "password": "correct horse battery"},
+    problems=(401, 422, 429),
+)
+async def sign_in(call: Call, body: SignIn) -> Response:
+    """Sign a user in: the answer sets a cookie and holds the CSRF token for changes."""
+    services = call.services
+    user = await services.sessions.check_password(body.user, body.password)
+    if user is None:
+        await services.gate.delay(address_of(call.scope))
+        raise unauthorised("The name or the password is wrong, or the user is disabled.")
+    now = services.clock.now()
+    call.is_noted = True
+    secret, session = await services.sessions.begin(user.name, AuditEntry(now, user.name, call.action, user.name))
+    await services.people.save_user(replace(user, signed_in_at=now))
+    actor = await services.sessions.actor(secret)
+    if actor is None:  # disabled meanwhile
+        raise unauthorised("The user was disabled.")
+    answer = msgspec.json.encode(me_of(actor))
+    headers = {"Set-Cookie": session_cookie(call.scope, call.headers, secret, session.expires_at - now)}
+    return Response(answer, 200, headers, "application/json")
+
+
+@noun.route("DELETE", "/api/session", "user", act="session.end", problems=(401, 404), of="path")
+async def sign_out(call: Call) -> Response:
+    """End the session of the caller's browser."""
+    name, act = call.actor.token_id or "", call.act(call.actor.name)
+    if not name.startswith(SESSION):
+        raise not_found("The request has no session.", "A token is ended with DELETE /api/tokens/{token_id}.")
+    ended = await call.services.people.end_session(name.removeprefix(SESSION), act)
+    await call.services.gate.forget()
+    headers = {"Set-Cookie": f"{cookie_name(call.scope)}=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0"}
+    return Response(msgspec.json.encode(Removed(removed=int(ended))), 200, headers, "application/json")
+
+
+@noun.route("GET", "/api/me", "user", problems=(401,), of="path")
+async def me(call: Call) -> Me:
+    """Return who the caller is, with roles, namespaces and the end of the session."""
+    return me_of(call.actor)
+
+
+def me_of(actor: Actor) -> Me:
+    """Return an actor as it sees itself."""
+    name = actor.token_id or ""
+    kind = "session" if name.startswith(SESSION) else "token" if name else "local"
+    grants = [GrantRow(role=role, namespace=namespace) for namespace, role in actor.grants]
+    return Me(name=actor.name, role=actor.role, grants=grants, kind=kind, expires_at=actor.expires_at, csrf=actor.csrf)

@@ -1,0 +1,113 @@
+"""Sessions of users: sign-in, the actor of a session, and its end.
+
+The secret of a session is in a cookie that scripts cannot read; the store has its hash. A change that is authenticated by a
+cookie must also send the session's CSRF token, which is derived from the secret. A session is cached for half a second, so that
+a session that ended, or a disabled user, is refused on every server within a second. Tested in tests/server/api/test_users.py.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from typing import Final
+
+from noetl.model.errors import InvalidInput
+from noetl.ports import Clock
+from noetl.ports.people import Grant, Group, People, Session, User
+from noetl.ports.team import Audit
+from noetl.server.auth.gate import SESSION, Actor, digest
+from noetl.server.auth.namespaces import namespaces_of
+from noetl.server.auth.people.passwords import Passwords
+
+ROLES: Final = ("viewer", "operator", "editor", "admin")  # of users, each with what the one before may
+_NAME: Final = re.compile(r"[A-Za-z0-9._@+-]{1,100}")
+_KNOWN_MS: Final = 500
+_MOST_KNOWN: Final = 1_024
+_MOST_GRANTS: Final = 100
+
+
+class Sessions:
+    """Sessions of the users of a store."""
+
+    def __init__(self, people: People, clock: Clock, lifetime_s: float) -> None:
+        self.passwords = Passwords()
+        self._people = people
+        self._clock = clock
+        self._lifetime_ms = round(lifetime_s * 1000)
+        self._known: OrderedDict[str, tuple[int, Actor]] = OrderedDict()
+
+    async def check_password(self, name: str, password: str) -> User | None:
+        """Return the user with this name and password, unless it is disabled."""
+        user = await self._people.user(name)
+        matches = await self.passwords.verify(password, user.password if user is not None else "")
+        return user if user is not None and matches and not user.disabled else None
+
+    async def begin(self, user: str, act: Audit) -> tuple[str, Session]:
+        """Begin a session of a user; return its secret, which is stored nowhere."""
+        now, secret = self._clock.now(), secrets.token_urlsafe(32)
+        session = Session(digest(secret), user, now, now + self._lifetime_ms)
+        await self._people.add_session(session, act)
+        return secret, session
+
+    async def actor(self, secret: str) -> Actor | None:
+        """Return the user of a session as an actor; None if the session has ended."""
+        name, now = digest(secret), self._clock.now()
+        cached = self._known.get(name)
+        if cached is not None and 0 <= now - cached[0] < _KNOWN_MS:
+            return cached[1] if (cached[1].expires_at or 0) > now else None
+        session = await self._people.session(name)
+        user = await self._people.user(session.user) if session is not None and session.expires_at > now else None
+        if session is None or user is None or user.disabled:
+            return None
+        groups = {group.name: group for group in await self._people.groups()} if user.groups else {}
+        actor = actor_of(user, groups, session, csrf_token(secret))
+        self._known[name] = (now, actor)
+        self._known.move_to_end(name)
+        if len(self._known) > _MOST_KNOWN:
+            self._known.popitem(last=False)
+        return actor
+
+    async def valid(self, digests: Sequence[str], now: int) -> set[str]:
+        """Return those of these sessions that have not ended."""
+        return await self._people.valid_sessions(digests, now)
+
+    def forget(self) -> None:
+        """Clear the cache, after a session, a user or a group was changed."""
+        self._known.clear()
+
+
+def csrf_token(secret: str) -> str:
+    """Return the CSRF token of a session, which does not reveal its secret."""
+    return sha256(f"csrf:{secret}".encode()).hexdigest()
+
+
+def actor_of(user: User, groups: Mapping[str, Group], session: Session, csrf: str) -> Actor:
+    """Return a user with the roles of its own and of its groups."""
+    given = [*user.grants, *(grant for name in user.groups if name in groups for grant in groups[name].grants)]
+    everywhere = max((ROLES.index(one.role) for one in given if not one.namespace), default=-1)
+    grants = tuple(dict.fromkeys((one.namespace, one.role) for one in given if one.namespace))
+    role = ROLES[everywhere] if everywhere >= 0 else "" if grants else "none"
+    return Actor(user.name, role, SESSION + session.digest, grants=grants, csrf=csrf, expires_at=session.expires_at)
+
+
+def checked_name(name: str) -> str:
+    """Return the name of a user or a group. Raises InvalidInput."""
+    if _NAME.fullmatch(name) is None:
+        raise InvalidInput(f"{name[:40]!r} is no name. Use 1 to 100 letters, digits and any of . _ @ + -.")
+    return name
+
+
+def checked_grants(given: Iterable[Grant]) -> tuple[Grant, ...]:
+    """Return grants with their namespaces in one spelling. Raises InvalidInput."""
+    found: dict[Grant, None] = {}
+    for one in given:
+        if one.role not in ROLES:
+            raise InvalidInput(f"Unknown role `{one.role[:40]}` of a user or a group. Use one of {', '.join(ROLES)}.")
+        namespace = namespaces_of([one.namespace])[0] if one.namespace else ""
+        found[Grant(one.role, namespace)] = None
+    if len(found) > _MOST_GRANTS:
+        raise InvalidInput(f"More than {_MOST_GRANTS} roles. Use groups, or shorter namespaces.")
+    return tuple(found)

@@ -1,0 +1,1 @@
+"""Users, groups and sessions: one adapter for each store."""

@@ -1,0 +1,87 @@
+"""Users, groups and sessions in memory.
+
+Tested in tests/conformance/test_people.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from noetl.ports.people import Group, Session, User
+from noetl.ports.team import Audit
+from noetl.stores.memory.tables import Tables
+
+
+class MemoryPeople:
+    """Users, groups and sessions of a store in memory."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    async def add_user(self, user: User, act: Audit = None) -> bool:
+        if user.name in self._tables.users:
+            return False
+        self._tables.users[user.name] = user
+        self._tables.note([act])
+        return True
+
+    async def save_user(self, user: User, act: Audit = None, *, ends_sessions: bool = False) -> bool:
+        if user.name not in self._tables.users:
+            return False
+        self._tables.users[user.name] = user
+        if ends_sessions:
+            self._end_all(user.name)
+        self._tables.note([act])
+        return True
+
+    async def remove_user(self, name: str, act: Audit = None) -> bool:
+        if self._tables.users.pop(name, None) is None:
+            return False
+        self._end_all(name)
+        self._tables.note([act])
+        return True
+
+    def _end_all(self, name: str) -> None:
+        for session in [one for one in self._tables.sessions.values() if one.user == name]:
+            del self._tables.sessions[session.digest]
+
+    async def user(self, name: str) -> User | None:
+        return self._tables.users.get(name)
+
+    async def users(self) -> list[User]:
+        return [user for _, user in sorted(self._tables.users.items())]
+
+    async def put_group(self, group: Group, act: Audit = None) -> None:
+        self._tables.groups[group.name] = group
+        self._tables.note([act])
+
+    async def remove_group(self, name: str, act: Audit = None) -> bool:
+        was = self._tables.groups.pop(name, None) is not None
+        self._tables.note([act] if was else [])
+        return was
+
+    async def groups(self) -> list[Group]:
+        return [group for _, group in sorted(self._tables.groups.items())]
+
+    async def add_session(self, session: Session, act: Audit = None) -> None:
+        for old in [one for one in self._tables.sessions.values() if one.expires_at <= session.created_at]:
+            del self._tables.sessions[old.digest]
+        self._tables.sessions[session.digest] = session
+        self._tables.note([act])
+
+    async def session(self, digest: str) -> Session | None:
+        return self._tables.sessions.get(digest)
+
+    async def end_session(self, digest: str, act: Audit = None) -> bool:
+        was = self._tables.sessions.pop(digest, None) is not None
+        self._tables.note([act] if was else [])
+        return was
+
+    async def valid_sessions(self, digests: Collection[str], now: int) -> set[str]:
+        open_ones = (self._tables.sessions[one] for one in digests if one in self._tables.sessions)
+        users = self._tables.users
+        return {
+            one.digest
+            for one in open_ones
+            if one.expires_at > now and one.user in users and not users[one.user].disabled
+        }
