@@ -17,6 +17,8 @@ from noetl.ports.schedules import Firing, Schedule, Schedules
 from noetl.schedules.spec import ScheduleSpec
 from noetl.server.background.schedules import Scheduler
 from noetl.server.control_plane import LocalControlPlane
+from noetl.server.operations.schedules import apply as change
+from noetl.server.operations.schedules import backfill, paused, resumed
 from tests.conformance.conftest import Place, Store
 from tests.unit.server.system import HEAD, RealClock, ended, register, workers
 
@@ -71,7 +73,7 @@ class Line:
         return [((one.at - T0) / MINUTE, one.state, one.reason) for one in reversed(found)]
 
     async def executions(self) -> list[str]:
-        return [str(row["execution_id"]) for row in reversed(await self.store.executions(Selection()))]
+        return [str(row["execution_id"]) for row in reversed(await self.store.executions(Selection(limit=1_000)))]
 
     async def finish(self) -> None:
         """Run every execution to its end."""
@@ -253,3 +255,69 @@ async def test_a_clock_set_back_fires_nothing_twice(place: Place) -> None:
         await a.at(2)
         await a.at(0.5)
         assert await a.at(2.5) == [(1, "started", ""), (2, "started", "")]
+
+
+DAY = 1_440 * MINUTE
+
+
+async def backfilled(a: Line, days: int, at_once: int) -> str:
+    """Make a backfill of the days before now."""
+    await a.add(every="1d", overlap="allow", time_as="day")
+    old = await a.schedules.schedule("s")
+    assert old is not None
+    made = backfill(old, T0 - days * DAY, T0, at_once, "ada", T0)
+    assert await a.schedules.add(made)
+    assert not await a.schedules.add(made)  # the same range is the same backfill
+    return made.schedule_id
+
+
+async def test_a_backfill_runs_a_few_at_once_and_goes_on_after_a_pause(place: Place) -> None:
+    async with line(place) as a:
+        name = await backfilled(a, 5, 2)
+        await a.scheduler.look()
+        await a.scheduler.look()
+        assert await a.schedules.tally(name) == {"failed": 0, "started": 2}
+        await change(a.schedules, name, paused(T0))
+        await a.finish()
+        await a.scheduler.look()
+        assert await a.schedules.tally(name) == {"failed": 0, "ended": 2}
+        await change(a.schedules, name, resumed(T0))
+        for _ in range(3):
+            await a.scheduler.look()
+            await a.finish()
+        assert await a.schedules.tally(name) == {"failed": 0, "ended": 5}
+        schedule = await a.schedules.schedule(name)
+        assert schedule is not None
+        assert schedule.next_at is None
+        assert await a.schedules.forget(T0) == 0  # it was decided now, whatever its times are
+        days = [(await a.store.read(one, 0, 1))[0].payload["payload"]["day"] for one in await a.executions()]
+        assert len(set(days)) == 5
+
+
+async def test_a_backfill_of_a_year_that_is_killed_goes_on_without_a_double(place: Place) -> None:
+    async with line(place) as a:
+        name, number = await backfilled(a, 365, 100), 0
+
+        async def dies(execution_id: str, message: AnyMessage, act: Audit) -> Mapping[str, Any]:
+            nonlocal number
+            number += 1
+            if number % 37 == 0:
+                raise StoreUnavailable  # as a server that is killed before the start
+            row = await a.control.submit(execution_id, message, act)
+            if number % 53 == 0:
+                raise StoreUnavailable  # or after it, before that is recorded
+            return row
+
+        dying = 0
+        while (await a.schedules.tally(name)).get("ended", 0) < 365:
+            try:
+                await a.another("a", dies).look()
+            except StoreUnavailable:
+                dying += 1
+            else:
+                await a.finish()
+        assert dying > 10
+        assert len(await a.executions()) == 365
+        firings = await a.schedules.firings(name, limit=1_000)
+        assert [one.at for one in firings] == sorted({one.at for one in firings}, reverse=True)
+        assert {one.execution_id for one in firings} == set(await a.executions())

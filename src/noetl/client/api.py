@@ -58,7 +58,7 @@ from noetl.wire.answers import (
 from noetl.wire.letters import Discarded, Letter, LetterGroup, LetterGroups, Letters, Replayed
 from noetl.wire.outbox import OutboxNumber, OutboxRow, OutboxRows
 from noetl.wire.people import GroupRow, GroupRows, Me, UserRow, UserRows
-from noetl.wire.schedules import FiringRows, NextRuns, ScheduleRow, ScheduleRows
+from noetl.wire.schedules import BackfillMade, FiringRows, NextRuns, Progress, ScheduleRow, ScheduleRows
 from noetl.wire.webhooks import Delivered, WebhookRow, WebhookRows
 
 _DLQ: Final = "/api/dlq"
@@ -391,6 +391,15 @@ class Client:
     async def resume_schedule(self, schedule_id: str) -> ScheduleRow:
         """Resume a paused schedule."""
         return await self._http.ask("POST", f"{_schedule_path(schedule_id)}/resume", ScheduleRow, {})
+
+    async def backfill(self, /, schedule_id: str, since: int, until: int, **options: Any) -> BackfillMade:
+        """Start the executions of past times of a schedule."""
+        body = {"since": since, "until": until, **options}
+        return await self._http.ask("POST", f"{_schedule_path(schedule_id)}/backfill", BackfillMade, body)
+
+    async def progress(self, schedule_id: str) -> Progress:
+        """Count the firings of a schedule by what became of them."""
+        return await self._http.ask("GET", f"{_schedule_path(schedule_id)}/progress", Progress)
 
     async def delete_schedule(self, schedule_id: str) -> Removed:
         """Delete a schedule and its firings."""

@@ -168,6 +168,8 @@ class SyncClient:
     change_schedule = _sync(Client.change_schedule)
     pause_schedule = _sync(Client.pause_schedule)
     resume_schedule = _sync(Client.resume_schedule)
+    backfill = _sync(Client.backfill)
+    progress = _sync(Client.progress)
     delete_schedule = _sync(Client.delete_schedule)
     webhooks = _sync(Client.webhooks)
     webhook = _sync(Client.webhook)

@@ -101,5 +101,8 @@ class Schedules(Protocol):
     async def firings(self, schedule_id: str, before: int | None = None, limit: int = 50) -> list[Firing]:
         """List firings of a schedule before a time, newest first."""
 
+    async def tally(self, schedule_id: str) -> dict[str, int]:
+        """Count the firings of a schedule by state; `failed` of those that have ended."""
+
     async def forget(self, before: int) -> int:
-        """Delete firings of times before this one that are neither open nor started."""
+        """Delete firings decided before a time that are neither open nor started."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from hashlib import sha256
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -43,8 +44,8 @@ class Due(msgspec.Struct, frozen=True):
     next_at: int | None
 
 
-def due(spec: ScheduleSpec, times: Times, schedule_id: str, next_at: int, now: int) -> Due:
-    """Return the firings from `next_at` on that are due now."""
+def due(spec: ScheduleSpec, times: Times, schedule_id: str, next_at: int, now: int, most: int = MOST_STARTS) -> Due:
+    """Return the firings from `next_at` on that are due now, at most so many."""
     missed: Missed | None = None
     cursor: int | None = next_at
     newest: int | None = None  # late firing that starts after all
@@ -56,7 +57,7 @@ def due(spec: ScheduleSpec, times: Times, schedule_id: str, next_at: int, now: i
             newest = last if spec.catch_up == "last" and not is_other_due else None
             missed = between(times, next_at, last if newest is None else last - 1)
     starts = [] if newest is None else [newest]
-    while cursor is not None and start_at(spec, schedule_id, cursor) <= now and len(starts) < MOST_STARTS:
+    while cursor is not None and start_at(spec, schedule_id, cursor) <= now and len(starts) < most:
         starts.append(cursor)
         cursor = times.after(cursor)
     return Due(tuple(starts), missed, cursor)
@@ -77,6 +78,11 @@ def between(times: Times, first: int, until: int) -> Missed | None:
         start = at if count == 0 else start
         count += 1
     return Missed(start, last, count, is_more)
+
+
+def counted(times: Times, first: int, most: int) -> int:
+    """Return how many times there are from the first on, at most so many."""
+    return sum(1 for _ in islice(upcoming(times, first - 1), most))
 
 
 def upcoming(times: Times, moment: int) -> Iterator[int]:

@@ -49,6 +49,8 @@ class ScheduleSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     overlap: Overlap = "skip"
     payload: Mapping[str, Any] = {}
     time_as: str = ""  # name in the payload under which an execution gets the time of its firing
+    until: int | None = None  # of a backfill: its times are before this one
+    at_once: int = 0  # of a backfill: how many of its executions run at once; 0: it is none
 
     @property
     def jitter_ms(self) -> int:

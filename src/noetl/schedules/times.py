@@ -50,6 +50,11 @@ class Times(Protocol):
 
 def times_of(spec: ScheduleSpec) -> Times:
     """Return the times of a checked schedule. Raises Problem."""
+    found = _unbounded(spec)
+    return found if spec.until is None else _Until(found, spec.until)
+
+
+def _unbounded(spec: ScheduleSpec) -> Times:
     check(spec)
     zone = zone_of(spec.timezone)
     if spec.every is not None:
@@ -57,6 +62,18 @@ def times_of(spec: ScheduleSpec) -> Times:
     if spec.calendar is not None:
         return _CalendarTimes(spec.calendar, zone)
     return _Cron(str(spec.cron), zone)
+
+
+class _Until:
+    """The times of another before a moment."""
+
+    def __init__(self, times: Times, until: int) -> None:
+        self._times = times
+        self._until = until
+
+    def after(self, moment: int) -> int | None:
+        found = self._times.after(moment)
+        return found if found is not None and found < self._until else None
 
 
 def zone_of(name: str) -> tzinfo:

@@ -47,6 +47,15 @@ class SchedulePatch(Asked, frozen=True):
     time_as: Short | UnsetType = UNSET
 
 
+class BackfillAsked(Asked, frozen=True):
+    """Start the executions of the times from `since` to before `until`, in milliseconds."""
+
+    since: Count
+    until: Count
+    at_once: Annotated[int, Meta(ge=1, le=100)] = 1  # executions that run at once
+    dry_run: bool = False
+
+
 class SchedulesQuery(Asked, frozen=True):
     """Filter of a list of schedules."""
 
@@ -86,6 +95,8 @@ class ScheduleRow(Answer, frozen=True):
     jitter: str | int = 0
     payload: dict[str, Any] = field(default_factory=dict)
     time_as: str = ""
+    until: int | None = None  # of a backfill
+    at_once: int = 0  # of a backfill
     next_at: int | None = None  # of the next firing; None: it never fires again
     start_at: int | None = None  # with its jitter
     created_at: int = 0
@@ -115,6 +126,27 @@ class NextRuns(Answer, frozen=True):
     timezone: str
     paused: bool
     runs: list[NextRun]
+
+
+class BackfillMade(Answer, frozen=True):
+    """A backfill, which is a schedule with an end; in a dry run it is not made."""
+
+    schedule_id: str
+    count: int
+    first: int
+    last: int
+    dry_run: bool = False
+
+
+class Progress(Answer, frozen=True):
+    """How far the firings of a schedule are; `left` times of a backfill are to come."""
+
+    schedule_id: str
+    running: int
+    ended: int
+    failed: int  # of those that ended, all that did not complete
+    skipped: int  # started nothing, or were refused
+    left: int
 
 
 class FiringRow(Answer, frozen=True):

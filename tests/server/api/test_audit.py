@@ -222,6 +222,7 @@ CALLS: dict[str, Callable[[Served], Awaitable[Asked]]] = {
     "POST /api/vars/{execution_id}": patching,
     "POST /api/schedules": scheduling,
     "PATCH /api/schedules/{schedule_id}": schedule("", {"every": "2d"}),
+    "POST /api/schedules/{schedule_id}/backfill": schedule("/backfill", {"since": 0, "until": 864_000_000}),
     "POST /api/schedules/{schedule_id}/pause": schedule("/pause"),
     "POST /api/schedules/{schedule_id}/resume": schedule("/resume"),
     "DELETE /api/schedules/{schedule_id}": schedule(),

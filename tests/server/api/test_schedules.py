@@ -205,3 +205,40 @@ async def test_a_playbook_with_a_bad_trigger_is_not_registered(tmp_path: Path) -
         problem = await served.json("POST", "/api/catalog", {"content": content}, status=422)
         assert [one["code"] for one in problem["errors"]] == ["NOE132"]
         assert (await served.json("GET", "/api/schedules"))["schedules"] == []
+
+
+async def test_a_backfill_is_counted_made_once_and_runs_to_its_end(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served:
+        await made(served)
+        now = served.services.clock.civil()
+        body = {"since": now - 3 * DAY, "until": now, "at_once": 2}
+        dry = await served.json("POST", "/api/schedules/s/backfill", {**body, "dry_run": True}, status=201)
+        assert (dry["count"], dry["dry_run"]) == (3, True)
+        assert len((await served.json("GET", "/api/schedules"))["schedules"]) == 1
+        found = await served.json("POST", "/api/schedules/s/backfill", body, status=201)
+        name = found["schedule_id"]
+        problem = await served.json("POST", "/api/schedules/s/backfill", body, status=409)
+        assert "There is a backfill" in problem["detail"]
+        assert (await served.json("PATCH", f"/api/schedules/{name}", {"cron": "1 1 * * *"}, status=409))["detail"]
+        assert (await served.json("POST", f"/api/schedules/{name}/backfill", body, status=409))["detail"]
+        progress = await served.json("GET", f"/api/schedules/{name}/progress")
+        assert progress["running"] + progress["ended"] + progress["left"] == 3
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "text"),
+    [
+        (-3 * DAY, DAY, "in the future"),
+        (-DAY, -DAY + 1, "no time in this range"),
+        (-11_000_000, 0, "more than 10,000 times"),
+    ],
+)
+async def test_a_backfill_needs_a_range_of_the_past(tmp_path: Path, since: int, until: int, text: str) -> None:
+    async with in_process(tmp_path) as served:
+        await made(served, cron=None, every="1s" if "more" in text else "1w")
+        now = served.services.clock.civil()
+        body = {"since": now + since, "until": now + until}
+        if "future" in text:
+            body["since"] = 0
+        problem = await served.json("POST", "/api/schedules/s/backfill", body, status=422)
+        assert text in problem["detail"]

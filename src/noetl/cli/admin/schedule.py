@@ -19,7 +19,7 @@ from noetl.model.errors import InvalidInput
 
 if TYPE_CHECKING:
     from noetl import Client
-    from noetl.wire.schedules import FiringRow, ScheduleRow
+    from noetl.wire.schedules import FiringRow, Progress, ScheduleRow
 
 _PAGE: Final = 500
 _SHOWN: Final = 5
@@ -166,6 +166,88 @@ def upcoming(
             echo(f"schedule {id} never fires again", err=True)
 
     _on_server(server, job)
+
+
+@command.command("backfill")
+def backfill(
+    id: Id,
+    since: Annotated[str, typer.Option("--from", metavar="TIME", help="First day or time, in the schedule's zone.")],
+    until: Annotated[str, typer.Option("--to", metavar="TIME", help="Day or time after the last one.")],
+    at_once: Annotated[int, typer.Option("--at-once", min=1, max=100, help="Executions that run at once.")] = 1,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count the times.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for the end, and show the progress.")] = False,
+    json: AsJson = False,
+    server: Place = None,
+) -> None:
+    """Start the executions of past times, each once."""
+
+    async def job(client: Client) -> None:
+        zone = (await client.schedule(id)).timezone
+        times = (_moment(since, zone, "--from"), _moment(until, zone, "--to"))
+        made = await client.backfill(id, *times, at_once=at_once, dry_run=dry_run)
+        if json:
+            echo(to_json(made))
+        what = "would start" if dry_run else "starts"
+        span = f"{format_time(made.first)} to {format_time(made.last)}"
+        echo(f"backfill {made.schedule_id} {what} {made.count} executions, {span}", err=True)
+        if wait and not dry_run:
+            await _wait_for(client, made.schedule_id)
+        elif not dry_run:
+            echo(f"follow it with `noetl schedule progress {made.schedule_id}`", err=True)
+
+    _on_server(server, job)
+
+
+@command.command("progress")
+def show_progress(
+    id: Id,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for the end of a backfill.")] = False,
+    json: AsJson = False,
+    server: Place = None,
+) -> None:
+    """Show how many firings have run, run and are left."""
+
+    async def job(client: Client) -> None:
+        if wait:
+            await _wait_for(client, id)
+        found = await client.progress(id)
+        echo(to_json(found) if json else _progress(found))
+
+    _on_server(server, job)
+
+
+async def _wait_for(client: Client, schedule_id: str) -> None:
+    from asyncio import sleep
+
+    shown = ""
+    while True:
+        found = await client.progress(schedule_id)
+        if (line := _progress(found)) != shown:
+            shown = line
+            echo(line, err=True)
+        if not found.left and not found.running:
+            return
+        await sleep(1.0)
+
+
+def _progress(row: Progress) -> str:
+    failed = f" ({row.failed} not completed)" if row.failed else ""
+    skipped = f", {row.skipped} started nothing" if row.skipped else ""
+    return f"{row.schedule_id}: {row.ended} ended{failed}, {row.running} running, {row.left} left{skipped}"
+
+
+def _moment(text: str, zone: str, option: str) -> int:
+    """Return a day or time as milliseconds since the epoch."""
+    from datetime import datetime
+
+    from noetl.schedules.times import zone_of
+
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        fix = "Write a day such as 2026-01-31, or a time such as 2026-01-31T08:00."
+        raise InvalidInput(f"`{option}` is {text!r}, which is no day or time. {fix}") from None
+    return round((found if found.tzinfo else found.replace(tzinfo=zone_of(zone))).timestamp() * 1000)
 
 
 @command.command("pause")

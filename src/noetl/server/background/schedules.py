@@ -20,7 +20,7 @@ from noetl.model.errors import Conflict, InvalidInput, NoetlError, StoreUnavaila
 from noetl.model.messages import AnyMessage, Cancel, Start
 from noetl.ports import Audit, AuditEntry, Catalog, CivilClock, EventLog
 from noetl.ports.schedules import Firing, Schedule, Schedules
-from noetl.schedules.due import Missed, due, start_at
+from noetl.schedules.due import MOST_STARTS, Missed, due, start_at
 from noetl.schedules.times import times_of, zone_of
 from noetl.server.cache.ids import is_started_by, new_execution
 
@@ -105,13 +105,21 @@ class Scheduler:
             why = f"The schedule was paused, because its times cannot be computed: {error}"
             firing = Firing(schedule.schedule_id, schedule.next_at, "refused", "", "refused", why, decided_at=now)
             return await self._schedules.save(replace(schedule, paused=True, changed_at=now), [firing])
-        found = due(schedule.spec, times, schedule.schedule_id, schedule.next_at, now)
+        room = MOST_STARTS if not schedule.spec.at_once else await self._room(schedule)
+        if room <= 0:
+            return False
+        found = due(schedule.spec, times, schedule.schedule_id, schedule.next_at, now, room)
         late = None if found.missed is None else missed_firing(schedule, found.missed, "late", now)
         firings = [Firing(schedule.schedule_id, at, "due", str(new_execution(now))) for at in found.starts]
         following = found.next_at
         start = None if following is None else start_at(schedule.spec, schedule.schedule_id, following)
         moved = replace(schedule, next_at=following, start_at=start)
         return await self._schedules.save(moved, [late, *firings] if late else firings)
+
+    async def _room(self, schedule: Schedule) -> int:
+        """Return how many more executions of a backfill may run."""
+        tally = await self._schedules.tally(schedule.schedule_id)
+        return schedule.spec.at_once - sum(tally.get(state, 0) for state in ("due", "queued", "started"))
 
     async def decide(self) -> None:
         """Decide every recorded firing, in order."""

@@ -16,11 +16,12 @@ from noetl.model.errors import Conflict
 from noetl.ports import AuditEntry
 from noetl.ports.schedules import Firing, Schedule, Schedules
 from noetl.ports.team import Audit
-from noetl.schedules.due import between, start_at
-from noetl.schedules.spec import ScheduleSpec
+from noetl.schedules.due import between, counted, start_at
+from noetl.schedules.spec import Problem, ScheduleSpec
 from noetl.schedules.times import times_of
 from noetl.server.background.schedules import missed_firing
 
+MOST_BACKFILL: Final = 10_000  # times of one backfill
 _TRIES: Final = 20
 _MOST: Final = 10_000  # schedules of one playbook
 Change = Callable[[Schedule], tuple[Schedule, list[Firing]]]
@@ -49,12 +50,35 @@ def paused(now: int) -> Change:
 
 
 def resumed(now: int) -> Change:
-    """Return the change that resumes a schedule with its next time after now."""
+    """Return the change that resumes a schedule with its next time after now.
+
+    A backfill goes on where it was.
+    """
 
     def change(old: Schedule) -> tuple[Schedule, list[Firing]]:
+        if old.spec.at_once:
+            return replace(old, paused=False, changed_at=now), []
         return timed(replace(old, paused=False), now), _passed(old, "paused", now) if old.paused else []
 
     return change
+
+
+def backfill(old: Schedule, since: int, until: int, at_once: int, by: str, now: int) -> Schedule:
+    """Return the backfill of a schedule: its times from `since` to before `until`.
+
+    It is a schedule of its own whose times are all in the past, so each is started once, whatever happens meanwhile; the
+    same range has the same id. Raises Problem.
+    """
+    spec = replace(old.spec, catch_up="all", overlap="allow", jitter=0, until=until, at_once=at_once)
+    first = times_of(spec).after(since - 1)
+    if first is None:
+        raise Problem("until", "The schedule has no time in this range.", "Choose an earlier start or a later end.")
+    if until > now:
+        raise Problem("until", "The end of a backfill is in the future.", "Choose one that has passed.")
+    if counted(times_of(spec), first, MOST_BACKFILL + 1) > MOST_BACKFILL:
+        raise Problem("until", f"The range has more than {MOST_BACKFILL:,} times.", "Split it into several ranges.")
+    name = f"{old.schedule_id}.backfill-{since}-{until}"
+    return Schedule(name, old.path, spec, old.version, "", False, first, first, now, by, now)
 
 
 def _passed(old: Schedule, reason: str, now: int) -> list[Firing]:

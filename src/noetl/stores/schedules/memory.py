@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -104,9 +105,17 @@ class MemorySchedules:
         rows = sorted(self._fired.items(), reverse=True)
         return [one for key, one in rows if key[0] == schedule_id and (before is None or key[1] < before)][:limit]
 
+    async def tally(self, schedule_id: str) -> dict[str, int]:
+        rows = [one for key, one in self._fired.items() if key[0] == schedule_id]
+        failed = [one for one in rows if one.state == "ended" and self._status(one) != "completed"]
+        return {"failed": len(failed), **Counter(one.state for one in rows)}
+
+    def _status(self, firing: Firing) -> str:
+        return str(msgspec.json.decode(self._tables.executions.get(firing.execution_id, b"{}")).get("status", ""))
+
     async def forget(self, before: int) -> int:
-        rows = self._fired.items()
-        old = [key for key, one in rows if key[1] < before and one.state not in (*OPEN, "started")]
+        rows = [(key, one) for key, one in self._fired.items() if one.state not in (*OPEN, "started")]
+        old = [key for key, one in rows if key[1] < before and one.decided_at < before]
         for key in old:
             del self._fired[key]
         return len(old)

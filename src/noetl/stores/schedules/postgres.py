@@ -9,7 +9,7 @@ from noetl.ports.schedules import Firing, Schedule
 from noetl.ports.team import Audit
 from noetl.stores.common.queries import queries
 from noetl.stores.postgres.database import PostgresDatabase
-from noetl.stores.schedules.rows import firing_of, firing_row, schedule_of, schedule_row
+from noetl.stores.schedules.rows import firing_of, firing_row, schedule_of, schedule_row, tally_of
 
 _SQL = queries("postgres")
 
@@ -72,6 +72,9 @@ class PostgresSchedules:
 
     async def firings(self, schedule_id: str, before: int | None = None, limit: int = 50) -> list[Firing]:
         return [firing_of(tuple(row)) for row in await self._rows("list_firings", schedule_id, before, limit)]
+
+    async def tally(self, schedule_id: str) -> dict[str, int]:
+        return tally_of(await self._rows("tally_firings", schedule_id))
 
     async def forget(self, before: int) -> int:
         return len(await self._rows("forget_firings", before))

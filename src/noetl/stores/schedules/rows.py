@@ -30,6 +30,11 @@ def schedule_of(row: Sequence[Any]) -> Schedule:
     )  # fmt: skip
 
 
+def tally_of(rows: Sequence[Sequence[Any]]) -> dict[str, int]:
+    """Return how many firings there are by state, and `failed`."""
+    return {"failed": sum(int(row[2]) for row in rows), **{row[0]: int(row[1]) for row in rows}}
+
+
 def firing_row(firing: Firing) -> tuple[Any, ...]:
     """Encode a firing, in the order of `put_firing`."""
     return msgspec.structs.astuple(firing)

@@ -10,7 +10,7 @@ from noetl.audit.chain import with_references
 from noetl.ports.schedules import Firing, Schedule
 from noetl.ports.team import Audit
 from noetl.stores.common.queries import queries
-from noetl.stores.schedules.rows import firing_of, firing_row, schedule_of, schedule_row
+from noetl.stores.schedules.rows import firing_of, firing_row, schedule_of, schedule_row, tally_of
 from noetl.stores.sqlite.database import Database
 from noetl.stores.sqlite.rows import namespaces, write_audit
 
@@ -83,6 +83,9 @@ class SqliteSchedules:
 
     async def firings(self, schedule_id: str, before: int | None = None, limit: int = 50) -> list[Firing]:
         return [firing_of(row) for row in await self._rows("list_firings", schedule_id, before, limit)]
+
+    async def tally(self, schedule_id: str) -> dict[str, int]:
+        return tally_of(await self._rows("tally_firings", schedule_id))
 
     async def forget(self, before: int) -> int:
         return await self._write("forget_firings", before)

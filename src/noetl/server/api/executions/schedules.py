@@ -13,22 +13,34 @@ from msgspec.structs import asdict, replace
 
 from noetl.model.messages import Start
 from noetl.ports.schedules import Firing, Schedule
-from noetl.schedules.due import start_at, upcoming
+from noetl.schedules.due import counted, start_at, upcoming
 from noetl.schedules.spec import KINDS, Problem, ScheduleSpec
-from noetl.schedules.times import times_of
+from noetl.schedules.times import latest, times_of
 from noetl.server.background.schedules import local_time, payload_of
 from noetl.server.cache.catalog_lookup import similar_path
 from noetl.server.http.endpoint import Call, Noun
-from noetl.server.operations.schedules import Change, apply, paused, respecified, resumed, timed
+from noetl.server.operations.schedules import (
+    MOST_BACKFILL,
+    Change,
+    apply,
+    backfill,
+    paused,
+    respecified,
+    resumed,
+    timed,
+)
 from noetl.server.problems import Refusal, not_found
 from noetl.wire.answers import Removed
 from noetl.wire.schedules import (
+    BackfillAsked,
+    BackfillMade,
     FiringRow,
     FiringRows,
     FiringsQuery,
     NextQuery,
     NextRun,
     NextRuns,
+    Progress,
     ScheduleAsked,
     SchedulePatch,
     ScheduleRow,
@@ -37,6 +49,7 @@ from noetl.wire.schedules import (
 )
 
 _SPEC = ScheduleSpec.__struct_fields__
+_ASKED = tuple(name for name in _SPEC if name not in ("until", "at_once"))  # those belong to backfills
 _EXAMPLE = {
     "name": "nightly", "path": "examples/hello", "cron": "30 2 * * *", "timezone": "Europe/Vienna", "overlap": "skip",
 }  # fmt: skip
@@ -56,7 +69,7 @@ noun = Noun("schedules", "Schedules: when playbooks are started, and what became
 async def create(call: Call, body: ScheduleAsked) -> ScheduleRow:
     """Create a schedule of a registered playbook."""
     now, by = call.services.clock.civil(), call.actor.name
-    spec = ScheduleSpec(**{name: getattr(body, name) for name in _SPEC})
+    spec = ScheduleSpec(**{name: getattr(body, name) for name in _ASKED})
     made = Schedule(body.name, body.path, spec, body.version, paused=body.paused, created_at=now, created_by=by)
     schedule = await _checked(call, made, now)
     if not await call.services.schedules.add(schedule, call.act(body.name, path=body.path)):
@@ -98,6 +111,8 @@ async def shown(call: Call, schedule_id: str) -> ScheduleRow:
 async def change(call: Call, schedule_id: str, body: SchedulePatch) -> ScheduleRow:
     """Change fields of a schedule; its next time is computed anew."""
     old = await _own(call, schedule_id)
+    if old.spec.at_once:
+        raise Refusal(409, "conflict", "A backfill cannot be changed.", fix="Delete it, and make another one.")
     given = {name: value for name, value in asdict(body).items() if value is not msgspec.UNSET}
     version = given.pop("version", old.version)
     if any(kind in given for kind in KINDS):
@@ -150,6 +165,49 @@ async def history(call: Call, schedule_id: str, query: FiringsQuery) -> FiringRo
     found = await call.services.schedules.firings(schedule_id, query.before, query.limit)
     rows = [_firing(schedule, firing) for firing in found]
     return FiringRows(firings=rows, next=rows[-1].at if len(rows) == query.limit else None)
+
+
+@noun.route(
+    "POST",
+    "/api/schedules/{schedule_id}/backfill",
+    "operator",
+    status=201,
+    act="schedule.backfill",
+    example={"since": 1_767_225_600_000, "until": 1_769_904_000_000, "at_once": 4},
+    problems=(404, 409, 422),
+    of="path",
+)
+async def start_backfill(call: Call, schedule_id: str, body: BackfillAsked) -> BackfillMade:
+    """Start the executions of past times; each once, also if a server stops meanwhile."""
+    old, now = await _found(call, schedule_id), call.services.clock.civil()
+    if old.spec.at_once:
+        raise Refusal(409, "conflict", "This is a backfill.", fix="Backfill the schedule that it belongs to.")
+    try:
+        made = backfill(old, body.since, body.until, body.at_once, call.actor.name, now)
+    except Problem as problem:
+        raise Refusal(422, "invalid-input", problem.what, where=f"$.{problem.field}", fix=problem.fix) from None
+    times, first = times_of(made.spec), made.next_at or 0
+    last = latest(times, first, body.until)
+    count = counted(times, first, MOST_BACKFILL)
+    answer = BackfillMade(made.schedule_id, count, first, last or first, body.dry_run)
+    if body.dry_run:
+        call.skip_audit()
+    elif not await call.services.schedules.add(made, call.act(made.schedule_id, path=made.path, count=count)):
+        fix = f"GET /api/schedules/{made.schedule_id}/progress shows it; delete it to repeat it."
+        raise Refusal(409, "conflict", f"There is a backfill `{made.schedule_id}`.", fix=fix)
+    return answer
+
+
+@noun.route("GET", "/api/schedules/{schedule_id}/progress", "viewer", problems=(404,), of="path")
+async def progress(call: Call, schedule_id: str) -> Progress:
+    """Count the firings of a schedule by what became of them."""
+    schedule = await _found(call, schedule_id)
+    tally = await call.services.schedules.tally(schedule_id)
+    is_open = schedule.spec.at_once and schedule.next_at is not None
+    left = counted(times_of(schedule.spec), schedule.next_at or 0, MOST_BACKFILL) if is_open else 0
+    running = sum(tally.get(state, 0) for state in ("due", "queued", "started"))
+    skipped = tally.get("skipped", 0) + tally.get("refused", 0)
+    return Progress(schedule_id, running, tally.get("ended", 0), tally["failed"], skipped, left)
 
 
 def row_of(schedule: Schedule) -> ScheduleRow:

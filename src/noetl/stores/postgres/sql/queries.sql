@@ -771,7 +771,12 @@ SELECT schedule_id, at, state, execution_id, reason, detail, last_at, count, is_
 FROM firing WHERE schedule_id = $1 AND ($2::bigint IS NULL OR at < $2) ORDER BY at DESC LIMIT $3;
 
 -- name: forget_firings
-DELETE FROM firing WHERE at < $1 AND state NOT IN ('due', 'queued', 'started') RETURNING 1;
+DELETE FROM firing WHERE at < $1 AND decided_at < $1 AND state NOT IN ('due', 'queued', 'started') RETURNING 1;
+
+-- name: tally_firings
+SELECT f.state, count(*), count(*) FILTER (WHERE f.state = 'ended' AND e.status IS DISTINCT FROM 'completed')
+FROM firing AS f LEFT JOIN execution AS e ON e.execution_id = nullif(f.execution_id, '')::bigint
+WHERE f.schedule_id = $1 GROUP BY f.state;
 
 -- name: put_trigger
 INSERT INTO playbook_trigger (

@@ -741,7 +741,11 @@ SELECT schedule_id, at, state, execution_id, reason, detail, last_at, count, is_
 FROM firing WHERE schedule_id = ?1 AND (?2 IS NULL OR at < ?2) ORDER BY at DESC LIMIT ?3;
 
 -- name: forget_firings
-DELETE FROM firing WHERE at < ?1 AND state NOT IN ('due', 'queued', 'started');
+DELETE FROM firing WHERE at < ?1 AND decided_at < ?1 AND state NOT IN ('due', 'queued', 'started');
+
+-- name: tally_firings
+SELECT f.state, count(*), sum(f.state = 'ended' AND coalesce(e.status, '') <> 'completed') FROM firing AS f
+LEFT JOIN execution AS e ON e.execution_id = f.execution_id WHERE f.schedule_id = ? GROUP BY f.state;
 
 -- name: put_trigger
 INSERT INTO playbook_trigger (

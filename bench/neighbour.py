@@ -1,0 +1,66 @@
+"""Measure how long one execution waits beside a playbook with a long queue.
+
+    python bench/neighbour.py [--queued 10000] [--work-ms 20] [--times 30]
+
+Starts `noetl up` on a new SQLite store. Measures from the request to the start of the first step, of a playbook alone and then
+while another one has many executions queued whose only step takes a while. Asserts nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from noetl.client.sync import SyncClient
+from tests.server.serving import process
+
+HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {{name: {name}, path: bench/{name}}}\n"
+STEP = "workflow:\n  - step: one\n    tool: {{kind: python, code: 'import time; time.sleep({seconds})'}}\n"
+_STARTS = 500
+
+
+def started_after(client: SyncClient) -> float:
+    """Start an execution of the quiet playbook; return the ms until its step started."""
+    begun = time.perf_counter()
+    execution_id = client.execute("bench/quiet", wait_ms=30_000).execution_id
+    whole = (time.perf_counter() - begun) * 1000
+    events = client.events(execution_id)
+    asked = next(event.timestamp for event in events if event.event_type == "playbook.execution.requested")
+    return min(whole, next(event.timestamp for event in events if event.event_type == "task.started") - asked)
+
+
+def shown(times: list[float]) -> str:
+    times = sorted(times)
+    return f"median {statistics.median(times):6.1f}, p90 {times[int(len(times) * 0.9)]:6.1f}, worst {times[-1]:6.1f} ms"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure one execution beside a long queue.")
+    parser.add_argument("--queued", type=int, default=10_000)
+    parser.add_argument("--work-ms", type=float, default=20)
+    parser.add_argument("--times", type=int, default=30)
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, process(Path(folder), "up") as (url, _):
+        client = SyncClient(url)
+        for name in ("noisy", "quiet"):
+            text = HEAD.format(name=name) + STEP.format(seconds=chosen.work_ms / 1000)
+            client.register(text)
+        started_after(client)
+        idle = [started_after(client) for _ in range(chosen.times)]
+        print(f"alone                      {shown(idle)}")
+        for first in range(0, chosen.queued, _STARTS):
+            client.execute_many("bench/noisy", [{}] * min(_STARTS, chosen.queued - first))
+        print(f"queued                     {sum(pool.queued for pool in client.pools()):,} of {chosen.queued:,}")
+        busy = [started_after(client) for _ in range(chosen.times)]
+        left = sum(pool.queued for pool in client.pools())
+        print(f"beside {left:>6,} queued      {shown(busy)}; {statistics.median(busy) / statistics.median(idle):.2f} times")
+
+
+if __name__ == "__main__":
+    main()
