@@ -59,7 +59,9 @@ def main() -> None:
         print(f"queued                     {sum(pool.queued for pool in client.pools()):,} of {chosen.queued:,}")
         busy = [started_after(client) for _ in range(chosen.times)]
         left = sum(pool.queued for pool in client.pools())
-        print(f"beside {left:>6,} queued      {shown(busy)}; {statistics.median(busy) / statistics.median(idle):.2f} times")
+        print(
+            f"beside {left:>6,} queued      {shown(busy)}; {statistics.median(busy) / statistics.median(idle):.2f} times"
+        )
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from noetl.engine.state.evolve import fold
 from noetl.model.errors import LimitReached, StoreUnavailable
 from noetl.model.messages import Cancel, Pause, Start, Unpause
 from noetl.model.work import Lease
-from noetl.server.background.admissions import Admissions
+from noetl.server.background.flow.admissions import Admissions
 from noetl.server.control_plane import LocalControlPlane
 from tests.conformance.conftest import Place, Store
 from tests.unit.server.system import HEAD, begin, done, ended, register, report_on

@@ -62,3 +62,15 @@ async def test_changes_are_audited_and_refusals_are_not(place: Place) -> None:
     assert await triggers.remove("webhook", "push", replace(act, action="webhook.delete"))
     assert not await triggers.remove("webhook", "push", act)
     assert [one.action for one in await team.audited()] == ["webhook.delete", "webhook.create"]
+
+
+async def test_one_of_many_moves_a_position_on(place: Place) -> None:
+    tables = [place.triggers(place.open()) for _ in range(3)]
+    assert await tables[0].position("ended") == ({}, 0)
+    won = await asyncio.gather(*(one.advance("ended", {"é": at}, 0) for at, one in enumerate(tables)))
+    assert sorted(won) == [False, False, True]
+    assert await tables[1].position("ended") == ({"é": won.index(True)}, 1)
+    assert not await tables[2].advance("ended", {}, 0)
+    assert await tables[2].advance("ended", {"é": 7, "b": 2**40}, 1)
+    assert await tables[0].position("ended") == ({"é": 7, "b": 2**40}, 2)
+    assert await tables[0].position("other") == ({}, 0)

@@ -17,7 +17,7 @@ from noetl.ports.team import Audit
 class StoredTrigger(msgspec.Struct, frozen=True, omit_defaults=True):
     """Stored trigger of a playbook."""
 
-    kind: str  # webhook
+    kind: str  # webhook, ended
     trigger_id: str  # unique among those of its kind
     path: str
     spec: Mapping[str, Any] = {}
@@ -54,3 +54,9 @@ class Triggers(Protocol):
         limit: int = 100,
     ) -> list[StoredTrigger]:
         """List triggers of a kind by id; `after` is the last id of the previous page."""
+
+    async def position(self, name: str) -> tuple[dict[str, int], int]:
+        """Return how far a reader of the log's feed got, and the revision of that."""
+
+    async def advance(self, name: str, position: Mapping[str, int], revision: int) -> bool:
+        """Replace the position of a reader; False if its revision is another one."""

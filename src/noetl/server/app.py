@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from noetl.masking.values import in_process
 from noetl.server.api import endpoints
 from noetl.server.background.audit_links import link_audit
+from noetl.server.background.ended_triggers import EndedTriggers
 from noetl.server.background.outbox_relay import OutboxRelay
 from noetl.server.background.result_gc import ResultGC
 from noetl.server.background.schedules import Scheduler
@@ -98,6 +99,7 @@ async def running(
     relay: OutboxRelay | None = None,
     collector: ResultGC | None = None,
     scheduler: Scheduler | None = None,
+    ended: EndedTriggers | None = None,
 ) -> AsyncIterator[None]:
     """Run the background tasks of the routes; on exit, end all streams and sessions."""
     services.control.sequencer.hooks.register(commits=services.metrics.committed, letters=log_letters)
@@ -115,6 +117,8 @@ async def running(
         jobs["noetl-relay"] = relay.run()
     if scheduler is not None:
         jobs["noetl-scheduler"] = scheduler.run()
+    if ended is not None:
+        jobs["noetl-ended-triggers"] = ended.run()
     tasks = [asyncio.create_task(job, name=name) for name, job in jobs.items()]
     release = asyncio.create_task(_release_waiters(services))
     try:

@@ -29,7 +29,7 @@ from noetl.model.messages import AnyMessage, Report, Start
 from noetl.model.work import Lease
 from noetl.ports import Audit, Blobs, Catalog, CivilClock, Commit, DerivedTables, Doorbell, EventLog, WorkQueue
 from noetl.ports.work import Deliver, Reply, Stop
-from noetl.server.background.admissions import Admissions
+from noetl.server.background.flow.admissions import Admissions
 from noetl.server.background.lease_reaper import LeaseReaper
 from noetl.server.background.timers import Timers
 from noetl.server.cache.ids import new_execution
@@ -283,7 +283,7 @@ class LocalControlPlane:
             await self.reconciler(self._derived).run()
 
     async def _age(self) -> None:
-        from noetl.server.background.ageing import Ageing  # likewise
+        from noetl.server.background.flow.ageing import Ageing  # likewise
 
         if self._derived is not None:
             every_s = self._ageing_s

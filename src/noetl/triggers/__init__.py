@@ -1,1 +1,1 @@
-"""Triggers other than schedules: what they hold, and what deliveries must prove."""
+"""Triggers other than schedules: what they hold, match and prove."""

@@ -10,13 +10,13 @@ Tested in tests/unit/triggers/test_webhook.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, Literal, get_args
 
 import msgspec
 
-from noetl.expr import TemplateSyntaxError, compile_template
 from noetl.schedules.spec import Problem, duration_ms
+from noetl.triggers.template_fields import check_templates
 
 Auth = Literal["secret", "hmac", "github", "stripe"]
 Encoding = Literal["hex", "base64"]
@@ -90,8 +90,8 @@ def check(spec: WebhookSpec) -> None:
             raise Problem(field, f"{getattr(spec, field)!r} is no name of a header.", fix)
     _bounded("tolerance", spec.tolerance, 1_000, MOST_TOLERANCE_MS, "Write seconds, or a text such as 5m, up to 24h.")
     _bounded("wait", spec.wait, 0, MOST_WAIT_MS, "Write seconds up to 30.")
-    for field, text in (("dedup", spec.dedup), *_texts(spec.payload, "payload")):
-        _check_template(field, text)
+    check_templates("dedup", spec.dedup, ROOTS, "A delivery")
+    check_templates("payload", spec.payload, ROOTS, "A delivery")
 
 
 def _bounded(field: str, given: str | int, least: int, most: int, fix: str) -> None:
@@ -101,28 +101,6 @@ def _bounded(field: str, given: str | int, least: int, most: int, fix: str) -> N
         raise Problem(field, f"{given!r} is no duration.", fix) from None
     if not least <= found <= most:
         raise Problem(field, f"{given!r} is out of range.", fix)
-
-
-def _texts(data: Any, field: str) -> Iterator[tuple[str, str]]:
-    if isinstance(data, str):
-        yield field, data
-    elif isinstance(data, Mapping):
-        for key, value in data.items():
-            yield from _texts(value, f"{field}.{key}")
-    elif isinstance(data, list | tuple):
-        for value in data:
-            yield from _texts(value, field)
-
-
-def _check_template(field: str, text: str) -> None:
-    try:
-        template = compile_template(text)
-    except TemplateSyntaxError as error:
-        raise Problem(field, f"The template cannot be read: {error.message}", error.fix or "Correct it.") from None
-    for read in template.reads:
-        if read.path[0] not in ROOTS:
-            fix = f"Templates of a webhook read {', '.join(f'`{name}`' for name in ROOTS)}."
-            raise Problem(field, f"A delivery has no `{read.path[0]}`.", fix)
 
 
 _PLAIN: Final = WebhookSpec("secret", "")

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from noetl.ports.keychain import TokenExchange
     from noetl.ports.outbox import Outbox, OutboxIn
     from noetl.ports.people import People
+    from noetl.server.background.ended_triggers import EndedTriggers
     from noetl.server.background.outbox_relay import OutboxRelay
     from noetl.server.background.rebuild import Rebuild
     from noetl.server.background.result_gc import ResultGC
@@ -506,10 +507,11 @@ def _quotas(bounds: HttpSettings) -> dict[str, Any]:
     }
 
 
-def _jobs(settings: Settings, store: Store, services: Services) -> tuple[ResultGC, Scheduler]:
-    from noetl.wiring.triggers import open_scheduler
+def _jobs(settings: Settings, store: Store, services: Services) -> tuple[ResultGC, Scheduler, EndedTriggers]:
+    from noetl.wiring.triggers import open_ended_triggers, open_scheduler
 
-    return open_collector(settings, store), open_scheduler(services, open_derived(store))
+    derived = open_derived(store)
+    return open_collector(settings, store), open_scheduler(services, derived), open_ended_triggers(services, derived)
 
 
 async def _needs(team: Team, people: People, now: int, settings: Settings, server: ServerSettings) -> tuple[bool, bool]:

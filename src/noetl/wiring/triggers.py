@@ -5,6 +5,7 @@ Tested in tests/server/api/test_schedules.py and test_webhooks.py.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
@@ -12,7 +13,9 @@ from noetl.model.errors import InvalidInput
 from noetl.ports import AuditTrail, Clock, DerivedTables
 from noetl.ports.schedules import Schedules
 from noetl.ports.triggers import Triggers
+from noetl.server.background.ended_triggers import EndedTriggers
 from noetl.server.background.schedules import Scheduler
+from noetl.server.processes.render_apart import render_apart
 from noetl.server.services import Services
 
 
@@ -59,3 +62,13 @@ def open_scheduler(services: Services, duties: DerivedTables) -> Scheduler:
     """Return the scheduler of a server; the caller runs it."""
     parts = (services.schedules, services.store, duties, services.control.submit, services.clock)
     return Scheduler(*parts, holder=uuid4().hex)
+
+
+def open_ended_triggers(services: Services, duties: DerivedTables) -> EndedTriggers:
+    """Return what starts playbooks after ends of executions; the caller runs it."""
+
+    async def render(data: Any, scope: Mapping[str, Any]) -> Any:
+        return await render_apart(services.side, data, scope, services.clock.now(), services.bounds.check_s)
+
+    parts = (services.triggers, services.store, services.team, duties, services.control.submit, render, services.clock)
+    return EndedTriggers(*parts, holder=uuid4().hex)

@@ -20,18 +20,18 @@ def misnamed(playbook: Playbook, kind: str) -> Iterator[tuple[Trigger, Node, tup
     """Yield the triggers of a kind: the node of the name, and what is wrong with it."""
     triggers = [trigger for trigger in playbook.triggers if trigger.kind == kind]
     names = [trigger.name for trigger in triggers]
+    word = "trigger" if kind == "ended" else kind
     for index, trigger in enumerate(triggers):
         node = node_of(trigger, kind)
         if node is None:
             continue
         problem = None
         if not re.fullmatch(NAME, trigger.name):
-            problem = (f"'{trigger.name}' is no name of a {kind}.", "Write letters, digits, `.`, `_` and `-`.")
+            problem = (f"'{trigger.name}' is no name of a {word}.", "Write letters, digits, `.`, `_` and `-`.")
         elif trigger.name in names[:index]:
-            problem = (f"There are two {kind}s '{trigger.name}'.", "Give each its own name.")
+            problem = (f"There are two {word}s '{trigger.name}'.", "Give each its own name.")
         elif index >= _MOST:
-            fix = f"Make the others with `noetl {kind} create`."
-            problem = (f"A playbook has at most {_MOST} {kind}s.", fix)
+            problem = (f"A playbook has at most {_MOST} {word}s.", "Remove some, or write another playbook.")
         yield trigger, node, problem
 
 

@@ -6,6 +6,7 @@ from noetl.dsl.grammar.forms import trigger_item, workbook_form
 from noetl.dsl.grammar.layered_settings import ANY_MAP, COUNT, FAILURE_POLICY, FAILURE_SETTINGS, LAYERED, TIME
 from noetl.dsl.grammar.types import Choice, Field, Flag, Level, LevelOf, ListOf, Number, OneOf, Text
 from noetl.schedules.spec import CATCH_UPS, OVERLAPS
+from noetl.triggers.ended import STATUSES
 from noetl.triggers.webhook import AUTHS, ENCODINGS
 
 API_VERSIONS = ("noetl.io/v1", "noetl.io/v2", "noetl.io/v10")
@@ -38,7 +39,7 @@ DOCUMENT_LEVELS: tuple[Level, ...] = (
             Field(
                 "triggers",
                 ListOf(trigger_item()),
-                "Schedules and webhooks that a server makes when it registers the playbook.",
+                "Schedules, webhooks and ends of executions that start the playbook, once a server has registered it.",
             ),
         ),
     ),
@@ -166,6 +167,23 @@ DOCUMENT_LEVELS: tuple[Level, ...] = (
                 OneOf((Text(), Number(integer=True, least=0))),
                 "How long the answer waits for the end of the execution.",
                 default="0",
+            ),
+        ),
+    ),
+    Level(
+        "trigger_ended",
+        "A start after other executions end. A server starts one execution for each that matches.",
+        (
+            Field("ended", Text(), "Name of the trigger, unique in the playbook.", required=True, example="after_load"),
+            Field("path", Text(), "Path of the executions, or a pattern.", required=True, example="etl/*"),
+            Field("status", ListOf(Choice(STATUSES), least=1), "How they ended.", default="any end"),
+            Field("tags", ListOf(Text(), least=1), "Tags that they have, all of them."),
+            Field(
+                "payload",
+                ANY_MAP,
+                "Values for `workload`; templates read `execution`.",
+                default="execution",
+                rendered="server",
             ),
         ),
     ),

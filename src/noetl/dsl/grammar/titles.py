@@ -18,6 +18,7 @@ TITLES: dict[str, str] = {
     "trigger": "a trigger",
     "trigger_calendar": "a trigger's `calendar`",
     "trigger_webhook": "a webhook",
+    "trigger_ended": "a trigger of ends",
     "step": "a step",
     "step_spec": "a step's `spec`",
     "step_policy": "a step's `spec.policy`",

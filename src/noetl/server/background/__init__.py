@@ -1,1 +1,1 @@
-"""Background tasks: timers, schedules, admissions, leases, repair, GC, audit."""
+"""Background tasks: timers, triggers, leases, repair, GC, outbox, audit."""

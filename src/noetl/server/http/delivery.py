@@ -14,14 +14,12 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from noetl.engine.state.execution import Execution
-from noetl.model.errors import CredentialUnavailable, NoetlError
+from noetl.model.errors import CredentialUnavailable, InvalidInput, NoetlError
 from noetl.server.auth.gate import Actor
 from noetl.server.auth.stored_credential import open_credential
 from noetl.server.http.limits import decode_json
 from noetl.server.problems import Refusal
-from noetl.server.processes.render import RENDER, Mistake
-from noetl.server.processes.side import OutOfMemory, TimedOut
+from noetl.server.processes.render_apart import render_apart
 from noetl.server.services import Services
 from noetl.triggers.signatures import refusal_of
 from noetl.triggers.webhook import WebhookSpec
@@ -181,20 +179,13 @@ def default_key(spec: WebhookSpec, delivery: Delivery, scope: Mapping[str, Any])
 
 async def _rendered(services: Services, actor: Actor, wanted: Any, scope: Mapping[str, Any]) -> dict[str, Any]:
     give_back = services.renderings.take(actor)
-    seconds = services.bounds.check_s
-    fix = "Correct the templates of the webhook."
     try:
-        now = services.clock.now()
-        found = await services.side.run(RENDER, wanted, Execution("0"), dict(scope), now, True, deadline_s=seconds)
-    except TimedOut:
-        raise Refused(422, "template", "The templates take too much time.", fix) from None
-    except OutOfMemory:
-        raise Refused(422, "template", "The templates need too much memory.", fix) from None
+        now, seconds = services.clock.now(), services.bounds.check_s
+        return dict(await render_apart(services.side, wanted, scope, now, seconds))
+    except InvalidInput as error:
+        raise Refused(422, "template", str(error), "Correct the templates of the webhook.") from None
     finally:
         give_back()
-    if isinstance(found, Mistake):
-        raise Refused(422, "template", found.message, found.fix or fix)
-    return dict(found)
 
 
 async def not_ready(services: Services, spec: WebhookSpec) -> str:

@@ -1,1 +1,1 @@
-"""Operations that read first: audit, forks, dead letters, retention, schedules."""
+"""Operations that read first: audit, forks, dead letters, retention, triggers."""

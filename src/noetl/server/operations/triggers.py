@@ -16,7 +16,7 @@ from noetl.ports.team import Audit
 from noetl.ports.triggers import StoredTrigger, Triggers
 from noetl.server.operations.schedules import trigger_prefix
 
-KINDS: Final = ("webhook",)
+KINDS: Final = ("webhook", "ended")
 _TRIES: Final = 20
 _MOST: Final = 10_000  # triggers of one playbook
 Change = Callable[[StoredTrigger], StoredTrigger]

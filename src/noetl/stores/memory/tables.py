@@ -72,6 +72,7 @@ class Tables(Struct):
     outbox_number: int = 0
     schedules: dict[str, Schedule] = {}
     triggers: dict[tuple[str, str], StoredTrigger] = {}  # by kind and id
+    positions: dict[str, tuple[dict[str, int], int]] = {}  # of readers of the feed, with their revisions
     firings: dict[tuple[str, int], Firing] = {}  # by schedule and time
     duties: dict[str, tuple[str, int]] = {}  # name → holder, until
     letters: dict[str, bytes] = {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from noetl.ports.team import Audit
@@ -17,6 +19,7 @@ class MemoryTriggers:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
         self._rows = tables.triggers
+        self._positions = tables.positions
 
     async def add(self, trigger: StoredTrigger, act: Audit = None) -> bool:
         key = (trigger.kind, trigger.trigger_id)
@@ -62,3 +65,12 @@ class MemoryTriggers:
             and (after is None or key[1] > after)
         ]
         return found[:limit]
+
+    async def position(self, name: str) -> tuple[dict[str, int], int]:
+        return self._positions.get(name, ({}, 0))
+
+    async def advance(self, name: str, position: Mapping[str, int], revision: int) -> bool:
+        if (await self.position(name))[1] != revision:
+            return False
+        self._positions[name] = (dict(position), revision + 1)
+        return True

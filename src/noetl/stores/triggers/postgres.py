@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from noetl.ports.team import Audit
 from noetl.ports.triggers import StoredTrigger
 from noetl.stores.postgres.database import PostgresDatabase
-from noetl.stores.triggers.rows import trigger_of, trigger_row
+from noetl.stores.triggers.rows import position_of, position_row, trigger_of, trigger_row
 
 
 class PostgresTriggers:
@@ -38,3 +40,9 @@ class PostgresTriggers:
         limit: int = 100,
     ) -> list[StoredTrigger]:
         return [trigger_of(tuple(row)) for row in await self._rows("list_triggers", kind, path, owner, after, limit)]
+
+    async def position(self, name: str) -> tuple[dict[str, int], int]:
+        return position_of([tuple(row) for row in await self._rows("find_position", name)])
+
+    async def advance(self, name: str, position: Mapping[str, int], revision: int) -> bool:
+        return bool(await self._rows("put_position", *position_row(name, position, revision)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -24,3 +24,13 @@ def trigger_of(row: Sequence[Any]) -> StoredTrigger:
         kind, trigger_id, path, msgspec.json.decode(spec), version, owner, bool(paused),
         created_at, created_by, changed_at, revision,
     )  # fmt: skip
+
+
+def position_row(name: str, position: Mapping[str, int], revision: int) -> tuple[Any, ...]:
+    """Encode the position of a reader, in the order of `put_position`."""
+    return name, msgspec.json.encode(position).decode(), revision + 1, revision
+
+
+def position_of(rows: Sequence[Sequence[Any]]) -> tuple[dict[str, int], int]:
+    """Decode the position of a reader and its revision; without a row, the start."""
+    return (msgspec.json.decode(rows[0][0], type=dict[str, int]), int(rows[0][1])) if rows else ({}, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 from typing import Any
 
 from noetl.ports.team import Audit
@@ -10,7 +11,7 @@ from noetl.ports.triggers import StoredTrigger
 from noetl.stores.common.queries import queries
 from noetl.stores.sqlite.database import Database
 from noetl.stores.sqlite.rows import write_audit
-from noetl.stores.triggers.rows import trigger_of, trigger_row
+from noetl.stores.triggers.rows import position_of, position_row, trigger_of, trigger_row
 
 _SQL = queries("sqlite")
 
@@ -44,6 +45,12 @@ class SqliteTriggers:
         limit: int = 100,
     ) -> list[StoredTrigger]:
         return [trigger_of(row) for row in await self._rows("list_triggers", kind, path, owner, after, limit)]
+
+    async def position(self, name: str) -> tuple[dict[str, int], int]:
+        return position_of(await self._rows("find_position", name))
+
+    async def advance(self, name: str, position: Mapping[str, int], revision: int) -> bool:
+        return await self._write("put_position", *position_row(name, position, revision))
 
     async def _rows(self, name: str, *parts: Any) -> list[Any]:
         return await self._database.run(lambda connection: connection.execute(_SQL[name], parts).fetchall())

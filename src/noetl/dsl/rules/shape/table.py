@@ -6,6 +6,7 @@ from noetl.dsl.checking.rule import Rule
 from noetl.dsl.rules.shape import (
     action_field,
     action_outside_policy,
+    bad_ended_trigger,
     bad_schedule,
     bad_set_target,
     bad_value,
@@ -44,6 +45,6 @@ _MODULES = (
     action_outside_policy, set_in_spec, ref_naming, reserved_name, key_twice, not_templated, empty_list, idle_step,
     incomplete_rule, misplaced_else, loop_source, action_field, bad_set_target, unreadable_name,
     duplicate_declaration, iter_outside_loop, loop_without_tool, bound_without_parallel, repeated_write,
-    delay_above_cap, unknown_format, unknown_type, unsafe_schema, bad_schedule, bad_webhook,
+    delay_above_cap, unknown_format, unknown_type, unsafe_schema, bad_schedule, bad_webhook, bad_ended_trigger,
 )  # fmt: skip
 RULES: tuple[Rule, ...] = tuple(module.RULE for module in _MODULES)

@@ -846,3 +846,11 @@ DELETE FROM person_session WHERE expires_at <= $1;
 -- name: valid_sessions
 SELECT s.digest FROM person_session AS s JOIN person AS p ON p.name = s.name
 WHERE s.digest = ANY ($1::text[]) AND s.expires_at > $2 AND NOT p.disabled;
+
+-- name: find_position
+SELECT position, revision FROM feed_position WHERE name = $1;
+
+-- name: put_position
+INSERT INTO feed_position AS known (name, position, revision) VALUES ($1, $2, $3)
+ON CONFLICT (name) DO UPDATE SET position = excluded.position, revision = excluded.revision
+WHERE known.revision = $4 RETURNING 1;

@@ -732,3 +732,11 @@ CREATE TABLE person_session (
 );
 
 CREATE INDEX person_session_name ON person_session (name);
+
+-- How far readers of the feed got: position by writer.
+
+CREATE TABLE feed_position (
+  name text PRIMARY KEY,
+  position json NOT NULL,
+  revision bigint NOT NULL
+);

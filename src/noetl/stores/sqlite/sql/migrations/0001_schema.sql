@@ -376,3 +376,11 @@ CREATE TABLE person_session (
 ) WITHOUT ROWID;
 
 CREATE INDEX person_session_name ON person_session (name);
+
+-- How far readers of the feed got: position by writer.
+
+CREATE TABLE feed_position (
+  name TEXT NOT NULL PRIMARY KEY,
+  position TEXT NOT NULL,
+  revision INTEGER NOT NULL
+) WITHOUT ROWID;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from noetl.server.background.ageing import Ageing
+from noetl.server.background.flow.ageing import Ageing
 from noetl.stores.memory.derived import MemoryDerived
 from noetl.stores.memory.store import MemoryStore
 from noetl.testing.virtual_time import VirtualClock, run

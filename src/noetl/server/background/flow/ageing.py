@@ -1,6 +1,6 @@
 """Raise the priority of work that waits long, so that no priority starves another.
 
-One server at a time does it. Tested in tests/unit/server/background/test_ageing.py and tests/conformance/test_work_queue.py.
+One server at a time does it. Tested in tests/unit/server/background/flow/test_ageing.py and tests/conformance/test_work_queue.py.
 """
 
 from __future__ import annotations

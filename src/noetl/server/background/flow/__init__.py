@@ -1,0 +1,1 @@
+"""Flow control: admission of executions that wait for a limit, ageing of work."""
