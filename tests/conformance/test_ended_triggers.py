@@ -15,6 +15,7 @@ from noetl.ports import Audit, Selection
 from noetl.ports.triggers import StoredTrigger
 from noetl.server.background.ended_triggers import EndedTriggers
 from noetl.server.control_plane import LocalControlPlane
+from noetl.server.operations.triggers import skip_ends
 from noetl.triggers.ended import MOST_CHAIN
 from tests.conformance.conftest import Place, Store
 from tests.unit.server.system import RealClock, ended, register, workers
@@ -172,6 +173,18 @@ async def test_what_cannot_start_is_audited_and_stops_nothing(place: Place) -> N
         entries = await system.team.audited(limit=100)
         reasons = {one.entity: one.detail["reason"] for one in entries if one.action == "ended.refuse"}
         assert reasons == {"broken": "no such name", "gone": "The catalog has no `no/such`."}
+
+
+async def test_ends_of_a_restored_store_start_nothing(place: Place) -> None:
+    async with line(place) as system:
+        await system.add("next", "a", "next")
+        await system.start("a")
+        await skip_ends(system.triggers, system.store)
+        await system.reader().look()
+        assert await system.started() == []
+        await system.start("a", number="2")
+        await system.reader().look()
+        assert len(await system.started()) == 1
 
 
 async def test_ends_before_a_trigger_start_nothing(place: Place) -> None:

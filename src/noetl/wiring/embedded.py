@@ -211,14 +211,13 @@ async def _hold(settings: Settings) -> Held:
     from noetl.server.control_plane import LocalControlPlane
     from noetl.server.operations.restore import hold_for_review
     from noetl.wiring.outbox import open_outbox
-    from noetl.wiring.triggers import open_schedules
+    from noetl.wiring.triggers import open_schedules, open_triggers
 
     store = open_store(settings)
     try:
         control = LocalControlPlane(store, store.clock, defaults=settings.defaults, blobs=open_blobs(settings, store))
-        return await hold_for_review(
-            control, open_derived(store), open_outbox(store), open_schedules(store), store.clock
-        )
+        tables = (open_derived(store), open_outbox(store), open_schedules(store), open_triggers(store))
+        return await hold_for_review(control, store, *tables, store.clock)
     finally:
         await store.close()
 

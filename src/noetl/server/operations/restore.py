@@ -1,7 +1,7 @@
 """Hold what was in flight in a restored store until a person has looked at it.
 
 A backup is older than the last effects: work that it has queued or leased, timers, messages to other systems and schedules
-may have had theirs already. Tested in tests/acceptance/admin/test_restore.py.
+may have had theirs already, and executions that ended may have started others. Tested in tests/acceptance/admin/test_restore.py.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from typing import Final, NamedTuple
 from uuid import uuid4
 
 from noetl.model.messages import Pause
-from noetl.ports import CivilClock, DerivedTables
+from noetl.ports import CivilClock, DerivedTables, EventLog
 from noetl.ports.outbox import Outbox
 from noetl.ports.schedules import Schedules
+from noetl.ports.triggers import Triggers
 from noetl.server.control_plane import LocalControlPlane
 from noetl.server.operations.schedules import pause_all
+from noetl.server.operations.triggers import skip_ends
 
 _REASON: Final = "the store was restored from a backup, so what was in flight may have had its effects already"
 _LAST: Final = 2**62
@@ -32,12 +34,18 @@ class Held(NamedTuple):
 
 
 async def hold_for_review(
-    control: LocalControlPlane, derived: DerivedTables, outbox: Outbox, schedules: Schedules, clock: CivilClock
+    control: LocalControlPlane,
+    store: EventLog,
+    derived: DerivedTables,
+    outbox: Outbox,
+    schedules: Schedules,
+    triggers: Triggers,
+    clock: CivilClock,
 ) -> Held:
     """Hold executions with work or timers, pending messages and schedules.
 
     The control plane must not run: it would fire timers. Messages between executions are delivered, as children that
-    they start are held too.
+    they start are held too. Ends of executions that no trigger has read yet start nothing.
     """
     sequencer = control.sequencer
     running = asyncio.create_task(sequencer.run())
@@ -54,6 +62,7 @@ async def hold_for_review(
                 await sequencer.submit(execution_id, Pause(uuid4().hex, review=_REASON))
             held += found
             if not found:
+                await skip_ends(triggers, store)
                 return Held(held, await _hold_messages(outbox), await pause_all(schedules, clock.civil()))
     finally:
         running.cancel()

@@ -11,12 +11,13 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from noetl.model.errors import Conflict
-from noetl.ports import AuditEntry
+from noetl.ports import AuditEntry, EventLog
 from noetl.ports.team import Audit
 from noetl.ports.triggers import StoredTrigger, Triggers
+from noetl.server.background.ended_triggers import KIND as ENDED
 from noetl.server.operations.schedules import trigger_prefix
 
-KINDS: Final = ("webhook", "ended")
+KINDS: Final = ("webhook", ENDED)
 _TRIES: Final = 20
 _MOST: Final = 10_000  # triggers of one playbook
 Change = Callable[[StoredTrigger], StoredTrigger]
@@ -48,6 +49,15 @@ async def _put(triggers: Triggers, wanted: StoredTrigger, by: str, now: int) -> 
 
 def _spec(trigger: Mapping[str, Any], kind: str) -> dict[str, Any]:
     return {key: value for key, value in trigger.items() if key != kind}
+
+
+async def skip_ends(triggers: Triggers, log: EventLog) -> None:
+    """Pass over all ends of executions up to now: they start nothing."""
+    for _ in range(_TRIES):
+        _, revision = await triggers.position(ENDED)
+        if await triggers.advance(ENDED, await log.writers(), revision):
+            return
+    raise Conflict("A server reads this store. Stop it, and try again.")
 
 
 async def apply(
