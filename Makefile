@@ -36,7 +36,13 @@ $(RUN_STAMP): requirements-run.lock pyproject.toml scripts/setup.sh
 demo: $(RUN_STAMP) ## Start a server with a worker and run playbooks on it; Ctrl-C stops it
 	@PATH="$(abspath $(BIN)):$$PATH" scripts/demo.sh
 
-test: check ## Run every check and every test; CI runs exactly this
+PROVIDER := tests/oidc/node_modules/.package-lock.json
+
+# A real OpenID Connect provider. Without npm, the tests that sign in with it are skipped.
+$(PROVIDER): tests/oidc/package-lock.json
+	@if command -v npm >/dev/null; then cd tests/oidc && npm ci --no-audit --no-fund --silent; fi
+
+test: check $(PROVIDER) ## Run every check and every test; CI runs exactly this
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
 
 check: $(STAMP) ## Check format, lint, types, import contracts and the English of code and docs

@@ -44,6 +44,14 @@ AUTH = "NOETL_AUTH"
 ALLOWED_HOSTS = "NOETL_ALLOWED_HOSTS"
 ALLOWED_ORIGINS = "NOETL_ALLOWED_ORIGINS"
 SESSION_HOURS = "NOETL_SESSION_HOURS"
+OIDC_ISSUER = "NOETL_OIDC_ISSUER"
+OIDC_CLIENT_ID = "NOETL_OIDC_CLIENT_ID"
+OIDC_CLIENT_SECRET = "NOETL_OIDC_CLIENT_SECRET"
+OIDC_SCOPES = "NOETL_OIDC_SCOPES"
+OIDC_NAME_CLAIM = "NOETL_OIDC_NAME_CLAIM"
+OIDC_GROUPS_CLAIM = "NOETL_OIDC_GROUPS_CLAIM"
+OIDC_ROLES = "NOETL_OIDC_ROLES"
+OIDC_REDIRECT_URL = "NOETL_OIDC_REDIRECT_URL"
 HTTP_CONNECTIONS = "NOETL_HTTP_MAX_CONNECTIONS"
 HTTP_PER_ADDRESS = "NOETL_HTTP_MAX_CONNECTIONS_PER_ADDRESS"
 HTTP_HEADER_KB = "NOETL_HTTP_MAX_HEADER_KB"
@@ -59,7 +67,7 @@ ENCRYPTION_KEY = "NOETL_ENCRYPTION_KEY"
 SERVER_URL = "NOETL_SERVER_URL"
 TOKEN = "NOETL_TOKEN"
 FILE = "_FILE"  # NOETL_TOKEN_FILE names a file that holds NOETL_TOKEN
-IN_FILES = (TOKEN, DB_URL, ENCRYPTION_KEY)  # settings that may be in a file
+IN_FILES = (TOKEN, DB_URL, ENCRYPTION_KEY, OIDC_CLIENT_SECRET)  # settings that may be in a file
 WORKER_ID = "NOETL_WORKER_ID"
 WORKER_CONCURRENCY = "NOETL_WORKER_CONCURRENCY"
 QUEUE_POLL_INTERVAL = "NOETL_QUEUE_POLL_INTERVAL"
@@ -171,6 +179,24 @@ VARIABLES: dict[str, tuple[str, str]] = {
     ),
     ALLOWED_ORIGINS: ("", "Other origins whose web pages may call the server, separated by commas."),
     SESSION_HOURS: ("12", "Lifetime of the session of a user who has signed in, in hours."),
+    OIDC_ISSUER: (
+        "",
+        "Address of the OpenID Connect provider that users sign in with, as it names itself. Empty: none.",
+    ),
+    OIDC_CLIENT_ID: ("", "Client of this server at the provider."),
+    OIDC_CLIENT_SECRET: ("", "Secret of that client; empty for a public client."),
+    OIDC_CLIENT_SECRET + FILE: ("", "File that holds NOETL_OIDC_CLIENT_SECRET."),
+    OIDC_SCOPES: ("openid profile email", "Scopes to ask the provider for, separated by spaces."),
+    OIDC_NAME_CLAIM: ("preferred_username", "Claim of the ID token that is the name of the user."),
+    OIDC_GROUPS_CLAIM: ("groups", "Claim of the ID token that lists the groups of the user."),
+    OIDC_ROLES: (
+        "",
+        "Roles of the provider's groups, separated by commas: `admins=admin,team-a=editor@team-a/,*=viewer`. `*` is every user.",
+    ),
+    OIDC_REDIRECT_URL: (
+        "",
+        "Address of /api/session/oidc/callback as the provider knows it. Empty: made from the host of the request.",
+    ),
     HTTP_CONNECTIONS: (
         "4000",
         "Maximum number of open connections, and never more than the limit of open files allows. At the limit an idle one is closed for a new one; if none is idle, the new one gets 503.",
@@ -388,6 +414,19 @@ class HttpSettings(Struct, frozen=True):
     delivery_bytes: int = 1024 * 1024  # body of a webhook's delivery
 
 
+class OidcSettings(Struct, frozen=True):
+    """OpenID Connect provider of a server, and what its groups may."""
+
+    issuer: str
+    client_id: str
+    client_secret: str = ""
+    scopes: str = "openid profile email"
+    name_claim: str = "preferred_username"
+    groups_claim: str = "groups"
+    roles: tuple[tuple[str, str, str], ...] = ()  # group, role, namespace; an empty namespace: everywhere
+    redirect_url: str = ""
+
+
 class ServerSettings(Struct, frozen=True):
     """Address, authentication, encryption key and bounds of a server."""
 
@@ -400,6 +439,7 @@ class ServerSettings(Struct, frozen=True):
     http: HttpSettings = HttpSettings()
     check_s: float = CHECK_SECONDS  # for one playbook
     session_s: float = 12 * 3600.0  # lifetime of a user's session
+    oidc: OidcSettings | None = None
 
 
 def server_settings(
@@ -416,7 +456,37 @@ def server_settings(
         _http(environment),
         _seconds(environment, CHECK_TIMEOUT, CHECK_SECONDS),
         _number(environment, SESSION_HOURS, 12) * 3600.0,
+        _oidc(environment),
     )
+
+
+def _oidc(environment: Mapping[str, str]) -> OidcSettings | None:
+    def text(name: str) -> str:
+        return environment.get(name, "").strip() or VARIABLES[name][0]
+
+    if not text(OIDC_ISSUER):
+        return None
+    return OidcSettings(
+        text(OIDC_ISSUER),
+        text(OIDC_CLIENT_ID),
+        text(OIDC_CLIENT_SECRET),
+        text(OIDC_SCOPES),
+        text(OIDC_NAME_CLAIM),
+        text(OIDC_GROUPS_CLAIM),
+        tuple(_group_role(one) for one in _split(text(OIDC_ROLES))),
+        text(OIDC_REDIRECT_URL),
+    )
+
+
+def _group_role(given: str) -> tuple[str, str, str]:
+    """Return group, role and namespace of `group=role` or `group=role@namespace`."""
+    group, mark, place = given.rpartition("=")
+    role, _, namespace = place.partition("@")
+    if not mark or not group.strip() or not role.strip():
+        raise InvalidInput(
+            f"{OIDC_ROLES} has {given!r}. Write GROUP=ROLE or GROUP=ROLE@NAMESPACE, separated by commas."
+        )
+    return group.strip(), role.strip(), namespace.strip()
 
 
 def _http(environment: Mapping[str, str]) -> HttpSettings:

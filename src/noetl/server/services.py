@@ -29,6 +29,7 @@ from noetl.ports.people import People
 from noetl.ports.schedules import Schedules
 from noetl.ports.triggers import Triggers
 from noetl.server.auth.gate import Gate
+from noetl.server.auth.people.oidc import OpenIdConnect
 from noetl.server.auth.people.sessions import Sessions
 from noetl.server.auth.quota import Quota
 from noetl.server.auth.vault import Vault
@@ -87,6 +88,7 @@ class Services:
     refused: RefusedDeliveries
     people: People
     sessions: Sessions
+    oidc: OpenIdConnect | None
     clock: CivilClock
     kinds: Kinds
     cannot_run: Callable[[Iterable[str]], tuple[str, ...]]

@@ -31,6 +31,14 @@ class SignIn(Asked, frozen=True):
     password: Annotated[str, Meta(max_length=1_000)]
 
 
+class OidcQuery(Asked, frozen=True, forbid_unknown_fields=False):
+    """What an OpenID Connect provider sends back."""
+
+    state: str = ""
+    code: str = ""
+    error: str = ""
+
+
 class Me(Answer, frozen=True):
     """The caller: roles, namespaces, and when the session ends."""
 

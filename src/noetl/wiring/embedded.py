@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from noetl.ports.keychain import TokenExchange
     from noetl.ports.outbox import Outbox, OutboxIn
     from noetl.ports.people import People
+    from noetl.server.auth.people.oidc import OpenIdConnect
     from noetl.server.background.ended_triggers import EndedTriggers
     from noetl.server.background.outbox_relay import OutboxRelay
     from noetl.server.background.rebuild import Rebuild
@@ -475,6 +476,7 @@ async def serving(
             **trigger_parts(store, team, clock),
             people=people,
             sessions=sessions,
+            oidc=_provider(server, clock),
             clock=clock,
             kinds=kinds(),
             cannot_run=cannot_run,
@@ -511,6 +513,15 @@ def _jobs(settings: Settings, store: Store, services: Services) -> tuple[ResultG
 
     derived = open_derived(store)
     return open_collector(settings, store), open_scheduler(services, derived), open_ended_triggers(services, derived)
+
+
+def _provider(server: ServerSettings, clock: Clock) -> OpenIdConnect | None:
+    """Return the OpenID Connect provider of the settings. Raises InvalidInput."""
+    if server.oidc is None:
+        return None
+    from noetl.server.auth.people.oidc import OpenIdConnect
+
+    return OpenIdConnect(server.oidc, clock)
 
 
 async def _needs(team: Team, people: People, now: int, settings: Settings, server: ServerSettings) -> tuple[bool, bool]:

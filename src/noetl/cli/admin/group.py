@@ -32,14 +32,13 @@ def set_group(
     async def job() -> None:
         from noetl.cli.runtime.target import connect, server_of
         from noetl.ports.people import Group
-        from noetl.server.auth.people.sessions import checked_name
-        from noetl.server.operations.people import shown
+        from noetl.server.auth.people.sessions import checked_name, grants_text
 
         server, grants = server_of(store), grants_of(role, namespace)
         if server is None:
             async with open_local(store) as people:
                 group = Group(checked_name(name), grants, int(time() * 1000), "cli")
-                await people.put_group(group, entry("group.put", name, "", shown(grants)))
+                await people.put_group(group, entry("group.put", name, "", grants_text(grants)))
         else:
             async with connect(server) as client:
                 await client.put_group(name, plain(grants))

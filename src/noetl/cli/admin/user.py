@@ -227,14 +227,13 @@ async def _create(
 ) -> User:
     from noetl.ports.people import User
     from noetl.server.auth.people.passwords import hash_password
-    from noetl.server.auth.people.sessions import checked_name
-    from noetl.server.operations.people import shown
+    from noetl.server.auth.people.sessions import checked_name, grants_text
 
     now, named = int(time() * 1000), tuple(checked_name(one) for one in groups)
     hashed = hash_password(password) if password else ""
     user = User(checked_name(name), hashed, grants, named, False, now, "cli", now)
     async with open_local(store) as people:
-        if not await people.add_user(user, entry("user.create", name, "", shown(grants))):
+        if not await people.add_user(user, entry("user.create", name, "", grants_text(grants))):
             raise InvalidInput(f"There is a user {name}. Change it with `noetl user set {name}`.")
     return user
 

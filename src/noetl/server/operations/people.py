@@ -39,8 +39,3 @@ async def group_rows(people: People) -> list[GroupRow]:
 def grant_rows(grants: Sequence[Grant]) -> list[GrantRow]:
     """Return roles as callers see them."""
     return [GrantRow(role=one.role, namespace=one.namespace) for one in grants]
-
-
-def shown(grants: Sequence[Grant]) -> str:
-    """Return roles as one text, for the audit trail."""
-    return ", ".join(f"{one.role} in {one.namespace}" if one.namespace else one.role for one in grants) or "no role"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from noetl.ports.people import Group
 from noetl.server.api.admin.users import grants_of
-from noetl.server.auth.people.sessions import checked_name
+from noetl.server.auth.people.sessions import checked_name, grants_text
 from noetl.server.http.endpoint import Call, Noun
-from noetl.server.operations.people import group_row, group_rows, shown
+from noetl.server.operations.people import group_row, group_rows
 from noetl.server.problems import not_found
 from noetl.wire.answers import Removed
 from noetl.wire.people import GroupAsked, GroupRow, GroupRows
@@ -28,8 +28,8 @@ async def put(call: Call, name: str, body: GroupAsked) -> GroupRow:
     old = next((one for one in await services.people.groups() if one.name == name), None)
     at, by = (old.created_at, old.created_by) if old is not None else (services.clock.now(), call.actor.name)
     group = Group(checked_name(name), grants_of(body.grants), at, by)
-    was = "" if old is None else shown(old.grants)
-    await services.people.put_group(group, call.act(name, was=was, is_now=shown(group.grants)))
+    was = "" if old is None else grants_text(old.grants)
+    await services.people.put_group(group, call.act(name, was=was, is_now=grants_text(group.grants)))
     await services.gate.forget()
     return group_row(group, await services.people.users())
 

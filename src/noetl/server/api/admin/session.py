@@ -8,11 +8,12 @@ from starlette.responses import Response
 
 from noetl.ports import AuditEntry
 from noetl.server.auth.gate import SESSION, Actor, unauthorised
-from noetl.server.auth.people.cookies import cookie_name, session_cookie
+from noetl.server.auth.people.cookies import attempt_cookie, attempt_in, cookie_name, is_secure, session_cookie
+from noetl.server.auth.people.oidc import OpenIdConnect, attempt_of, refused
 from noetl.server.http.endpoint import Call, Noun, address_of
 from noetl.server.problems import not_found
 from noetl.wire.answers import Removed
-from noetl.wire.people import GrantRow, Me, SignIn
+from noetl.wire.people import GrantRow, Me, OidcQuery, SignIn
 
 noun = Noun("session", "Sessions of users in a browser.")
 
@@ -42,6 +43,48 @@ async def sign_in(call: Call, body: SignIn) -> Response:
     answer = msgspec.json.encode(me_of(actor))
     headers = {"Set-Cookie": session_cookie(call.scope, call.headers, secret, session.expires_at - now)}
     return Response(answer, 200, headers, "application/json")
+
+
+@noun.route("GET", "/api/session/oidc", "open", gives="text/html", problems=(404, 503))
+async def to_provider(call: Call) -> Response:
+    """Send a browser to the OpenID Connect provider to sign in."""
+    url, attempt = await _provider(call).begin(_callback(call))
+    headers = {"Location": url, "Set-Cookie": attempt_cookie(call.scope, call.headers, attempt.to_text())}
+    return Response(None, 303, headers)
+
+
+@noun.route("GET", "/api/session/oidc/callback", "open", gives="text/html", problems=(401, 404, 503))
+async def from_provider(call: Call, query: OidcQuery) -> Response:
+    """Begin the session of a user that the provider has sent back."""
+    services, provider = call.services, _provider(call)
+    attempt = attempt_of(attempt_in(call.headers))
+    if attempt is None:
+        raise refused("This browser has not begun a sign-in here, or it took too long.")
+    if query.error or not query.code:
+        raise refused(f"The provider refused the sign-in: {query.error[:100] or 'it sent no code'}.")
+    found = await provider.finish(attempt, query.state, query.code, _callback(call))
+    user = await services.sessions.admit(found.name, found.subject, found.grants, found.groups)
+    if user is None:
+        raise refused(f"`{found.name[:100]}` cannot sign in: the user is disabled, or another one has this name.")
+    now = services.clock.now()
+    act = AuditEntry(now, user.name, "session.begin", user.name, {"provider": found.subject})
+    secret, session = await services.sessions.begin(user.name, act)
+    answer = Response(None, 303, {"Location": "/"})
+    answer.headers.append("Set-Cookie", session_cookie(call.scope, call.headers, secret, session.expires_at - now))
+    answer.headers.append("Set-Cookie", attempt_cookie(call.scope, call.headers, ""))
+    return answer
+
+
+def _provider(call: Call) -> OpenIdConnect:
+    """Return the provider of this server. Raises Refusal if it has none."""
+    if call.services.oidc is None:
+        raise not_found("This server has no OpenID Connect provider.", "Sign in with POST /api/session.")
+    return call.services.oidc
+
+
+def _callback(call: Call) -> str:
+    scheme = "https" if is_secure(call.scope, call.headers) else "http"
+    return _provider(call).redirect(f"{scheme}://{call.header(b'host')}/api/session/oidc/callback")
 
 
 @noun.route("DELETE", "/api/session", "user", act="session.end", problems=(401, 404), of="path")

@@ -8,9 +8,9 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from noetl.ports.people import Grant, User
-from noetl.server.auth.people.sessions import checked_grants, checked_name
+from noetl.server.auth.people.sessions import checked_grants, checked_name, grants_text
 from noetl.server.http.endpoint import Call, Noun
-from noetl.server.operations.people import shown, user_row
+from noetl.server.operations.people import user_row
 from noetl.server.problems import Refusal, not_found
 from noetl.wire.answers import Removed
 from noetl.wire.people import GrantAsked, UserAsked, UserPatch, UserRow, UserRows
@@ -37,7 +37,7 @@ async def create(call: Call, body: UserAsked) -> UserRow:
     password = await call.services.sessions.passwords.hash(body.password) if body.password else ""
     groups = tuple(checked_name(one) for one in dict.fromkeys(body.groups))
     user = User(checked_name(body.name), password, grants, groups, False, now, call.actor.name, now)
-    if not await call.services.people.add_user(user, call.act(user.name, is_now=shown(grants), groups=groups)):
+    if not await call.services.people.add_user(user, call.act(user.name, is_now=grants_text(grants), groups=groups)):
         detail = f"There is a user `{user.name}`."
         raise Refusal(409, "conflict", detail, where="$.name", fix="Change it with PATCH, or choose another name.")
     return user_row(user)
@@ -104,4 +104,4 @@ def _missing(name: str) -> Refusal:
 
 
 def _state(user: User) -> str:
-    return f"{'disabled' if user.disabled else 'enabled'}, {shown(user.grants)}"
+    return f"{'disabled' if user.disabled else 'enabled'}, {grants_text(user.grants)}"

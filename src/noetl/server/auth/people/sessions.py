@@ -14,8 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Final
 
+from msgspec.structs import replace
+
 from noetl.model.errors import InvalidInput
-from noetl.ports import Clock
+from noetl.ports import AuditEntry, Clock
 from noetl.ports.people import Grant, Group, People, Session, User
 from noetl.ports.team import Audit
 from noetl.server.auth.gate import SESSION, Actor, digest
@@ -44,6 +46,28 @@ class Sessions:
         user = await self._people.user(name)
         matches = await self.passwords.verify(password, user.password if user is not None else "")
         return user if user is not None and matches and not user.disabled else None
+
+    async def admit(self, name: str, subject: str, grants: tuple[Grant, ...], groups: Sequence[str]) -> User | None:
+        """Create or update the user that a provider vouches for, with its roles of now.
+
+        Returns None if the name is that of another user, cannot be a name, or if the user is disabled.
+        """
+        if _NAME.fullmatch(name) is None:
+            return None
+        now, known = self._clock.now(), tuple(one for one in groups if _NAME.fullmatch(one))
+        old = await self._people.user(name)
+        if old is None:
+            user = User(name, "", grants, known, False, now, "oidc", now, now, subject)
+            act = AuditEntry(now, "oidc", "user.create", name, after=grants_text(grants))
+            return user if await self._people.add_user(user, act) else None
+        if old.provider != subject or old.disabled:
+            return None
+        is_same = (old.grants, old.groups) == (grants, known)
+        user = replace(
+            old, grants=grants, groups=known, signed_in_at=now, changed_at=old.changed_at if is_same else now
+        )
+        act = AuditEntry(now, "oidc", "user.change", name, before=grants_text(old.grants), after=grants_text(grants))
+        return user if await self._people.save_user(user, None if is_same else act) else None
 
     async def begin(self, user: str, act: Audit) -> tuple[str, Session]:
         """Begin a session of a user; return its secret, which is stored nowhere."""
@@ -111,3 +135,8 @@ def checked_grants(given: Iterable[Grant]) -> tuple[Grant, ...]:
     if len(found) > _MOST_GRANTS:
         raise InvalidInput(f"More than {_MOST_GRANTS} roles. Use groups, or shorter namespaces.")
     return tuple(found)
+
+
+def grants_text(grants: Sequence[Grant]) -> str:
+    """Return roles as one text, for the audit trail."""
+    return ", ".join(f"{one.role} in {one.namespace}" if one.namespace else one.role for one in grants) or "no role"
