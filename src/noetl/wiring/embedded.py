@@ -447,8 +447,6 @@ async def serving(
     """Run the services of a server, from which its HTTP application is built."""
     from noetl.masking.readers import ReaderMask
     from noetl.server.app import running
-    from noetl.server.auth.gate import Gate
-    from noetl.server.auth.people.sessions import Sessions
     from noetl.server.cache.catalog_lookup import CatalogLookup
     from noetl.server.feeds.reader import Reader
     from noetl.server.metrics.server_metrics import Metrics
@@ -461,11 +459,9 @@ async def serving(
 
     async with embedded(settings, apart=True) as app:
         store, team, clock = app.store, open_team(app.store), app.store.clock
-        people = open_people(app.store)
-        has_tokens, required = await _needs(team, people, clock.now(), settings, server)
-        sessions = Sessions(people, clock, server.session_s)
+        access, several_users = await _access(store, team, settings, server, own_token)
         vault = credential_vault(settings, server.key)
-        own = confined(settings, several_users=required and (has_tokens or not own_token))
+        own = confined(settings, several_users=several_users)
         services = Services(
             server_id=f"{os.uname().nodename}:{os.getpid()}",
             control=app.control,
@@ -474,15 +470,11 @@ async def serving(
             blobs=open_blobs(settings, store),
             outbox=app.outbox(),
             **trigger_parts(store, team, clock),
-            people=people,
-            sessions=sessions,
-            oidc=_provider(server, clock),
             clock=clock,
             kinds=kinds(),
             cannot_run=cannot_run,
             side=SideProcesses(),
             checks=_CHECKS,
-            gate=Gate(team, clock, required=required, local=own_token, sessions=sessions),
             registry=WorkerRegistry(app.control, store, team, clock, lease_ms=settings.lease_ms),
             reader=Reader(store),
             lookups=CatalogLookup(store),
@@ -493,6 +485,7 @@ async def serving(
             **_quotas(server.http),
             bounds=_bounds(server),
             mask=ReaderMask(settings.redact_keys),
+            **access,
         )
         served = replace(app, settings=own, credential=StoredCredentials(own, lambda: team, clock, vault))
         async with served.open_relay() as relay, running(services, relay, *_jobs(settings, app.store, services)):
@@ -513,6 +506,21 @@ def _jobs(settings: Settings, store: Store, services: Services) -> tuple[ResultG
 
     derived = open_derived(store)
     return open_collector(settings, store), open_scheduler(services, derived), open_ended_triggers(services, derived)
+
+
+async def _access(
+    store: Store, team: Team, settings: Settings, server: ServerSettings, own_token: str
+) -> tuple[dict[str, Any], bool]:
+    """Return how callers are known, and whether the server has several users."""
+    from noetl.server.auth.gate import Gate
+    from noetl.server.auth.people.sessions import Sessions
+
+    people, clock = open_people(store), store.clock
+    has_tokens, required = await _needs(team, people, clock.now(), settings, server)
+    sessions = Sessions(people, clock, server.session_s)
+    gate = Gate(team, clock, required=required, local=own_token, sessions=sessions)
+    found = {"people": people, "sessions": sessions, "oidc": _provider(server, clock), "gate": gate}
+    return found, required and (has_tokens or not own_token)
 
 
 def _provider(server: ServerSettings, clock: Clock) -> OpenIdConnect | None:

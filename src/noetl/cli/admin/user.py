@@ -59,7 +59,7 @@ def create(
     json: AsJson = False,
     store: Place = None,
 ) -> None:
-    """Create a user."""
+    """Create a user with roles, groups and a password."""
 
     async def job() -> None:
         from noetl.cli.runtime.target import connect, server_of

@@ -17,71 +17,71 @@ class MemoryPeople:
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
+        self._users, self._groups, self._sessions = tables.users, tables.groups, tables.sessions
 
     async def add_user(self, user: User, act: Audit = None) -> bool:
-        if user.name in self._tables.users:
+        if user.name in self._users:
             return False
-        self._tables.users[user.name] = user
+        self._users[user.name] = user
         self._tables.note([act])
         return True
 
     async def save_user(self, user: User, act: Audit = None, *, ends_sessions: bool = False) -> bool:
-        if user.name not in self._tables.users:
+        if user.name not in self._users:
             return False
-        self._tables.users[user.name] = user
+        self._users[user.name] = user
         if ends_sessions:
             self._end_all(user.name)
         self._tables.note([act])
         return True
 
     async def remove_user(self, name: str, act: Audit = None) -> bool:
-        if self._tables.users.pop(name, None) is None:
+        if self._users.pop(name, None) is None:
             return False
         self._end_all(name)
         self._tables.note([act])
         return True
 
     def _end_all(self, name: str) -> None:
-        for session in [one for one in self._tables.sessions.values() if one.user == name]:
-            del self._tables.sessions[session.digest]
+        for session in [one for one in self._sessions.values() if one.user == name]:
+            del self._sessions[session.digest]
 
     async def user(self, name: str) -> User | None:
-        return self._tables.users.get(name)
+        return self._users.get(name)
 
     async def users(self) -> list[User]:
-        return [user for _, user in sorted(self._tables.users.items())]
+        return [user for _, user in sorted(self._users.items())]
 
     async def put_group(self, group: Group, act: Audit = None) -> None:
-        self._tables.groups[group.name] = group
+        self._groups[group.name] = group
         self._tables.note([act])
 
     async def remove_group(self, name: str, act: Audit = None) -> bool:
-        was = self._tables.groups.pop(name, None) is not None
+        was = self._groups.pop(name, None) is not None
         self._tables.note([act] if was else [])
         return was
 
     async def groups(self) -> list[Group]:
-        return [group for _, group in sorted(self._tables.groups.items())]
+        return [group for _, group in sorted(self._groups.items())]
 
     async def add_session(self, session: Session, act: Audit = None) -> None:
-        for old in [one for one in self._tables.sessions.values() if one.expires_at <= session.created_at]:
-            del self._tables.sessions[old.digest]
-        self._tables.sessions[session.digest] = session
+        for old in [one for one in self._sessions.values() if one.expires_at <= session.created_at]:
+            del self._sessions[old.digest]
+        self._sessions[session.digest] = session
         self._tables.note([act])
 
     async def session(self, digest: str) -> Session | None:
-        return self._tables.sessions.get(digest)
+        return self._sessions.get(digest)
 
     async def end_session(self, digest: str, act: Audit = None) -> bool:
-        was = self._tables.sessions.pop(digest, None) is not None
+        was = self._sessions.pop(digest, None) is not None
         self._tables.note([act] if was else [])
         return was
 
     async def valid_sessions(self, digests: Collection[str], now: int) -> set[str]:
-        open_ones = (self._tables.sessions[one] for one in digests if one in self._tables.sessions)
-        users = self._tables.users
+        open_ones = (self._sessions[one] for one in digests if one in self._sessions)
         return {
             one.digest
             for one in open_ones
-            if one.expires_at > now and one.user in users and not users[one.user].disabled
+            if one.expires_at > now and one.user in self._users and not self._users[one.user].disabled
         }

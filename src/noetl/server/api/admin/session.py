@@ -34,8 +34,7 @@ async def sign_in(call: Call, body: SignIn) -> Response:
         await services.gate.delay(address_of(call.scope))
         raise unauthorised("The name or the password is wrong, or the user is disabled.")
     now = services.clock.now()
-    call.is_noted = True
-    secret, session = await services.sessions.begin(user.name, AuditEntry(now, user.name, call.action, user.name))
+    secret, session = await services.sessions.begin(user.name, replace(call.act(user.name), actor=user.name))
     await services.people.save_user(replace(user, signed_in_at=now))
     actor = await services.sessions.actor(secret)
     if actor is None:  # disabled meanwhile
