@@ -13,6 +13,7 @@ import pytest_asyncio
 
 from noetl.model.errors import InvalidInput
 from noetl.server.auth.people.passwords import Passwords
+from noetl.server.problems import Refusal
 from noetl.settings import ServerSettings
 from tests.server.serving import ONE, Served, bearer, in_process, listening, secret
 
@@ -198,3 +199,11 @@ async def test_a_password_is_hashed_with_a_salt() -> None:
     assert not await passwords.verify(PASSWORD + "x", one)
     assert not await passwords.verify("", "")
     assert not await passwords.verify("0" * 32, "")
+
+
+async def test_only_so_many_sign_ins_wait() -> None:
+    """A flood of wrong passwords cannot use up the processor."""
+    passwords = Passwords(at_once=1, waiting=3)
+    found = await asyncio.gather(*(passwords.verify("x", "") for _ in range(5)), return_exceptions=True)
+    assert [isinstance(one, Refusal) for one in found] == [False, False, False, True, True]
+    assert not await passwords.verify("x", "")
