@@ -73,18 +73,16 @@ def write_audit(connection: sqlite3.Connection, entries: Iterable[AuditEntry | N
     given = [entry for entry in entries if entry is not None]
     if not given:
         return
-    head = read_audit_head(connection)
-    last = connection.execute(_SQL["last_audit"]).fetchone()
-    first = 1 if last is None else int(last[0]) + 1
+    head, last = read_audit_head(connection)
     rows = [content_row(entry) for entry in given]
-    numbered = (replace(entry, number=number) for number, entry in enumerate(given, first))
+    numbered = (replace(entry, number=number) for number, entry in enumerate(given, last + 1))
     chained, head = extend(head, zip(numbered, (row[-1] for row in rows), strict=True))
     for one, row in zip(chained, rows, strict=True):
         connection.execute(_SQL["put_audit"], (one.entry.number, *row, one.position, one.previous, one.hash))
     connection.execute(_SQL["set_audit_head"], (head.position, head.hash))
 
 
-def read_audit_head(connection: sqlite3.Connection) -> Head:
-    """Return the end of the chain of audit entries."""
-    row = connection.execute(_SQL["find_audit_head"]).fetchone()
-    return Head() if row is None else Head(*row)
+def read_audit_head(connection: sqlite3.Connection) -> tuple[Head, int]:
+    """Return the end of the chain of audit entries, and the last number."""
+    position, found, last = connection.execute(_SQL["find_audit_head"]).fetchone()
+    return Head() if position is None else Head(position, found), last or 0

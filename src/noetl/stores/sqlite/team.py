@@ -171,7 +171,7 @@ class SqliteTeam:
         return [msgspec.structs.replace(one, hash=REFUSED) for one in found]  # NoETL writes none without a link
 
     async def audit_head(self) -> Head:
-        return await self._database.read(read_audit_head)
+        return (await self._database.read(read_audit_head))[0]
 
     async def _rows(self, name: str, *values: Any) -> list[Any]:
         run = self._database.read if name.startswith("find_") else self._database.run

@@ -520,15 +520,13 @@ INSERT INTO audit (
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: find_audit_head
-SELECT position, hash FROM audit_head;
+-- With the highest number ever used, also after rows were deleted.
+SELECT h.position, h.hash, (SELECT seq FROM sqlite_sequence WHERE name = 'audit')
+FROM (SELECT 1) LEFT JOIN audit_head AS h ON h.one = 1;
 
 -- name: set_audit_head
 INSERT INTO audit_head (one, position, hash) VALUES (1, ?1, ?2)
 ON CONFLICT (one) DO UPDATE SET position = excluded.position, hash = excluded.hash;
-
--- name: last_audit
--- The highest number ever used, also after rows were deleted.
-SELECT seq FROM sqlite_sequence WHERE name = 'audit';
 
 -- name: list_audit_chain
 SELECT number, at, actor, action, entity, detail, before, after, digest, position, previous, hash FROM audit
