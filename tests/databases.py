@@ -17,7 +17,7 @@ from tests.services import postgres_server
 
 _TABLES = (
     "log", "writer", "execution", "queue", "timer", "message", "snapshot", "playbook", "catalog", "catalog_path",
-    "result", "result_piece", "runtime", "token", "credential", "access_token", "audit", "audit_head", "person", "person_group", "person_session", "request_key", "outbox", "schedule", "firing",
+    "result", "result_piece", "runtime", "token", "credential", "access_token", "data_key", "audit", "audit_head", "person", "person_group", "person_session", "request_key", "outbox", "schedule", "firing",
     "playbook_trigger", "feed_position", "dlq", "duty", "probe", "rate",
 )  # fmt: skip
 _EMPTY = "; ".join(

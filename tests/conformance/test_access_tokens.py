@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from noetl.ports.keychain import DAY_MS, SealedToken
+from noetl.ports.team import DataKey
 from tests.conformance.conftest import Place, Team
 
 pytestmark = pytest.mark.asyncio
@@ -46,3 +47,14 @@ async def test_old_tokens_are_removed(team: Team) -> None:
     assert await team.claim_access_token("k", "w", 0, DAY_MS + 20, DAY_MS + 30)
     assert await team.keep_access_token("k", "w", b"x", DAY_MS + 90, DAY_MS + 20)
     assert [await team.access_token(key) is not None for key in ("old", "new", "k")] == [False, True, True]
+
+
+async def test_data_keys_are_wrapped_again_only_where_nothing_else_did_it(place: Place) -> None:
+    one, two = place.team(place.open()), place.team(place.open())
+    first, second = DataKey("0a", b"\x00old", 5), DataKey("0b", b"two", 6)
+    await one.add_data_key(first)
+    await two.add_data_key(second)
+    assert await one.data_keys() == [second, first]
+    assert await one.rewrap_data_keys({"0a": (b"\x00old", b"new"), "0b": (b"stale", b"lost")}) == 1
+    assert await two.data_keys() == [second, DataKey("0a", b"new", 5)]
+    assert await two.rewrap_data_keys({}) == 0

@@ -45,6 +45,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "webhook": ("noetl.cli.admin.webhook", "Create, list, pause, test and delete webhooks of playbooks."),
     "schedule": ("noetl.cli.admin.schedule", "Create, list, pause and delete schedules of playbooks."),
     "credential": ("noetl.cli.admin.credential", "Store, list and delete a server's credentials."),
+    "key": ("noetl.cli.admin.key", "List the keys that seal credentials, and rotate the master key."),
     "outbox": ("noetl.cli.admin.outbox", "List, show, retry, discard and deliver outbox messages."),
     "token": ("noetl.cli.admin.token", "Create, list and revoke API tokens."),
     "user": ("noetl.cli.admin.user", "Create, list, disable and delete users, and set passwords."),

@@ -468,6 +468,14 @@ class Client:
         """List tokens without their secrets."""
         return (await self._http.ask("GET", "/api/tokens", TokenRows)).tokens
 
+    async def data_keys(self) -> answers.DataKeyRows:
+        """List the keys that seal credentials, without any key."""
+        return await self._http.ask("GET", "/api/keys", answers.DataKeyRows)
+
+    async def rotate_keys(self) -> answers.KeysRotated:
+        """Wrap every data key with the first master key of the server."""
+        return await self._http.ask("POST", "/api/keys/rotate", answers.KeysRotated, {})
+
     async def create_token(
         self,
         role: str,

@@ -107,6 +107,14 @@ class Tokens(Protocol):
         """Record a use; callers may skip some uses."""
 
 
+class DataKey(msgspec.Struct, frozen=True):
+    """A key that seals credentials, wrapped by a master key of the servers."""
+
+    key_id: str
+    wrapped: bytes
+    created_at: int
+
+
 class Credentials(Protocol):
     """Encrypted credentials. The store never sees their plain text."""
 
@@ -122,6 +130,15 @@ class Credentials(Protocol):
         """List credentials by name, without their encrypted values."""
 
     async def delete_credential(self, name: str, act: Audit = None) -> bool: ...
+
+    async def data_keys(self) -> list[DataKey]:
+        """List the keys that seal credentials, the newest first."""
+
+    async def add_data_key(self, key: DataKey) -> None:
+        """Store a new key."""
+
+    async def rewrap_data_keys(self, wrapped: Mapping[str, tuple[bytes, bytes]], act: Audit = None) -> int:
+        """Replace the wrapping of keys by id, old → new; return how many had the old."""
 
 
 class IdempotencyKeys(Protocol):

@@ -280,6 +280,29 @@ class CredentialRows(Answer, frozen=True):
     credentials: list[CredentialRow]
 
 
+class DataKeyRow(Answer, frozen=True):
+    """A key that seals credentials, and the master key that wraps it, by name."""
+
+    key_id: str
+    master: str
+    created_at: int
+    is_current: bool  # it is wrapped by the master key that new ones are wrapped by
+
+
+class DataKeyRows(Answer, frozen=True):
+    """The keys that seal credentials, the newest first."""
+
+    master: str  # that wraps new keys
+    keys: list[DataKeyRow]
+
+
+class KeysRotated(Answer, frozen=True):
+    """Number of data keys that were wrapped again, and the master key that wraps them."""
+
+    rotated: int
+    master: str
+
+
 class KeychainEntry(Answer, frozen=True):
     """An entry of a keychain without secrets; `fields` names its own fields.
 

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from noetl.ports.outbox import Outbox, OutboxIn
     from noetl.ports.people import People
     from noetl.server.auth.people.oidc import OpenIdConnect
+    from noetl.server.auth.vault import Vault
     from noetl.server.background.ended_triggers import EndedTriggers
     from noetl.server.background.outbox_relay import OutboxRelay
     from noetl.server.background.rebuild import Rebuild
@@ -460,7 +461,7 @@ async def serving(
     async with embedded(settings, apart=True) as app:
         store, team, clock = app.store, open_team(app.store), app.store.clock
         access, several_users = await _access(store, team, settings, server, own_token)
-        vault = credential_vault(settings, server.key)
+        vault = await _open_vault(settings, server.key, team, clock.now())
         own = confined(settings, several_users=several_users)
         services = Services(
             server_id=f"{os.uname().nodename}:{os.getpid()}",
@@ -490,6 +491,18 @@ async def serving(
         served = replace(app, settings=own, credential=StoredCredentials(own, lambda: team, clock, vault))
         async with served.open_relay() as relay, running(services, relay, *_jobs(settings, app.store, services)):
             yield services, served
+
+
+async def _open_vault(settings: Settings, key: str, team: Team, now: int) -> Vault | None:
+    """Return the vault of a server, with every data key that it can unwrap."""
+    from noetl.server.auth.vault import NEW_KEY
+
+    vault = credential_vault(settings, key)
+    if vault is None:
+        _log.warning("No key encrypts credentials, so none can be stored or used. %s", NEW_KEY)
+    else:
+        await vault.prepare(team, now)
+    return vault
 
 
 def _quotas(bounds: HttpSettings) -> dict[str, Any]:

@@ -12,13 +12,14 @@ from typing import Any
 
 from noetl.model.errors import InvalidInput
 from noetl.ports import AuditEntry
+from noetl.private_files import write_private
 from noetl.server.auth.credential_types import problems
-from noetl.server.auth.stored_credential import describe_credential, open_credential, row_of
-from noetl.server.auth.vault import NEW_KEY, Vault
+from noetl.server.auth.stored_credential import data_key_rows, describe_credential, open_credential, row_of
+from noetl.server.auth.vault import NEW_KEY, Vault, new_key
 from noetl.settings import Settings
-from noetl.wire.answers import CredentialDetail, CredentialRow, CredentialTested, Removed
+from noetl.wire.answers import CredentialDetail, CredentialRow, CredentialTested, DataKeyRows, KeysRotated, Removed
 from noetl.wiring.credential_test import CredentialTests
-from noetl.wiring.credentials import credential_vault
+from noetl.wiring.credentials import credential_vault, key_file
 from noetl.wiring.embedded import Store, confined, egress_rules, open_store, open_team
 
 
@@ -40,11 +41,10 @@ class LocalCredentials:
         wrong = problems(kind, data)
         if wrong:
             raise InvalidInput("\n".join(f"{one.where}: {one.message} {one.fix}" for one in wrong))
-        vault, now = self._vault(), self._store.clock.now()
-        if vault is None:
-            raise InvalidInput(f"There is no key to encrypt credentials. {NEW_KEY}")
+        vault, now = self._some_vault(), self._store.clock.now()
         act = self._act("credential.put", name, kind=kind)
-        version = await self._team.put_credential(name, kind, vault.seal(name, data), {}, now, act)
+        sealed = await vault.seal(self._team, name, data, now)
+        version = await self._team.put_credential(name, kind, sealed, {}, now, act)
         return CredentialRow(name=name, kind=kind, version=version, updated_at=now)
 
     async def credential(self, name: str) -> CredentialDetail:
@@ -68,6 +68,34 @@ class LocalCredentials:
         if not await self._team.delete_credential(name, self._act("credential.delete", name)):
             raise _missing(name)
         return Removed(removed=1)
+
+    async def data_keys(self) -> DataKeyRows:
+        """List the keys that seal credentials. Raises InvalidInput without a master key."""
+        return await data_key_rows(self._team, self._some_vault())
+
+    async def rotate_keys(self) -> KeysRotated:
+        """Wrap every data key with the first configured master key, or with a new one.
+
+        A store with a key file gets a new key: the file has both keys until every data key is wrapped again. Servers
+        that run keep the data keys that they have, and read the file again for others.
+        """
+        if self._settings.key or self._settings.database:
+            vault = self._some_vault()
+            count = await vault.rotate(self._team, self._act("key.rotate", vault.master))
+            return KeysRotated(rotated=count, master=vault.master)
+        file, new = key_file(self._settings), new_key()
+        self._some_vault()  # creates a missing file
+        write_private(file, f"{new},{file.read_text(encoding='ascii').strip()}")
+        vault = self._some_vault()
+        count = await vault.rotate(self._team, self._act("key.rotate", vault.master))
+        write_private(file, new)
+        return KeysRotated(rotated=count, master=vault.master)
+
+    def _some_vault(self) -> Vault:
+        vault = self._vault()
+        if vault is None:
+            raise InvalidInput(f"There is no key to encrypt credentials. {NEW_KEY}")
+        return vault
 
     def _vault(self) -> Vault | None:
         return credential_vault(self._settings)

@@ -48,6 +48,17 @@ def test_a_local_run_reads_what_was_stored(folder: Folder) -> None:
     assert "unknown credential" in folder.call("run", file).err
 
 
+def test_the_master_key_of_a_store_is_rotated(folder: Folder) -> None:
+    assert put(folder, "api", "bearer", {"token": SECRET}).code == 0
+    before = json.loads(folder.call("key", "list", "--json").out)
+    done = folder.call("key", "rotate")
+    after = json.loads(folder.call("key", "list", "--json").out)
+    assert (done.code, done.out) == (0, f"1 data key is now wrapped by the master key {after['master']}\n"), done.err
+    assert before["master"] != after["master"]
+    assert [one["key_id"] for one in before["keys"]] == [one["key_id"] for one in after["keys"]]
+    assert json.loads(folder.call("credential", "show", "api", "--json").out)["fields"] == ["token"]
+
+
 @pytest.mark.parametrize(
     ("kind", "data", "says"),
     [

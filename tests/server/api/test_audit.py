@@ -23,6 +23,7 @@ QUIET = {
     "POST /api/worker/release", "POST /queue/lease", "POST /api/queue/{work_id}/heartbeat", "POST /events",
     "POST /api/workers/{worker_id}/heartbeat", "PUT /api/blobs", "POST /context/render", "POST /api/worker/outbox",
     "POST /api/hooks/{webhook_id}",  # what it starts is an entry of the webhook: see test_webhooks.py
+    "POST /api/worker/access-token",
 }  # fmt: skip
 
 
@@ -238,6 +239,7 @@ CALLS: dict[str, Callable[[Served], Awaitable[Asked]]] = {
     "POST /api/credentials/{name}/test": trying,
     "POST /api/outbox/{number}/retry": message("retry", {}),
     "POST /api/outbox/{number}/discard": message("discard", {"reason": "enough"}),
+    "POST /api/keys/rotate": plain("/api/keys/rotate", {}),
     "POST /api/tokens": plain("/api/tokens", {"role": "viewer"}),
     "DELETE /api/tokens/{token_id}": token,
     "POST /api/users": plain("/api/users", {"name": "bob", "grants": [{"role": "viewer"}]}),

@@ -12,19 +12,28 @@ import pytest
 from noetl.model.errors import CredentialUnavailable, InvalidInput
 from noetl.server.auth.stored_credential import open_credential
 from noetl.server.auth.vault import Vault, keys_of
-from tests.server.serving import ONE, Served, in_process, playbook
+from noetl.stores.memory.tables import Tables
+from noetl.stores.memory.team import MemoryTeam
+from noetl.wiring.local_credentials import local_credentials
+from tests.server.serving import ONE, Served, in_process, places, playbook
 
 KEY, OTHER = bytes(range(32)), bytes(32)
 SECRET = "s3cret-value-of-the-database"
 
 
-def test_what_is_sealed_is_opened_by_its_name_and_key_only() -> None:
-    vault = Vault([KEY])
-    sealed = vault.seal("pg", {"dsn": SECRET})
+def memory() -> MemoryTeam:
+    return MemoryTeam(Tables())
+
+
+@pytest.mark.asyncio
+async def test_what_is_sealed_is_opened_by_its_name_and_key_only() -> None:
+    vault, team = Vault([KEY]), memory()
+    sealed = await vault.seal(team, "pg", {"dsn": SECRET}, 1)
     assert SECRET.encode() not in sealed
-    assert vault.open("pg", sealed) == {"dsn": SECRET}
-    assert Vault([OTHER, KEY]).open("pg", sealed) == {"dsn": SECRET}
-    assert vault.seal("pg", {"dsn": SECRET}) != sealed
+    assert await vault.open(team, "pg", sealed) == {"dsn": SECRET}
+    assert await Vault([OTHER, KEY]).open(team, "pg", sealed) == {"dsn": SECRET}
+    assert await vault.seal(team, "pg", {"dsn": SECRET}, 2) != sealed
+    assert len(await team.data_keys()) == 1
     for name, data, by in (
         ("other", sealed, vault),
         ("pg", sealed[:-1] + b"x", vault),
@@ -32,7 +41,53 @@ def test_what_is_sealed_is_opened_by_its_name_and_key_only() -> None:
         ("pg", sealed, Vault([OTHER])),
     ):
         with pytest.raises(InvalidInput):
-            by.open(name, data)
+            await by.open(team, name, data)
+
+
+@pytest.mark.asyncio
+async def test_a_rotation_wraps_the_data_keys_again_and_no_credential() -> None:
+    team, running = memory(), Vault([KEY])
+    sealed = {f"c{at}": await running.seal(team, f"c{at}", {"n": at}, 1) for at in range(10_000)}
+    assert len(await team.data_keys()) == 1
+    both, new = Vault([OTHER, KEY]), Vault([OTHER])
+    with pytest.raises(InvalidInput, match="which this process does not have"):
+        await new.rotate(team)
+    assert [await both.rotate(team), await both.rotate(team)] == [1, 0]
+    # A server that runs with the old key goes on; one that starts needs the new one.
+    for name in ("c0", "c9999"):
+        at = int(name[1:])
+        assert await running.open(team, name, sealed[name]) == {"n": at}
+        assert await new.open(team, name, sealed[name]) == {"n": at}
+        with pytest.raises(InvalidInput):
+            await Vault([KEY]).open(team, name, sealed[name])
+
+
+@pytest.mark.asyncio
+async def test_tasks_use_secrets_while_the_key_of_the_store_is_rotated(tmp_path: Path) -> None:
+    text = playbook(
+        "  - step: use\n    loop: {in: '{{ range(40) | list }}', iterator: n, mode: parallel}\n"
+        "    tool: {kind: python, input: {t: '{{ keychain.api.token }}'}, code: 'result = len(t)'}\n",
+        keychain=[{"name": "api"}],
+    )
+    async with in_process(tmp_path) as served, served.embedded.run_worker(""):
+        await served.json("PUT", "/api/credentials/api", {"data": {"token": SECRET}})
+        started = [await served.start(text) for _ in range(3)]
+        masters = set()
+        async with local_credentials(places(tmp_path), "test") as local:
+            for _ in range(5):
+                masters.add((await local.rotate_keys()).master)
+                started.append(await served.start(text))
+        for one in started:
+            assert (await served.until(one, "completed", "failed"))["result"]["results"] == [len(SECRET)] * 40
+        await served.json("PUT", "/api/credentials/more", {"data": {"token": "another"}})
+    assert len(masters) == 5
+    async with in_process(tmp_path) as served:  # with the last key
+        row = await served.json("GET", "/api/credentials/api")
+        assert row["fields"] == ["token"]
+        assert (await served.json("GET", "/api/credentials/more"))["fields"] == ["token"]
+        keys = await served.json("GET", "/api/keys")
+        assert [one["is_current"] for one in keys["keys"]] == [True]
+        assert (await served.json("POST", "/api/keys/rotate", {}))["rotated"] == 0
 
 
 def test_keys_are_read_from_a_setting() -> None:

@@ -55,7 +55,7 @@ def put(
         row = await client.put_credential(name, _read_data(data), kind)
         echo(to_json(row) if json else f"{row.name} version {row.version}")
 
-    _on_place(server, job)
+    on_place(server, job)
 
 
 @command.command("list")
@@ -66,7 +66,7 @@ def list_credentials(json: AsJson = False, server: Place = None) -> None:
         for row in await client.credentials():
             echo(to_json(row) if json else f"{row.name:<24} {row.kind:<12} version {row.version}")
 
-    _on_place(server, job)
+    on_place(server, job)
 
 
 @command.command("show")
@@ -83,7 +83,7 @@ def show(name: Name, json: AsJson = False, server: Place = None) -> None:
         else:
             _print_detail(row)
 
-    _on_place(server, job)
+    on_place(server, job)
 
 
 @command.command("test")
@@ -113,7 +113,7 @@ def try_credential(
         if found.ok is False:
             raise typer.Exit(1)
 
-    _on_place(server, job)
+    on_place(server, job)
 
 
 @command.command("delete")
@@ -126,7 +126,7 @@ def delete(name: Name, json: AsJson = False, server: Place = None) -> None:
             echo(to_json({"name": name, "deleted": True}))
         echo(f"deleted credential {name}", err=True)
 
-    _on_place(server, job)
+    on_place(server, job)
 
 
 @command.command("key")
@@ -150,7 +150,9 @@ def _print_detail(row: CredentialDetail) -> None:
     row_of("last used", used)
 
 
-def _on_place(place: str | None, job: Callable[[Client | LocalCredentials], Awaitable[None]]) -> None:
+def on_place(place: str | None, job: Callable[[Client | LocalCredentials], Awaitable[None]]) -> None:
+    """Run a job with the credentials of a server or of a local store."""
+
     async def connected_job() -> None:
         from noetl.cli.runtime.target import connect, server_of
 

@@ -10,7 +10,7 @@ NOUNS = (
     "admin.health", "executions.execute", "executions.execute_many", "executions.executions",
     "executions.steering", "executions.schedules", "executions.webhooks", "executions.dlq", "executions.events", "executions.results", "executions.vars",
     "catalog.catalog", "catalog.playbooks", "catalog.credentials", "catalog.keychain", "workers.worker",
-    "workers.blobs", "workers.outbox", "workers.workers", "workers.queue", "admin.tokens", "admin.session", "admin.users",
+    "workers.blobs", "workers.outbox", "workers.workers", "workers.queue", "admin.tokens", "admin.keys", "admin.session", "admin.users",
     "admin.groups", "admin.audit",
     "executions.context", "admin.page",
 )  # fmt: skip

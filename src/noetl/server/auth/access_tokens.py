@@ -7,10 +7,10 @@ tests/server/auth/test_access_tokens.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from noetl.model.errors import InvalidInput
-from noetl.ports import Clock
+from noetl.ports import Clock, Credentials
 from noetl.ports.keychain import AccessTokens, OfferedToken
 from noetl.server.auth.vault import Vault
 
@@ -18,11 +18,15 @@ _RIGHT_MS: Final = 60_000  # longer than the tries of one request to a token ser
 _NAME: Final = "access token "
 
 
+class TokenTables(AccessTokens, Credentials, Protocol):
+    """Access tokens, and the data keys that seal them."""
+
+
 class SharedTokens:
     """The access tokens of a store, for one holder."""
 
     def __init__(
-        self, tokens: Callable[[], AccessTokens], vault: Callable[[], Vault | None], clock: Clock, holder: str
+        self, tokens: Callable[[], TokenTables], vault: Callable[[], Vault | None], clock: Clock, holder: str
     ) -> None:
         self._tokens = tokens
         self._vault = vault
@@ -38,7 +42,9 @@ class SharedTokens:
         found = await tokens.access_token(key)
         if found is not None and found.sealed and found.version > seen and now < found.expires_at:
             try:
-                return OfferedToken(vault.open(_NAME + key, found.sealed), found.expires_at, found.version)
+                return OfferedToken(
+                    await vault.open(tokens, _NAME + key, found.sealed), found.expires_at, found.version
+                )
             except InvalidInput:
                 pass  # sealed with a key that is gone: it is fetched again
         version = found.version if found is not None else 0
@@ -50,8 +56,8 @@ class SharedTokens:
         vault = self._vault()
         if vault is None:
             return 0
-        sealed = None if token is None else vault.seal(_NAME + key, token)
-        tokens = self._tokens()
-        await tokens.keep_access_token(key, self._holder, sealed, expires_at, self._clock.now())
+        tokens, now = self._tokens(), self._clock.now()
+        sealed = None if token is None else await vault.seal(tokens, _NAME + key, token, now)
+        await tokens.keep_access_token(key, self._holder, sealed, expires_at, now)
         found = await tokens.access_token(key)
         return found.version if found is not None else 0

@@ -13,8 +13,8 @@ from noetl.model.errors import CredentialUnavailable, InvalidInput
 from noetl.ports import AuditEntry, AuditTrail, Catalog, Credentials
 from noetl.ports.keychain import AccessTokens
 from noetl.server.auth.mentioned_credentials import is_in_triggers, mentioned_in
-from noetl.server.auth.vault import NEW_KEY, Vault
-from noetl.wire.answers import CredentialDetail, CredentialRow
+from noetl.server.auth.vault import NEW_KEY, Vault, master_of
+from noetl.wire.answers import CredentialDetail, CredentialRow, DataKeyRow, DataKeyRows
 
 USE: Final = "credential.use"  # in the audit trail
 _PAGE: Final = 500  # playbooks that are read at once
@@ -30,6 +30,16 @@ def row_of(row: Mapping[str, Any]) -> CredentialRow:
     return CredentialRow(**{name: row[name] for name in CredentialRow.__struct_fields__ if name in row})
 
 
+async def data_key_rows(team: Credentials, vault: Vault) -> DataKeyRows:
+    """Return the data keys of a store, without any key."""
+    found = [(row, master_of(row)) for row in await team.data_keys()]
+    rows = [
+        DataKeyRow(key_id=row.key_id, master=master, created_at=row.created_at, is_current=master == vault.master)
+        for row, master in found
+    ]
+    return DataKeyRows(master=vault.master, keys=rows)
+
+
 async def open_credential(team: Credentials, vault: Vault | None, name: str) -> tuple[str, dict[str, Any]]:
     """Return kind and data of a credential. Raises KeyError and CredentialUnavailable."""
     row = await team.sealed_credential(name)
@@ -37,7 +47,7 @@ async def open_credential(team: Credentials, vault: Vault | None, name: str) -> 
         raise KeyError(name)
     if vault is None:
         raise CredentialUnavailable(f"The credential `{name}` is encrypted, and this server has no key. {NEW_KEY}")
-    return str(row["kind"]), vault.open(name, bytes(row["sealed"]))
+    return str(row["kind"]), await vault.open(team, name, bytes(row["sealed"]))
 
 
 async def describe_credential(

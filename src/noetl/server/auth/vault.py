@@ -1,7 +1,9 @@
-"""Encryption of stored credentials: AES-256-GCM.
+"""Encryption of stored credentials: AES-256-GCM with wrapped data keys.
 
-A sealed credential is bound to its name, so it cannot be swapped for another. The first of several keys encrypts, all of
-them decrypt, so keys can be rotated. Tested in tests/server/auth/test_vault.py.
+A sealed credential is bound to its name, so it cannot be swapped for another. Data keys are in the store, wrapped; the
+master keys are not. The first of several master keys wraps, all of them unwrap: to rotate them, only the data keys are
+wrapped again, however many credentials there are. A process keeps the data keys that it has unwrapped. Tested in
+tests/server/auth/test_vault.py.
 """
 
 from __future__ import annotations
@@ -10,64 +12,130 @@ import os
 import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from noetl.model.errors import InvalidInput
+from noetl.ports import Audit, Credentials
+from noetl.ports.team import DataKey
 from noetl.private_files import open_private
 
-_KEY_BYTES = 32
-_NONCE_BYTES = 12
-NEW_KEY = (
+_KEY_BYTES: Final = 32
+_NONCE_BYTES: Final = 12
+_ID_BYTES: Final = 8
+NEW_KEY: Final = (
     "Start every server of this store with the same key. Create it once: "
     '`export NOETL_ENCRYPTION_KEY="$(noetl credential key)"`'
 )
-_MARK_BYTES = 4  # names the key: the start of its hash
+_MARK_BYTES: Final = 4  # names a master key: the start of its hash
+_WRAPPED: Final = b"noetl data key "  # what a data key is bound to, with its id
 
 
 class Vault:
-    """Encrypt and decrypt credentials with the keys of this server."""
+    """Encrypt and decrypt credentials of a store with the master keys of this process.
 
-    def __init__(self, keys: Sequence[bytes]) -> None:
+    `read` returns the master keys again, for a process that runs while they are rotated.
+    """
+
+    def __init__(self, keys: Sequence[bytes], read: Callable[[], Sequence[bytes]] | None = None) -> None:
+        self._read = read
+        self._use(keys)
+        self._data_keys: dict[bytes, bytes] = {}
+        self._newest = b""  # id of the data key that seals
+
+    def _use(self, keys: Sequence[bytes]) -> None:
         if not keys or any(len(key) != _KEY_BYTES for key in keys):
             raise InvalidInput(f"A key for credentials must have {_KEY_BYTES} bytes.")
-        self._keys = {_mark(key): key for key in keys}
+        self._masters = {_mark(key): key for key in keys}
         self._first = keys[0]
 
-    def seal(self, name: str, data: Mapping[str, Any]) -> bytes:
+    @property
+    def master(self) -> str:
+        """Name of the master key that wraps: the start of its hash."""
+        return _mark(self._first).hex()
+
+    async def seal(self, team: Credentials, name: str, data: Mapping[str, Any], now: int) -> bytes:
         """Encrypt the data of a credential."""
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+        if not self._newest:
+            await self.prepare(team, now)
+        return self._newest + _encrypt(self._data_keys[self._newest], msgspec.json.encode(data), name.encode())
 
-        nonce = secrets.token_bytes(_NONCE_BYTES)
-        sealed = AESGCM(self._first).encrypt(nonce, msgspec.json.encode(data), name.encode())
-        return _mark(self._first) + nonce + sealed
-
-    def open(self, name: str, sealed: bytes) -> dict[str, Any]:
+    async def open(self, team: Credentials, name: str, sealed: bytes) -> dict[str, Any]:
         """Decrypt a credential. Raises InvalidInput if it was changed."""
-        from cryptography.exceptions import InvalidTag
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
-        mark, nonce, rest = (
-            sealed[:_MARK_BYTES],
-            sealed[_MARK_BYTES:][:_NONCE_BYTES],
-            sealed[_MARK_BYTES:][_NONCE_BYTES:],
-        )
-        key = self._keys.get(bytes(mark))
+        key_id = sealed[:_ID_BYTES]
+        if key_id not in self._data_keys:
+            await self.load(team)
+        key = self._data_keys.get(key_id)
         if key is None:
             raise InvalidInput(
                 f"The credential `{name}` was sealed with a key that this server does not have. "
                 "Add that key to NOETL_ENCRYPTION_KEY, or store the credential again."
             )
+        found = _decrypt(key, sealed[_ID_BYTES:], name.encode())
         try:
-            data: dict[str, Any] = msgspec.json.decode(AESGCM(key).decrypt(nonce, rest, name.encode()))
-        except (InvalidTag, msgspec.DecodeError):
+            data: dict[str, Any] = msgspec.json.decode(found or b"")
+        except msgspec.DecodeError:
             raise InvalidInput(f"The credential `{name}` was changed in the store. Store it again.") from None
         return data
+
+    async def prepare(self, team: Credentials, now: int) -> None:
+        """Unwrap the data keys of the store; a store without any gets its first one."""
+        await self.load(team)
+        if not self._newest:
+            key_id, made = secrets.token_bytes(_ID_BYTES), secrets.token_bytes(_KEY_BYTES)
+            await team.add_data_key(DataKey(key_id.hex(), self._wrap(key_id, made), now))
+            self._data_keys[key_id], self._newest = made, key_id
+
+    async def load(self, team: Credentials) -> None:
+        """Unwrap the data keys of the store that are not known yet."""
+        rows = await team.data_keys()
+        if self._read is not None and any(row.wrapped[:_MARK_BYTES] not in self._masters for row in rows):
+            self._use(self._read())
+        for row in rows:
+            key_id = bytes.fromhex(row.key_id)
+            if key_id not in self._data_keys and (key := self._unwrap(row)) is not None:
+                self._data_keys[key_id] = key
+        known = [bytes.fromhex(row.key_id) for row in rows if bytes.fromhex(row.key_id) in self._data_keys]
+        self._newest = known[0] if known else b""
+
+    async def rotate(self, team: Credentials, act: Audit = None) -> int:
+        """Wrap every data key with the first master key; return how many changed.
+
+        Raises InvalidInput if a data key is wrapped by a master key that this process does not have.
+        """
+        rows = await team.data_keys()
+        changed = {}
+        for row in rows:
+            key = self._unwrap(row)
+            if key is None:
+                raise InvalidInput(
+                    f"The data key {row.key_id} is wrapped by the master key {row.wrapped[:_MARK_BYTES].hex()}, which this "
+                    "process does not have. Put it behind the new one in NOETL_ENCRYPTION_KEY, then rotate."
+                )
+            if row.wrapped[:_MARK_BYTES] != _mark(self._first):
+                changed[row.key_id] = (row.wrapped, self._wrap(bytes.fromhex(row.key_id), key))
+        return await team.rewrap_data_keys(changed, act)
+
+    def _wrap(self, key_id: bytes, key: bytes) -> bytes:
+        return _mark(self._first) + _encrypt(self._first, key, _WRAPPED + key_id)
+
+    def _unwrap(self, row: DataKey) -> bytes | None:
+        master = self._masters.get(row.wrapped[:_MARK_BYTES])
+        return (
+            None
+            if master is None
+            else _decrypt(master, row.wrapped[_MARK_BYTES:], _WRAPPED + bytes.fromhex(row.key_id))
+        )
+
+
+def master_of(row: DataKey) -> str:
+    """Return the name of the master key that wraps a data key."""
+    return row.wrapped[:_MARK_BYTES].hex()
 
 
 def keys_of(text: str) -> list[bytes]:
@@ -92,10 +160,32 @@ def new_key() -> str:
 
 
 def vault_beside(path: Path) -> Vault:
-    """Return a vault whose key is in a private file; create a missing file."""
+    """Return a vault whose keys are in a private file; create a missing file."""
     with suppress(FileExistsError), open(open_private(path, os.O_WRONLY | os.O_EXCL), "w") as file:
         file.write(new_key())
-    return Vault(keys_of(path.read_text(encoding="ascii")))
+
+    def read() -> list[bytes]:
+        return keys_of(path.read_text(encoding="ascii"))
+
+    return Vault(read(), read)
+
+
+def _encrypt(key: bytes, data: bytes, bound: bytes) -> bytes:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    nonce = secrets.token_bytes(_NONCE_BYTES)
+    return nonce + AESGCM(key).encrypt(nonce, data, bound)
+
+
+def _decrypt(key: bytes, sealed: bytes, bound: bytes) -> bytes | None:
+    """Return the plain bytes; None if they were changed."""
+    from cryptography.exceptions import InvalidTag
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    try:
+        return AESGCM(key).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], bound)
+    except (InvalidTag, ValueError):
+        return None
 
 
 def _mark(key: bytes) -> bytes:

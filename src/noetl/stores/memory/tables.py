@@ -16,6 +16,7 @@ from noetl.ports.keychain import SealedToken
 from noetl.ports.outbox import OutboxMessage
 from noetl.ports.people import Group, Session, User
 from noetl.ports.schedules import Firing, Schedule
+from noetl.ports.team import DataKey
 from noetl.ports.triggers import StoredTrigger
 
 _work = msgspec.json.Decoder(WorkItem)
@@ -61,6 +62,7 @@ class Tables(Struct):
     workers: dict[str, WorkerInfo] = {}
     tokens: dict[str, Token] = {}
     credentials: dict[str, dict[str, Any]] = {}
+    data_keys: dict[str, DataKey] = {}
     access_tokens: dict[str, tuple[SealedToken, str, int]] = {}  # by key: token, holder, until
     keys: dict[str, tuple[str, int]] = {}  # of requests → execution, at
     audit: list[Chained] = []

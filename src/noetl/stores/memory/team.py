@@ -11,6 +11,7 @@ from noetl.audit.chain import Chained, Head, with_references
 from noetl.model.errors import Conflict
 from noetl.ports import Audit, AuditEntry, Token, WorkerInfo
 from noetl.ports.keychain import DAY_MS, SealedToken
+from noetl.ports.team import DataKey
 from noetl.stores.common.batch import slot_columns
 from noetl.stores.memory.tables import Row, Tables
 
@@ -154,6 +155,21 @@ class MemoryTeam:
         was = self.tables.credentials.pop(name, None)
         self.tables.note([] if was is None else [with_references(act, f"version {was['version']}")])
         return was is not None
+
+    async def data_keys(self) -> list[DataKey]:
+        return sorted(self.tables.data_keys.values(), key=lambda one: (-one.created_at, one.key_id))
+
+    async def add_data_key(self, key: DataKey) -> None:
+        self.tables.data_keys[key.key_id] = key
+
+    async def rewrap_data_keys(self, wrapped: Mapping[str, tuple[bytes, bytes]], act: Audit = None) -> int:
+        keys, count = self.tables.data_keys, 0
+        for name, (old, new) in wrapped.items():
+            if name in keys and keys[name].wrapped == old:
+                keys[name] = _replace(keys[name], wrapped=new)
+                count += 1
+        self.tables.note([act])
+        return count
 
     async def access_token(self, key: str) -> SealedToken | None:
         known = self.tables.access_tokens.get(key)

@@ -15,6 +15,7 @@ from noetl.audit.chain import Chained, Head, extend
 from noetl.model.errors import Conflict
 from noetl.ports import Audit, AuditEntry, Token, WorkerInfo
 from noetl.ports.keychain import DAY_MS, SealedToken
+from noetl.ports.team import DataKey
 from noetl.stores.common.audit_rows import chained_of
 from noetl.stores.common.queries import queries
 from noetl.stores.postgres.database import PostgresDatabase
@@ -104,6 +105,16 @@ class PostgresTeam:
 
     async def delete_credential(self, name: str, act: Audit = None) -> bool:
         return bool(await self._noted(act, "remove_credential", name, refer=lambda rows: (f"version {rows[0][0]}", "")))
+
+    async def data_keys(self) -> list[DataKey]:
+        return [DataKey(row[0], bytes(row[1]), row[2]) for row in await self._rows("list_data_keys")]
+
+    async def add_data_key(self, key: DataKey) -> None:
+        await self._rows("add_data_key", key.key_id, key.wrapped, key.created_at)
+
+    async def rewrap_data_keys(self, wrapped: Mapping[str, tuple[bytes, bytes]], act: Audit = None) -> int:
+        old, new = [one[0] for one in wrapped.values()], [one[1] for one in wrapped.values()]
+        return len(await self._noted(act, "rewrap_data_keys", list(wrapped), old, new))
 
     async def access_token(self, key: str) -> SealedToken | None:
         rows = await self._rows("find_access_token", key)

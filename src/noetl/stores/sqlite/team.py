@@ -15,6 +15,7 @@ from noetl.audit.chain import REFUSED, Chained, Head, with_references
 from noetl.model.errors import Conflict
 from noetl.ports import Audit, AuditEntry, Token, WorkerInfo
 from noetl.ports.keychain import DAY_MS, SealedToken
+from noetl.ports.team import DataKey
 from noetl.stores.common.audit_rows import chained_of
 from noetl.stores.common.queries import queries
 from noetl.stores.sqlite.database import Database
@@ -122,6 +123,20 @@ class SqliteTeam:
             row = connection.execute(_SQL["remove_credential"], (name,)).fetchone()
             write_audit(connection, [] if row is None else [with_references(act, f"version {row[0]}")])
             return row is not None
+
+        return await self._database.write(job)
+
+    async def data_keys(self) -> list[DataKey]:
+        return [DataKey(row[0], bytes(row[1]), row[2]) for row in await self._rows("list_data_keys")]
+
+    async def add_data_key(self, key: DataKey) -> None:
+        await self._write("add_data_key", key.key_id, key.wrapped, key.created_at)
+
+    async def rewrap_data_keys(self, wrapped: Mapping[str, tuple[bytes, bytes]], act: Audit = None) -> int:
+        def job(connection: sqlite3.Connection) -> int:
+            write_audit(connection, [act])
+            rewrap = _SQL["rewrap_data_key"]
+            return sum(connection.execute(rewrap, (name, *both)).rowcount for name, both in wrapped.items())
 
         return await self._database.write(job)
 

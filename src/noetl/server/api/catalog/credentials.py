@@ -48,7 +48,7 @@ async def put(call: Call, name: str, body: CredentialPut) -> CredentialRow:
         detail = " ".join(one.message for one in wrong)
         raise Refusal(422, "invalid", detail, where=wrong[0].where, fix=wrong[0].fix)
     team, now = call.services.team, call.services.clock.now()
-    sealed = vault_of(call).seal(name, body.data)
+    sealed = await vault_of(call).seal(team, name, body.data, now)
     version = await team.put_credential(name, body.kind, sealed, body.about, now, call.act(name, kind=body.kind))
     return CredentialRow(name=name, kind=body.kind, version=version, about=body.about, updated_at=now)
 

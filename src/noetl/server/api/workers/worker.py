@@ -172,7 +172,7 @@ async def credential(call: Call, body: CredentialAsked) -> CredentialGiven:
     row = await call.services.team.sealed_credential(body.name)
     if row is None:
         raise not_found(f"No credential `{body.name}`.", "Store it with PUT /api/credentials/{name}.")
-    data = vault_of(call).open(body.name, bytes(row["sealed"]))
+    data = await vault_of(call).open(call.services.team, body.name, bytes(row["sealed"]))
     call.services.handed_out.learn(body.name, data)
     # Before it is returned.
     await call.services.team.audit([call.act(body.name, work=body.work[0], worker=body.worker)])

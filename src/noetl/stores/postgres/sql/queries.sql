@@ -378,6 +378,18 @@ SELECT name, kind, about, version, created_at, updated_at FROM credential ORDER 
 -- name: remove_credential
 DELETE FROM credential WHERE name = $1 RETURNING version;
 
+-- name: list_data_keys
+SELECT key_id, wrapped, created_at FROM data_key ORDER BY created_at DESC, key_id;
+
+-- name: add_data_key
+INSERT INTO data_key (key_id, wrapped, created_at) VALUES ($1, $2, $3);
+
+-- name: rewrap_data_keys
+UPDATE data_key SET wrapped = new.wrapped
+FROM unnest($1::text[], $2::bytea[], $3::bytea[]) AS new (key_id, old, wrapped)
+WHERE data_key.key_id = new.key_id AND data_key.wrapped = new.old
+RETURNING 1;
+
 -- name: find_access_token
 SELECT sealed, expires_at, version FROM access_token WHERE key = $1;
 

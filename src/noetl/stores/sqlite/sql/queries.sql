@@ -497,6 +497,15 @@ SELECT name, kind, about, version, created_at, updated_at FROM credential ORDER 
 -- name: remove_credential
 DELETE FROM credential WHERE name = ? RETURNING version;
 
+-- name: list_data_keys
+SELECT key_id, wrapped, created_at FROM data_key ORDER BY created_at DESC, key_id;
+
+-- name: add_data_key
+INSERT INTO data_key (key_id, wrapped, created_at) VALUES (?, ?, ?);
+
+-- name: rewrap_data_key
+UPDATE data_key SET wrapped = ?3 WHERE key_id = ?1 AND wrapped = ?2;
+
 -- name: find_access_token
 SELECT sealed, expires_at, version FROM access_token WHERE key = ?;
 

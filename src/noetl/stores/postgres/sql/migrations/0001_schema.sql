@@ -740,3 +740,11 @@ CREATE TABLE feed_position (
   position json NOT NULL,
   revision bigint NOT NULL
 );
+
+-- Keys that seal credentials, wrapped by a master key that no store has.
+
+CREATE TABLE data_key (
+  key_id text PRIMARY KEY,
+  wrapped bytea NOT NULL,
+  created_at bigint NOT NULL
+);

@@ -384,3 +384,11 @@ CREATE TABLE feed_position (
   position TEXT NOT NULL,
   revision INTEGER NOT NULL
 ) WITHOUT ROWID;
+
+-- Keys that seal credentials, wrapped by a master key that no store has.
+
+CREATE TABLE data_key (
+  key_id TEXT PRIMARY KEY,
+  wrapped BLOB NOT NULL,
+  created_at INTEGER NOT NULL
+) WITHOUT ROWID;
