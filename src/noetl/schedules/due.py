@@ -45,7 +45,7 @@ class Due(msgspec.Struct, frozen=True):
 
 
 def due(spec: ScheduleSpec, times: Times, schedule_id: str, next_at: int, now: int, most: int = MOST_STARTS) -> Due:
-    """Return the firings from `next_at` on that are due now, at most so many."""
+    """Return the firings from `next_at` on that are due now, up to a number."""
     missed: Missed | None = None
     cursor: int | None = next_at
     newest: int | None = None  # late firing that starts after all
@@ -81,7 +81,7 @@ def between(times: Times, first: int, until: int) -> Missed | None:
 
 
 def counted(times: Times, first: int, most: int) -> int:
-    """Return how many times there are from the first on, at most so many."""
+    """Count the times from the first one on, up to a number."""
     return sum(1 for _ in islice(upcoming(times, first - 1), most))
 
 

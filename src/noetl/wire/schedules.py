@@ -48,7 +48,7 @@ class SchedulePatch(Asked, frozen=True):
 
 
 class BackfillAsked(Asked, frozen=True):
-    """Start the executions of the times from `since` to before `until`, in milliseconds."""
+    """Start the executions of the times from `since` to before `until`."""
 
     since: Count
     until: Count
