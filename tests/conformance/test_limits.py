@@ -161,8 +161,8 @@ async def test_a_repeated_start_finds_its_execution(store: Store) -> None:
         rows = [await control.submit("88", start) for _ in range(2)]
         assert [row["status"] for row in rows] == ["pending", "pending"]
         state = fold("88", await store.read("88"))
-        assert (state.phase, _slot(rows[1])) == ("queued", {"key": "tests/test", "limit": 1, "queued": True})
+        assert (state.phase, _slot(rows[1])) == ("queued", {"group": "tests/test", "limit": 1, "queued": True})
 
 
 def _slot(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: row["slot"][name] for name in ("key", "limit", "queued")}
+    return {name: row["slot"][name] for name in ("group", "limit", "queued")}

@@ -67,7 +67,7 @@ class RemoteHistory:
     async def line(self, execution_id: str) -> Line:
         """Return where an execution and its queued work stand."""
         found = await self.client.line(execution_id)
-        return Line({one.work_id: one.ahead for one in found.work}, found.key, found.position, tuple(found.running))
+        return Line({one.work_id: one.ahead for one in found.work}, found.group, found.position, tuple(found.running))
 
     async def workers(self) -> list[WorkerInfo]:
         """Return the workers of the server."""

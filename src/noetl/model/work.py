@@ -85,6 +85,6 @@ class Line(msgspec.Struct, frozen=True):
     """Where an execution stands: behind how much work, behind how many executions."""
 
     work: Mapping[str, int] = {}  # queued work id → work of its pool that goes before it
-    key: str = ""  # of the limit that it waits for
+    group: str = ""  # of the limit that it waits for
     position: int = 0  # among the executions that wait for it, from 1; 0: it does not wait
     running: tuple[str, ...] = ()  # executions that hold the places

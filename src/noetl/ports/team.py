@@ -63,7 +63,7 @@ class Runtime(Protocol):
         """Count queued work: pool, priority, flow, queued, oldest."""
 
     async def limits(self) -> list[Mapping[str, Any]]:
-        """Count executions by the key of their limit: key, running, waiting, oldest.
+        """Count executions by the group of their limit: group, running, waiting, oldest.
 
         `oldest` is the start time of the oldest one that waits; None if none does.
         """

@@ -387,7 +387,7 @@ class FlowRow(Answer, frozen=True):
 class LimitRow(Answer, frozen=True):
     """Executions that count for a limit, and those that wait for it."""
 
-    key: str
+    group: str
     running: int
     waiting: int
     oldest: int | None = None
@@ -404,7 +404,7 @@ class LineRow(Answer, frozen=True):
     """Where an execution and its queued work stand in the queue."""
 
     work: list[WorkAhead]
-    key: str
+    group: str
     position: int
     running: list[str]
 

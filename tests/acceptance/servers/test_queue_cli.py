@@ -23,7 +23,7 @@ def test_limits_and_pools_are_shown_with_what_waits(folder: Folder) -> None:
         assert "  test/play (new): 1 queued" in shown
         assert "limit k: 1 running, 1 waiting (the oldest for " in shown
         found = json.loads(folder.call("queue", "--json", *where).out)
-        assert [(row["key"], row["running"], row["waiting"]) for row in found["limits"]] == [("k", 1, 1)]
+        assert [(row["group"], row["running"], row["waiting"]) for row in found["limits"]] == [("k", 1, 1)]
         assert "pool nowhere: no worker" in folder.call("explain", first, *where).out
         explained = folder.call("explain", second, *where).out
         assert "the limit of 1 running executions with the concurrency key 'k' (place 1 in line)" in explained

@@ -61,7 +61,7 @@ def _lines(found: Mapping[str, _Rows], now: int) -> Iterator[str]:
                 priority = f" at priority {flow['priority']}" if flow["priority"] else ""
                 yield f"  {flow['flow'] or '(no playbook)'}: {flow['queued']} queued{_age(flow, now)}{priority}"
     for row in found["limits"]:
-        yield f"limit {row['key']}: {row['running']} running, {row['waiting']} waiting{_age(row, now)}"
+        yield f"limit {row['group']}: {row['running']} running, {row['waiting']} waiting{_age(row, now)}"
 
 
 def _age(row: Mapping[str, Any], now: int) -> str:

@@ -218,11 +218,11 @@ def _queued(state: Execution, events: Sequence[Event], line: Line) -> Iterator[S
     since = next((event.timestamp for event in events if event.event_type == "execution.queued"), state.started_at)
     if slot.get("limit"):
         running = f": {', '.join(line.running[:5])}" if line.running else ""
-        waits = f"the limit of {slot['limit']} running executions with the concurrency key {slot['key']!r}{place}"
+        waits = f"the limit of {slot['limit']} running executions with the concurrency key {slot['group']!r}{place}"
         moved = f"the end of one of them{running}"
     else:
         rate = slot["rate"]
-        waits = f"the rate of {rate['per_second']:g} executions per second with the key {rate['key']!r}{place}"
+        waits = f"the rate of {rate['per_second']:g} executions per second with the key {rate['group']!r}{place}"
         moved = "the time"
     if state.paused:
         waits, moved = "the execution to be unpaused", f"`noetl unpause {state.execution_id}`"

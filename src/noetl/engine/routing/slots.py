@@ -1,6 +1,6 @@
 """Limits on executions: `executor.spec.concurrency` and `executor.spec.rate`.
 
-The store decides whether a place is free, in the transaction of the start. Tested in tests/unit/engine/routing/test_slots.py.
+The group of an execution is what `key` renders to; data under the name `key` would be masked for readers. The store decides whether a place is free, in the transaction of the start. Tested in tests/unit/engine/routing/test_slots.py.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def limits_of(plan: Plan, state: Execution, at: int, evaluations: Evaluations | 
         if not isinstance(setting, Mapping):
             continue
         try:
-            one: dict[str, Any] = {"key": _key(name, setting.get("key"), state.path, scope, calls)}
+            one: dict[str, Any] = {"group": _key(name, setting.get("key"), state.path, scope, calls)}
             one |= {
                 field: _count(name, field, setting, scope, calls) for field in ("limit", "burst") if field in setting
             }
@@ -45,7 +45,7 @@ def limits_of(plan: Plan, state: Execution, at: int, evaluations: Evaluations | 
             raise InvalidPayload("`executor.spec.rate.per_second` is not a number above 0.")
         else:
             found["rate"] = {"burst": 1, **one, "per_second": per_second}
-            found.setdefault("key", f"rate {one['key']}")  # under which it waits
+            found.setdefault("group", f"rate {one['group']}")  # under which it waits
     return found
 
 
@@ -53,7 +53,7 @@ def slot_of(limits: Mapping[str, Any], at: int) -> Slot:
     """Return what the store checks when an execution with these limits begins."""
     rate = limits.get("rate") or {}
     interval = round(1_000_000 / rate["per_second"]) if rate else 0
-    return Slot(limits["key"], limits.get("limit", 0), rate.get("key", ""), interval, rate.get("burst", 1), at)
+    return Slot(limits["group"], limits.get("limit", 0), rate.get("group", ""), interval, rate.get("burst", 1), at)
 
 
 def _key(name: str, key: Any, path: str, scope: Scope, calls: Mapping[str, Any]) -> str:

@@ -162,7 +162,7 @@ def _limits(d: DecisionBuilder, message: Start, workload: dict[str, Any]) -> dic
     limits = limits_of(d.plan, state, d.at, d.evaluations)
     if limits is not None and message.queued and limits.get("on_limit") == "reject":
         raise LimitReached(
-            f"{limits['limit']} executions with the concurrency key {limits['key']!r} run already, and"
+            f"{limits['limit']} executions with the concurrency key {limits['group']!r} run already, and"
             " `executor.spec.concurrency.on_limit` is `reject`. Start it again when one of them has ended."
         )
     return limits

@@ -213,7 +213,7 @@ def slot_columns(projection: Mapping[str, Any]) -> tuple[str | None, bool]:
     slot = projection.get("slot")
     if slot is None or "ended_at" in projection:
         return (None, False)
-    return (slot["key"], bool(slot.get("queued")))
+    return (slot["group"], bool(slot.get("queued")))
 
 
 def about(projection: Mapping[str, Any]) -> tuple[str, str | None, list[str], int]:

@@ -92,7 +92,7 @@ class MemoryTeam:
                 groups.setdefault(key, []).append((queued, int(row.get("started_at", 0))))
         return [
             {
-                "key": key,
+                "group": key,
                 "running": sum(not queued for queued, _ in found),
                 "waiting": sum(queued for queued, _ in found),
                 "oldest": min((at for queued, at in found if queued), default=None),

@@ -70,7 +70,7 @@ class SqliteTeam:
         return [dict(zip(names, row, strict=True)) for row in await self._rows("queue_flows")]
 
     async def limits(self) -> list[Mapping[str, Any]]:
-        names = ("key", "running", "waiting", "oldest")
+        names = ("group", "running", "waiting", "oldest")
         return [dict(zip(names, row, strict=True)) for row in await self._rows("limits")]
 
     async def add_token(self, token: Token, act: Audit = None) -> None:

@@ -36,14 +36,14 @@ def started(spec: str, **more: Any) -> tuple[Execution, Decision]:
 
 def test_limits_have_defaults() -> None:
     assert limits("timeout_s: 5") is None
-    assert limits("concurrency: {}") == {"key": "a/b", "limit": 1, "on_limit": "queue"}
-    rate = {"key": "a/b", "per_second": 0.5, "burst": 1}
-    assert limits("rate: {per_second: 0.5}") == {"key": "rate a/b", "rate": rate}
+    assert limits("concurrency: {}") == {"group": "a/b", "limit": 1, "on_limit": "queue"}
+    rate = {"group": "a/b", "per_second": 0.5, "burst": 1}
+    assert limits("rate: {per_second: 0.5}") == {"group": "rate a/b", "rate": rate}
 
 
 def test_a_key_is_rendered_with_the_workload() -> None:
     found = limits('concurrency: {key: "of {{ workload.who }}", limit: "{{ workload.n }}"}', who="ada", n=3)
-    assert found == {"key": "of ada", "limit": 3, "on_limit": "queue"}
+    assert found == {"group": "of ada", "limit": 3, "on_limit": "queue"}
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ async def line(call: Call, execution_id: str) -> LineRow:
     """Show where an execution and its queued work stand in the queue."""
     await call.services.reader.row(execution_id)
     found = await _line(call, execution_id)
-    return LineRow([WorkAhead(*one) for one in found.work.items()], found.key, found.position, list(found.running))
+    return LineRow([WorkAhead(*one) for one in found.work.items()], found.group, found.position, list(found.running))
 
 
 async def _line(call: Call, execution_id: str) -> Line:

@@ -73,7 +73,7 @@ class Admissions:
         rate = slot.get("rate")
         if rate is None:
             return 0.0
-        at = await self._queue.turn_at(rate["key"])
+        at = await self._queue.turn_at(rate["group"])
         first = at / 1_000_000 - (int(rate["burst"]) - 1) / float(rate["per_second"])
         return max(0.0, first - self._clock.now() / 1000)
 

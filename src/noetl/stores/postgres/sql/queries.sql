@@ -324,7 +324,7 @@ SELECT pool, priority, flow, count(*) AS queued, to_ms(min(created_at)) AS oldes
 GROUP BY pool, priority, flow ORDER BY pool, priority DESC, flow;
 
 -- name: limits
-SELECT slot AS key, count(*) FILTER (WHERE NOT queued) AS running, count(*) FILTER (WHERE queued) AS waiting,
+SELECT slot AS "group", count(*) FILTER (WHERE NOT queued) AS running, count(*) FILTER (WHERE queued) AS waiting,
   min(started_at) FILTER (WHERE queued) AS oldest
 FROM execution WHERE slot IS NOT NULL GROUP BY slot ORDER BY slot;
 
