@@ -40,7 +40,7 @@ PROVIDER := tests/oidc/node_modules/.package-lock.json
 
 # A real OpenID Connect provider. Without npm, the tests that sign in with it are skipped.
 $(PROVIDER): tests/oidc/package-lock.json
-	@if command -v npm >/dev/null; then cd tests/oidc && npm ci --no-audit --no-fund --silent; fi
+	@if command -v npm >/dev/null; then cd tests/oidc && { npm ci --no-audit --no-fund --silent || npm install --no-audit --no-fund --silent; }; fi
 
 test: check $(PROVIDER) ## Run every check and every test; CI runs exactly this
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
