@@ -235,6 +235,14 @@ async def test_a_refused_start_says_why(place: Place) -> None:
         assert await a.executions() == []
 
 
+async def test_a_firing_beyond_a_limit_that_rejects_is_skipped(place: Place) -> None:
+    async with line(place) as a:
+        limited = BOOK.replace("workload:", "executor: {spec: {concurrency: {on_limit: reject}}}\nworkload:")
+        await a.add(limited, overlap="allow")
+        assert await a.at(1) == [(1, "started", "")]
+        assert await a.at(2) == [(1, "started", ""), (2, "skipped", "limit")]
+
+
 async def test_times_that_cannot_be_computed_pause_the_schedule(place: Place) -> None:
     async with line(place) as a:
         await a.add()

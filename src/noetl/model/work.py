@@ -56,7 +56,8 @@ class WorkItem(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     deadline: int | None = None
     requires: tuple[str, ...] = ()  # tags that a worker must have
     patch: Mapping[str, Any] | None = None  # of a replay: {task, values}, which override the playbook
-    flow: str = ""  # flows share the workers evenly: the work of a playbook that has begun is one, its new work another
+    # Flows take turns: each execution that has begun is one, `path#id`, and the new executions of a playbook are another.
+    flow: str = ""
     weight: int = 1  # share of the flow
 
 

@@ -43,7 +43,7 @@ class Firing(msgspec.Struct, frozen=True, omit_defaults=True):
     at: int
     state: str = "due"  # see FIRING_STATES
     execution_id: str = ""
-    reason: str = ""  # why it started nothing: late, paused, overlap, replaced, changed, refused
+    reason: str = ""  # why it started nothing: late, paused, overlap, limit, replaced, changed, refused
     detail: str = ""
     last_at: int = 0  # of several missed times: the last one
     count: int = 1

@@ -159,7 +159,7 @@ class FiringRow(Answer, frozen=True):
     local: str
     state: str
     execution_id: str = ""
-    reason: str = ""  # late, paused, overlap, replaced, changed, refused
+    reason: str = ""  # late, paused, overlap, limit, replaced, changed, refused
     detail: str = ""
     count: int = 1
     is_more: bool = False  # more than `count`

@@ -29,7 +29,7 @@ def command(json: AsJson = False, store: Place = None) -> None:
     async def job(history: History) -> dict[str, _Rows]:
         from msgspec import to_builtins
 
-        from noetl.server.workers.presence import pools_of
+        from noetl.server.workers.presence import by_playbook, pools_of
         from noetl.wiring.embedded import open_team
 
         if hasattr(history, "client"):  # a server
@@ -37,7 +37,8 @@ def command(json: AsJson = False, store: Place = None) -> None:
             return {name: found[name] for name in ("pools", "flows", "limits")}
         team = open_team(cast("Store", history))
         pools = pools_of(await team.workers(), await team.depths())
-        return {"pools": cast("_Rows", pools), "flows": await team.flows(), "limits": await team.limits()}
+        flows = by_playbook(await team.flows())
+        return {"pools": cast("_Rows", pools), "flows": cast("_Rows", flows), "limits": await team.limits()}
 
     found = read_history(store, job)
     if json:

@@ -71,9 +71,14 @@ def item(plan: Plan, state: Execution, run: StepRun, chunk: str | None = None, a
         available_at,
         _deadline(state, run) if state.timers else None,
         known.requires,
-        flow=state.path if _has_begun(plan, state, run, part, resume) else f"{state.path}{NEW}",
+        flow=_begun(state) if _has_begun(plan, state, run, part, resume) else f"{state.path}{NEW}",
         weight=plan.weight,
     )
+
+
+def _begun(state: Execution) -> str:
+    """Return the flow of an execution that has begun."""
+    return f"{state.path}#{state.execution_id}"
 
 
 def _has_begun(plan: Plan, state: Execution, run: StepRun, part: Chunk | None, resume: Any) -> bool:
@@ -130,7 +135,7 @@ def _retried(plan: Plan, state: Execution, run: StepRun, of: Mapping[str, Any]) 
         deadline=_deadline(state, run),
         requires=known.requires,
         patch={"task": of.get("task", ""), "values": patch} if patch else None,
-        flow=state.path,
+        flow=_begun(state),
         weight=plan.weight,
     )
 

@@ -56,6 +56,12 @@ def slot_of(limits: Mapping[str, Any], at: int) -> Slot:
     return Slot(limits["group"], limits.get("limit", 0), rate.get("group", ""), interval, rate.get("burst", 1), at)
 
 
+def held_groups(state: Execution) -> list[str]:
+    """Return the groups in which an execution and its parents hold a place."""
+    above = (state.parent or {}).get("groups") or ()
+    return list(dict.fromkeys([*above, *([] if state.slot is None else [str(state.slot["group"])])]))
+
+
 def _key(name: str, key: Any, path: str, scope: Scope, calls: Mapping[str, Any]) -> str:
     if key is None:
         return path

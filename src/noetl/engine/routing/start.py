@@ -160,6 +160,8 @@ def admit(d: DecisionBuilder, _message: Admit) -> None:
 def _limits(d: DecisionBuilder, message: Start, workload: dict[str, Any]) -> dict[str, Any] | None:
     state = Execution(d.state.execution_id, path=message.path, workload=workload)
     limits = limits_of(d.plan, state, d.at, d.evaluations)
+    if limits is not None and limits["group"] in ((message.parent or {}).get("groups") or ()):
+        return None  # its parent holds the place and waits for it
     if limits is not None and message.queued and limits.get("on_limit") == "reject":
         raise LimitReached(
             f"{limits['limit']} executions with the concurrency key {limits['group']!r} run already, and"

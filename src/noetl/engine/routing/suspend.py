@@ -13,6 +13,7 @@ from noetl.engine.decision.builder import DecisionBuilder
 from noetl.engine.decision.needs_load import Resolved
 from noetl.engine.plan.plan import Plan
 from noetl.engine.routing import loop_results, loops
+from noetl.engine.routing.slots import held_groups
 from noetl.engine.state.execution import Execution, StepRun, Suspended
 from noetl.model.ids import ExecutionId, snowflake
 from noetl.model.messages import Cancel, Start, Suspension
@@ -66,7 +67,9 @@ def start_of_child(
     resolved: Resolved | None = None,
 ) -> Start:
     """Return the message that starts a child of a run, or of one item of its loop."""
-    parent = {"execution_id": state.execution_id, "run_id": run.run_id}
+    parent: dict[str, Any] = {"execution_id": state.execution_id, "run_id": run.run_id}
+    held = held_groups(state)
+    parent |= {"groups": held} if held else {}
     parent |= {"return_step": child["return_step"]} if child.get("return_step") else {}
     parent |= {"version": child["version"]} if child.get("version") is not None else {}
     iteration = state.iter

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 
 from msgspec import convert
 
-from noetl.model.errors import Conflict, InvalidInput, NoetlError, log_level
+from noetl.model.errors import Conflict, InvalidInput, LimitReached, NoetlError, log_level
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Start
 from noetl.model.refs import expanded
@@ -137,7 +137,7 @@ class EndedTriggers:
                 continue
             try:
                 await self._start(trigger, spec, event, row)
-            except InvalidInput as error:
+            except (InvalidInput, LimitReached) as error:
                 await self._refuse(trigger, event, str(error))
 
     async def _start(self, trigger: StoredTrigger, spec: EndedSpec, event: Event, row: Mapping[str, Any]) -> None:
@@ -162,6 +162,8 @@ class EndedTriggers:
         detail = {"path": trigger.path, "playbook": playbook, "ended": event.execution_id}
         try:
             await self._submit(execution_id, message, AuditEntry(now, by, "execution.start", execution_id, detail))
+        except LimitReached:
+            raise
         except Conflict:
             if not await self._store.read(execution_id, 0, 1):
                 raise

@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 
 from msgspec.structs import replace
 
-from noetl.model.errors import Conflict, InvalidInput, NoetlError, StoreUnavailable, log_level
+from noetl.model.errors import Conflict, InvalidInput, LimitReached, NoetlError, StoreUnavailable, log_level
 from noetl.model.messages import AnyMessage, Cancel, Start
 from noetl.ports import Audit, AuditEntry, Catalog, CivilClock, EventLog
 from noetl.ports.schedules import Firing, Schedule, Schedules
@@ -183,6 +183,9 @@ class Scheduler:
         try:
             if not await self._is_started(schedule, firing):
                 await self._submit_start(schedule, firing)
+        except LimitReached as error:
+            await self._skip(firing, "limit", str(error))
+            return False
         except InvalidInput as error:
             await self._refuse(schedule, firing, str(error))
             return False

@@ -66,6 +66,21 @@ async def strike_off(runtime: Runtime, clock: Clock) -> None:
         await clock.sleep(_HOUR_S)
 
 
+def by_playbook(flows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Merge the flows of the executions of a playbook that have begun."""
+    rows: dict[tuple[str, int, str], dict[str, Any]] = {}
+    for flow in flows:
+        name, _, _ = str(flow["flow"]).rpartition("#")
+        key = (flow["pool"], flow["priority"], name or str(flow["flow"]))
+        known = rows.get(key)
+        if known is None:
+            rows[key] = {**flow, "flow": key[2]}
+        else:
+            known["queued"] += flow["queued"]
+            known["oldest"] = min(known["oldest"], flow["oldest"])
+    return list(rows.values())
+
+
 def pools_of(workers: Iterable[WorkerInfo], depths: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return each pool with its ready workers, their capacity, and its queue."""
     rows: dict[str, dict[str, Any]] = {}

@@ -9,7 +9,7 @@ import pytest
 from noetl.engine.handlers.decide import Decision, NeedsLoad, decide
 from noetl.engine.plan.plan import plan
 from noetl.engine.queries.explain import standings
-from noetl.engine.routing.slots import limits_of, slot_of
+from noetl.engine.routing.slots import held_groups, limits_of, slot_of
 from noetl.engine.state.evolve import fold
 from noetl.engine.state.execution import Execution, checksum
 from noetl.model.errors import InvalidPayload, LimitReached
@@ -109,3 +109,13 @@ def test_a_rejected_start_writes_nothing_but_a_child_fails() -> None:
     assert state.error is not None
     assert state.error["code"] == "LIMIT_REACHED"
     assert [to for to, _ in decision.inbox] == ["9"]
+
+
+def test_a_child_runs_in_the_place_of_its_parent() -> None:
+    parent = {"execution_id": "9", "run_id": "call#1", "groups": ["x", "a/b"]}
+    state, decision = started("concurrency: {}", queued=True, parent=parent)
+    assert (state.status, decision.slot, state.slot) == ("running", None, None)
+    assert held_groups(state) == ["x", "a/b"]
+    state, decision = started("concurrency: {key: y}", parent=parent)
+    assert decision.slot is not None
+    assert held_groups(state) == ["x", "a/b", "y"]

@@ -6,7 +6,7 @@ from noetl.ports import WorkerInfo
 from noetl.server.http.endpoint import Call, Noun
 from noetl.server.http.worker_socket import worker_name
 from noetl.server.problems import not_found
-from noetl.server.workers.presence import pools_of
+from noetl.server.workers.presence import by_playbook, pools_of
 from noetl.wire.answers import (
     FlowRow,
     LimitRow,
@@ -83,7 +83,7 @@ async def queue(call: Call) -> QueueState:
     """Show what waits: by pool, by flow and by limit."""
     return QueueState(
         pools=await _pools(call),
-        flows=[FlowRow(**row) for row in await call.services.team.flows()],
+        flows=[FlowRow(**row) for row in by_playbook(await call.services.team.flows())],
         limits=[LimitRow(**row) for row in await call.services.team.limits()],
     )
 
