@@ -195,6 +195,8 @@ class SyncClient:
     tokens = _sync(Client.tokens)
     create_token = _sync(Client.create_token)
     revoke_token = _sync(Client.revoke_token)
+    data_keys = _sync(Client.data_keys)
+    rotate_keys = _sync(Client.rotate_keys)
     letters = _sync(Client.letters)
     letter_groups = _sync(Client.letter_groups)
     letter = _sync(Client.letter)

@@ -257,7 +257,7 @@ def test_a_variable_that_is_no_setting_gets_a_warning(folder: Folder) -> None:
     ]
 
 
-WORKLOAD = {"zip": "01067", "n": 5, "on": True, "names": ["a"], "deep": {"key": 1}, "free": None}
+WORKLOAD = {"zip": "01067", "n": 5, "on": True, "names": ["a"], "deep": {"inner": 1}, "free": None}
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ WORKLOAD = {"zip": "01067", "n": 5, "on": True, "names": ["a"], "deep": {"key": 
         ("n=null", {"n": None}),
         ("on=false", {"on": False}),
         ('names=["b"]', {"names": ["b"]}),
-        ("deep.key=2", {"deep": {"key": 2}}),
+        ("deep.inner=2", {"deep": {"inner": 2}}),
         ("free=1.10", {"free": 1.1}),
     ],
 )
