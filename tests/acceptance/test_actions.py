@@ -81,6 +81,8 @@ ACTIONS: dict[str, dict[str, set[str]]] = {
         "list": {"--path", *PLACE},
         "show": {"--limit", *PLACE},
         "next": {"--count", *PLACE},
+        "backfill": {"--from", "--to", "--at-once", "--dry-run", "--follow", *PLACE},
+        "progress": {"--follow", *PLACE},
         "pause": PLACE,
         "resume": PLACE,
         "delete": PLACE,

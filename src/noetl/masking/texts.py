@@ -30,6 +30,7 @@ _QUOTED: Final = re.compile(  # a member of JSON inside a text, which may be esc
     r"""((\\*["'])([\w.-]{1,200})\2\s*:\s*)(\\*["'])((?:(?!\4).){1,100000})(\4)""", re.DOTALL
 )
 _MASKED: Final = MASK.split()[0]
+_REFERENCES: Final = ("$(", "${")  # a command or a variable that has the secret
 IsSecret = Callable[[str], bool]
 
 
@@ -66,7 +67,7 @@ def mask_data_text(text: str, is_secret: IsSecret, *, has_more: bool = False) ->
 
 def _behind(match: re.Match[str], is_secret: IsSecret) -> str:
     name, between, value = match[1], match[2], match[3]
-    if not is_secret(name) or value.startswith(_MASKED):
+    if not is_secret(name) or value.startswith((_MASKED, *_REFERENCES)):
         return match[0]
     is_word = name.lower().endswith(_WORDS) or name.lower() in _ALONE
     return match[0] if is_word and len(value) < _LEAST_WORD else f"{name}{between}{MASK}"

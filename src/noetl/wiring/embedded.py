@@ -495,12 +495,8 @@ async def serving(
 
 async def _open_vault(settings: Settings, key: str, team: Team, now: int) -> Vault | None:
     """Return the vault of a server, with every data key that it can unwrap."""
-    from noetl.server.auth.vault import NEW_KEY
-
     vault = credential_vault(settings, key)
-    if vault is None:
-        _log.warning("No key encrypts credentials, so none can be stored or used. %s", NEW_KEY)
-    else:
+    if vault is not None:
         await vault.prepare(team, now)
     return vault
 

@@ -105,7 +105,8 @@ def test_the_first_token_of_a_file_is_created_by_the_printed_command(tmp_path: P
 def test_a_server_on_postgresql_gets_its_key_by_the_printed_command(tmp_path: Path, missing: str) -> None:
     put = ("credential", "put", "crm", "--data", '{"token": "t"}')
     assert noetl("db", "init", "--db", missing, cwd=tmp_path).code == 0
-    with process(tmp_path, "serve", "--db", missing) as (url, _server):
+    with process(tmp_path, "serve", "--db", missing) as (url, server):
+        assert 'export NOETL_ENCRYPTION_KEY="$(noetl credential key)"' in server.stderr.readline()
         refused = noetl(*put, "--server", url, cwd=tmp_path)
         assert refused.code == 1
     assert command_in(refused.err) == 'export NOETL_ENCRYPTION_KEY="$(noetl credential key)"'

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noetl.masking.readers import ReaderMask
+from noetl.masking.texts import mask_text
 from noetl.masking.values import MASK, KnownValues, in_process
 from noetl.wire.answers import TokenMade, Variable
 
@@ -72,3 +73,9 @@ def test_values_that_the_process_knows_are_masked_anywhere_also_in_keys() -> Non
         assert MASKED({"a hunter22": ["hunter22!", 7]}) == {f"a {MASK}": [f"{MASK}!", 7]}
         assert ReaderMask().json([b"hunter22".hex()]) == f'["{MASK}"]'.encode()
     assert MASKED("hunter22") == "hunter22"
+
+
+def test_a_command_that_fetches_a_secret_stays_readable() -> None:
+    text = 'export NOETL_ENCRYPTION_KEY="$(noetl credential key)"'
+    assert mask_text(text, lambda _name: True) == text
+    assert mask_text('NOETL_ENCRYPTION_KEY="abcdefgh"', lambda _name: True) == f'NOETL_ENCRYPTION_KEY="{MASK}"'

@@ -175,7 +175,7 @@ def backfill(
     until: Annotated[str, typer.Option("--to", metavar="TIME", help="Day or time after the last one.")],
     at_once: Annotated[int, typer.Option("--at-once", min=1, max=100, help="Executions that run at once.")] = 1,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count the times.")] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for the end, and show the progress.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Show the progress until the end.")] = False,
     json: AsJson = False,
     server: Place = None,
 ) -> None:
@@ -190,7 +190,7 @@ def backfill(
         what = "would start" if dry_run else "starts"
         span = f"{format_time(made.first)} to {format_time(made.last)}"
         echo(f"backfill {made.schedule_id} {what} {made.count} executions, {span}", err=True)
-        if wait and not dry_run:
+        if follow and not dry_run:
             await _wait_for(client, made.schedule_id)
         elif not dry_run:
             echo(f"follow it with `noetl schedule progress {made.schedule_id}`", err=True)
@@ -201,14 +201,14 @@ def backfill(
 @command.command("progress")
 def show_progress(
     id: Id,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for the end of a backfill.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Show the progress until the end.")] = False,
     json: AsJson = False,
     server: Place = None,
 ) -> None:
     """Show how many firings have run, run and are left."""
 
     async def job(client: Client) -> None:
-        if wait:
+        if follow:
             await _wait_for(client, id)
         found = await client.progress(id)
         echo(to_json(found) if json else _progress(found))

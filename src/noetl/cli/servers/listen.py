@@ -25,6 +25,7 @@ from noetl.model.errors import InvalidInput, NoetlError, log_level
 from noetl.ports import Clock, WorkerInfo
 from noetl.server.app import app
 from noetl.server.auth.gate import has_own_token
+from noetl.server.auth.vault import NEW_KEY
 from noetl.server.control_plane import LocalControlPlane
 from noetl.server.http.connection import ServerConfig
 from noetl.server.services import Services
@@ -93,6 +94,8 @@ async def listen(
             echo(f"noetl: {shown} {tokens}; store {_store_name(settings)}", err=True)
             if token:
                 echo(f"noetl: {shown}/?token={token} opens it in your browser; your commands know the token", err=True)
+            if services.vault is None:
+                echo(f"noetl: no key encrypts credentials, so none can be stored or used. {NEW_KEY}", err=True)
             tune_gc()
             await stack.enter_async_context(watched())
             await _Server(config, services, worker).serve(sockets=[opened])
