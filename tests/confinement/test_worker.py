@@ -28,7 +28,7 @@ workflow:
             except OSError as error:
                 return type(error).__name__
         result = {
-            "key": tried(lambda: open(folder + "/key").read()),
+            "sealed": tried(lambda: open(folder + "/key").read()),
             "store": tried(lambda: open(folder + "/noetl.db", "rb").read(1)),
             "write": tried(lambda: open(folder + "/new", "w").write("x")),
             "socket": tried(lambda: socket.socket().close()),
@@ -59,6 +59,6 @@ def test_tasks_of_several_users_are_confined_by_default(tmp_path: Path) -> None:
         ran = noetl(*words, cwd=tmp_path, NOETL_TOKEN=token)
         assert ran.code == 0, ran.out
         found = json.loads(ran.out.splitlines()[-1])["result"]
-    assert found["key"] == found["store"] == found["write"] == found["socket"] == "PermissionError"
+    assert found["sealed"] == found["store"] == found["write"] == found["socket"] == "PermissionError"
     assert found["parent"] in ("PermissionError", "FileNotFoundError")
     assert not (tmp_path / "new").exists()
