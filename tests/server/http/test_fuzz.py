@@ -30,6 +30,8 @@ from tests.server.fuzzing import Fuzz, asked, in_address, no_traces
 from tests.server.serving import ONE, TWO, WAITS, Served, in_process, listening, session
 
 MANY, FEW = 2_000, 100
+SLOW = 40  # requests, where every refusal waits
+PASSWORD = "correct horse battery"
 SIGNED = {"x-webhook-secret": "a secret of some length"}  # for deliveries of webhooks
 AT_ONCE = 20
 INGEST = [one for one in endpoints() if one.body is not None or one.takes != "application/json"]
@@ -49,6 +51,8 @@ async def busy(folder: Path, store: str = "sqlite") -> AsyncIterator[tuple[Serve
         await served.json("PUT", "/api/credentials/hook", {"data": {"value": SIGNED["x-webhook-secret"]}})
         hook = {"name": "w", "path": names["one"], "auth": "secret", "credential": "hook"}
         await served.json("POST", "/api/webhooks", hook)
+        user = {"name": "pg_main", "password": PASSWORD, "grants": [{"role": "viewer"}]}
+        await served.json("POST", "/api/users", user, status=201)
         await served.json("POST", "/api/worker/hello", {"worker": "host:17", "acks": False, "capacity": 4})
         names["letter"] = await letter(served)
         await served.start(TWO.replace("workflow:", "keychain: [{name: pg_main}]\nworkflow:"))
@@ -104,6 +108,9 @@ def good(endpoint: Endpoint, names: dict[str, Any]) -> list[Any]:
         "/api/worker/ack": [{"worker": "host:17", "held": [held]}],
         "/api/worker/release": [{"worker": "host:17", "held": [["1:x#1", 3]]}],
         "/api/worker/credential": [{"name": "pg_main", "worker": "host:17", "work": held}],
+        "/api/worker/access-token": [{"key": "0" * 64, "worker": "host:17", "work": held}],
+        "/api/session": [{"user": "pg_main", "password": PASSWORD}],
+        "/api/users/{name}": [{"disabled": False}],
         "/api/worker/outbox": [
             {"work": held, "worker": "host:17", "key": f"{work['execution_id']}:one:t", "topic": "t", "address": "a"}
             | {"payload": {"a": [1]}, "headers": {"X": "y"}, "auth": "pg_main", "target": "http", "available_at": 2**50}
@@ -153,6 +160,7 @@ async def hold(folder: Path, endpoint: Endpoint, store: str, many: int, seed: st
     async with busy(folder, store) as (served, names):
         server, fuzz = app(served.services), Fuzz(endpoint.name + seed, good(endpoint, names))
         reached = 0
+        many = min(many, SLOW) if endpoint.path == "/api/session" else many
 
         async def one() -> None:
             nonlocal reached

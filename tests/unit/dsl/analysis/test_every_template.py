@@ -26,7 +26,7 @@ metadata: { name: every, path: tests/every }
 keychain:
   - { name: key, kind: bearer, credential: "{{ MARK }}", endpoint: "{{ MARK }}", token_url: "{{ MARK }}" }
 executor:
-  spec: { pool: "{{ MARK }}", priority: "{{ MARK }}" }
+  spec: { pool: "{{ MARK }}", priority: "{{ MARK }}", concurrency: { key: "{{ MARK }}" } }
 workload: { plain: "{{ MARK }}", deep: [{ deeper: "{{ MARK }}" }] }
 workbook:
   lib: { kind: noop, message: "{{ MARK }}", input: { x: "{{ MARK }}" } }
