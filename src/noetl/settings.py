@@ -63,6 +63,7 @@ HTTP_STREAMS = "NOETL_HTTP_MAX_STREAMS"
 HTTP_STREAMS_PER_TOKEN = "NOETL_HTTP_MAX_STREAMS_PER_TOKEN"
 HTTP_ANSWERS_MB = "NOETL_HTTP_MAX_ANSWERS_MB"
 WEBHOOK_KB = "NOETL_WEBHOOK_MAX_KB"
+PUBLIC_URL = "NOETL_PUBLIC_URL"
 ENCRYPTION_KEY = "NOETL_ENCRYPTION_KEY"
 SERVER_URL = "NOETL_SERVER_URL"
 TOKEN = "NOETL_TOKEN"
@@ -229,6 +230,10 @@ VARIABLES: dict[str, tuple[str, str]] = {
         "Maximum size of all large answers that clients are reading, in MiB; half of it for one API token. A stored result counts 4 or less.",
     ),
     WEBHOOK_KB: ("1024", "Maximum size of the body of a webhook's delivery, in KiB."),
+    PUBLIC_URL: (
+        "",
+        "URL under which people reach the server, such as `https://noetl.example.com`: links in notifications begin with it. Empty: they name a command.",
+    ),
     ENCRYPTION_KEY: (
         "",
         "Key that encrypts credentials: 32 bytes in URL-safe base64; several separated by commas, newest first. Empty: a key file beside the store.",
@@ -440,6 +445,7 @@ class ServerSettings(Struct, frozen=True):
     check_s: float = CHECK_SECONDS  # for one playbook
     session_s: float = 12 * 3600.0  # lifetime of a user's session
     oidc: OidcSettings | None = None
+    public_url: str = ""
 
 
 def server_settings(
@@ -457,7 +463,14 @@ def server_settings(
         _seconds(environment, CHECK_TIMEOUT, CHECK_SECONDS),
         _number(environment, SESSION_HOURS, 12) * 3600.0,
         _oidc(environment),
+        _public_url(environment.get(PUBLIC_URL, "").strip()),
     )
+
+
+def _public_url(given: str) -> str:
+    if given and re.fullmatch(r"https?://[^\s/?#@]+[^\s?#]*", given) is None:
+        raise InvalidInput(f"{PUBLIC_URL} is {given!r}. Write a URL such as https://noetl.example.com.")
+    return given.rstrip("/")
 
 
 def _oidc(environment: Mapping[str, str]) -> OidcSettings | None:

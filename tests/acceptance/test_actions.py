@@ -110,6 +110,13 @@ ACTIONS: dict[str, dict[str, set[str]]] = {
         "delete": PLACE,
         "test": {"--body", "--content-type", "--header", *PLACE},
     },
+    "notification": {
+        "create": {"--on", "--channel", "--credential", "--url", "--to", "--sla", *PLACE},
+        "list": PLACE,
+        "show": PLACE,
+        "delete": PLACE,
+        "test": PLACE,
+    },
     "db": {"init": {"--db", "--json"}, "migrate": {"--db", "--json"}, "check": {"--db", "--deep", "--json"}},
     "admin": {
         "rebuild": {"--check", "--store"},
@@ -133,6 +140,7 @@ TYPOS = {
     "credential": ("delet", "delete"),
     "schedule": ("paus", "pause"),
     "webhook": ("tst", "test"),
+    "notification": ("delet", "delete"),
     "db": ("migrat", "migrate"),
     "admin": ("rebuld", "rebuild"),
     "playbooks": ("shw", "show"),

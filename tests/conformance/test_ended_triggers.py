@@ -13,7 +13,7 @@ from noetl.model.errors import InvalidInput, StoreUnavailable
 from noetl.model.messages import AnyMessage, Start
 from noetl.ports import Audit, Selection
 from noetl.ports.triggers import StoredTrigger
-from noetl.server.background.ended_triggers import EndedTriggers
+from noetl.server.background.reactions.ended_triggers import EndedTriggers
 from noetl.server.control_plane import LocalControlPlane
 from noetl.server.operations.triggers import skip_ends
 from noetl.triggers.ended import MOST_CHAIN

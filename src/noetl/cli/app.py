@@ -43,6 +43,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "playbooks": ("noetl.cli.servers.playbooks", "List, show and delete the playbooks of a catalog."),
     "exec": ("noetl.cli.executions.exec", "Start one or many executions on a server."),
     "webhook": ("noetl.cli.admin.webhook", "Create, list, pause, test and delete webhooks of playbooks."),
+    "notification": ("noetl.cli.admin.notification", "Create, list, test and delete notifications about executions."),
     "schedule": ("noetl.cli.admin.schedule", "Create, list, pause and delete schedules of playbooks."),
     "credential": ("noetl.cli.admin.credential", "Store, list and delete a server's credentials."),
     "key": ("noetl.cli.admin.key", "List the keys that seal credentials, and rotate the master key."),

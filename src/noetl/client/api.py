@@ -56,6 +56,7 @@ from noetl.wire.answers import (
     WorkerStatus,
 )
 from noetl.wire.letters import Discarded, Letter, LetterGroup, LetterGroups, Letters, Replayed
+from noetl.wire.notifications import NotificationRow, NotificationRows, NotificationTested
 from noetl.wire.outbox import OutboxNumber, OutboxRow, OutboxRows
 from noetl.wire.people import GroupRow, GroupRows, Me, UserRow, UserRows
 from noetl.wire.schedules import BackfillMade, FiringRows, NextRuns, Progress, ScheduleRow, ScheduleRows
@@ -435,6 +436,32 @@ class Client:
         """Have the server sign and receive a delivery: a real start."""
         return await self._http.ask("POST", f"{_webhook_path(webhook_id)}/test", Delivered, {"body": body, **fields})
 
+    async def notifications(
+        self, path: str | None = None, *, cursor: str | None = None, limit: int = 100
+    ) -> NotificationRows:
+        """List notifications by id."""
+        query = _given(path=path, cursor=cursor, limit=limit)
+        return await self._http.ask("GET", "/api/notifications", NotificationRows, query=query)
+
+    async def notification(self, notification_id: str) -> NotificationRow:
+        """Return a notification."""
+        return await self._http.ask("GET", _notification_path(notification_id), NotificationRow)
+
+    async def create_notification(
+        self, /, name: str, path: str, on: Sequence[str], channel: str, **fields: Any
+    ) -> NotificationRow:
+        """Create a notification for the executions of a path or a namespace."""
+        body = {"name": name, "path": path, "on": list(on), "channel": channel, **fields}
+        return await self._http.ask("POST", "/api/notifications", NotificationRow, body)
+
+    async def delete_notification(self, notification_id: str) -> Removed:
+        """Delete a notification."""
+        return await self._http.ask("DELETE", _notification_path(notification_id), Removed)
+
+    async def test_notification(self, notification_id: str) -> NotificationTested:
+        """Put a test message of a notification in the outbox."""
+        return await self._http.ask("POST", f"{_notification_path(notification_id)}/test", NotificationTested, {})
+
     async def next_runs(self, schedule_id: str, count: int = 10) -> NextRuns:
         """Return the next times of a schedule."""
         return await self._http.ask("GET", f"{_schedule_path(schedule_id)}/next", NextRuns, query={"count": count})
@@ -583,6 +610,10 @@ class Client:
         """Discard all pending letters that match."""
         body = {"reason": reason, "all": everything, **_given(**asked)}
         return await self._http.ask("POST", f"{_DLQ}/discard", Discarded, body)
+
+
+def _notification_path(notification_id: str) -> str:
+    return f"/api/notifications/{quote(notification_id, safe='')}"
 
 
 def _webhook_path(webhook_id: str) -> str:

@@ -12,8 +12,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from noetl.masking.values import in_process
 from noetl.server.api import endpoints
 from noetl.server.background.audit_links import link_audit
-from noetl.server.background.ended_triggers import EndedTriggers
 from noetl.server.background.outbox_relay import OutboxRelay
+from noetl.server.background.reactions.ended_triggers import EndedTriggers
+from noetl.server.background.reactions.notifications import Notifications
 from noetl.server.background.result_gc import ResultGC
 from noetl.server.background.schedules import Scheduler
 from noetl.server.http.guard import Guard
@@ -100,6 +101,7 @@ async def running(
     collector: ResultGC | None = None,
     scheduler: Scheduler | None = None,
     ended: EndedTriggers | None = None,
+    notifications: Notifications | None = None,
 ) -> AsyncIterator[None]:
     """Run the background tasks of the routes; on exit, end all streams and sessions."""
     services.control.sequencer.hooks.register(commits=services.metrics.committed, letters=log_letters)
@@ -119,6 +121,8 @@ async def running(
         jobs["noetl-scheduler"] = scheduler.run()
     if ended is not None:
         jobs["noetl-ended-triggers"] = ended.run()
+    if notifications is not None:
+        jobs["noetl-notifications"] = notifications.run()
     tasks = [asyncio.create_task(job, name=name) for name, job in jobs.items()]
     release = asyncio.create_task(_release_waiters(services))
     try:

@@ -107,6 +107,7 @@ class Services:
     deliveries: Quota = field(default_factory=lambda: Quota(200, 200, "deliveries"))
     vault: Vault | None = None  # None: no key is configured, so credentials cannot be stored
     bounds: Bounds = field(default_factory=Bounds)
+    public_url: str = ""  # under which people reach this server
     mask: ReaderMask = field(default_factory=ReaderMask)  # over all that readers get
     handed_out: KnownValues = field(default_factory=KnownValues)  # credentials that workers have got here
     resolving: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))  # results in memory

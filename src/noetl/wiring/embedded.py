@@ -49,8 +49,9 @@ if TYPE_CHECKING:
     from noetl.ports.people import People
     from noetl.server.auth.people.oidc import OpenIdConnect
     from noetl.server.auth.vault import Vault
-    from noetl.server.background.ended_triggers import EndedTriggers
     from noetl.server.background.outbox_relay import OutboxRelay
+    from noetl.server.background.reactions.ended_triggers import EndedTriggers
+    from noetl.server.background.reactions.notifications import Notifications
     from noetl.server.background.rebuild import Rebuild
     from noetl.server.background.result_gc import ResultGC
     from noetl.server.background.schedules import Scheduler
@@ -299,8 +300,9 @@ class Embedded:
         from noetl.wiring.outbox import open_relay
         from noetl.worker.http.clients import HttpClient
 
-        client = HttpClient(egress_rules(_with_outbox(self.settings)))
-        return open_relay(self.settings, self.store, self.store.clock, kinds(), client, self.credential)
+        egress = egress_rules(_with_outbox(self.settings))
+        parts = (self.settings, self.store, self.store.clock, kinds(), HttpClient(egress), self.credential, egress)
+        return open_relay(*parts)
 
     @asynccontextmanager
     async def run_worker(self, pool: str, children: ChildPool | None = None) -> AsyncIterator[Worker]:
@@ -485,6 +487,7 @@ async def serving(
             vault=vault,
             **_quotas(server.http),
             bounds=_bounds(server),
+            public_url=server.public_url,
             mask=ReaderMask(settings.redact_keys),
             **access,
         )
@@ -510,11 +513,14 @@ def _quotas(bounds: HttpSettings) -> dict[str, Any]:
     }
 
 
-def _jobs(settings: Settings, store: Store, services: Services) -> tuple[ResultGC, Scheduler, EndedTriggers]:
-    from noetl.wiring.triggers import open_ended_triggers, open_scheduler
+def _jobs(
+    settings: Settings, store: Store, services: Services
+) -> tuple[ResultGC, Scheduler, EndedTriggers, Notifications]:
+    from noetl.wiring.triggers import open_ended_triggers, open_notifications, open_scheduler
 
-    derived = open_derived(store)
-    return open_collector(settings, store), open_scheduler(services, derived), open_ended_triggers(services, derived)
+    parts = (services, open_derived(store))
+    triggers = (open_scheduler(*parts), open_ended_triggers(*parts), open_notifications(*parts))
+    return open_collector(settings, store), *triggers
 
 
 async def _access(

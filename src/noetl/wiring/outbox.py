@@ -1,7 +1,9 @@
 """Composition root of the outbox: its table, the relay and the targets.
 
-The `http` tool delivers `http` messages, with its timeouts, credentials and limits. A package adds a target as a coroutine
-function in the entry point group `noetl.outbox`, which takes the message and the `ToolContext` and returns an outcome. Tested in tests/acceptance/admin/test_outbox_cli.py and tests/unit/server/background/test_outbox_relay.py.
+The `http` tool delivers `http` and `webhook` messages, with its timeouts, credentials and limits; the address of a `webhook` is
+the `url` of its credential. Messages to `smtp` are e-mails. A package adds a target as a coroutine function in the entry point
+group `noetl.outbox`, which takes the message and the `ToolContext` and returns an outcome. Tested in
+tests/acceptance/admin/test_outbox_cli.py, tests/unit/server/background/test_outbox_relay.py and tests/server/api/test_notifications.py.
 """
 
 from __future__ import annotations
@@ -28,10 +30,14 @@ from noetl.ports.work import run_tool
 from noetl.server.background.dead_letter_topic import DeadLetterTopic
 from noetl.server.background.outbox_relay import OutboxRelay
 from noetl.settings import OutboxSettings, Settings
+from noetl.triggers.notification import address_in
 from noetl.worker.http.clients import HttpClient
+from noetl.worker.http.egress import Egress
 from noetl.worker.tool_context import DetachedRun, TaskContext, WorkerResources
 
 GROUP = "noetl.outbox"
+_HTTP = "http"
+_WEBHOOK = "webhook"
 Target = Callable[[OutboxMessage, ToolContext], Awaitable[Outcome]]
 
 
@@ -57,11 +63,14 @@ async def open_relay(
     tools: Any,
     client: HttpClient,
     credential: Callable[[str], Awaitable[Mapping[str, Any]]],
+    egress: Egress | None = None,
 ) -> AsyncIterator[OutboxRelay]:
     """Open the relay of a store; the caller runs or drains it. `tools` are the kinds."""
     delivery, unused = settings.outbox, cast(Any, None)
     known = (cast(Tools, tools), cast(Kinds, tools))
-    shared = WorkerResources(unused, *known, clock, unused, unused, client.get, credential, folder=os.getcwd())
+    shared = WorkerResources(
+        unused, *known, clock, unused, unused, client.get, credential, folder=os.getcwd(), egress=egress
+    )
 
     async def deliver(message: OutboxMessage) -> Outcome:
         return shared.secrets.outcome(await _deliver(message, shared, delivery))
@@ -82,33 +91,49 @@ async def open_relay(
 
 
 @cache
-def _package_targets() -> Mapping[str, Target]:
-    """Return the targets of installed packages by name."""
-    return {found.name: cast(Target, found.load()) for found in entry_points(group=GROUP)}
+def _targets() -> Mapping[str, Target]:
+    """Return the targets besides HTTP by name; those of packages come last."""
+    from noetl.worker.mail import send_mail
+
+    return {"smtp": send_mail, **{found.name: cast(Target, found.load()) for found in entry_points(group=GROUP)}}
 
 
 async def _deliver(message: OutboxMessage, shared: WorkerResources, settings: OutboxSettings) -> Outcome:
-    fields: dict[str, Any] = {}
-    if message.target == "http":
-        address = message.address or (settings.url and f"{settings.url.rstrip('/')}/{quote(message.topic, safe='')}")
-        if not address:
-            text = "the message has no address, and NOETL_OUTBOX_URL is not set"
-            return failed("client_error", text, code="NO_ADDRESS")
-        topic = {"X-NoETL-Topic": message.topic} if message.topic else {}
-        fields = {"method": "POST", "url": address, "headers": {**topic, **message.headers}, "json": message.payload}
-        if message.payload is None:
-            del fields["json"]
-    attempt, key = message.attempts, message.key
-    task = RunTask("outbox", message.target, fields, {}, {}, attempt, key, message.auth or None)
+    attempt, key, is_secret = message.attempts, message.key, message.target == _WEBHOOK
+    auth = None if is_secret else message.auth or None
+    task = RunTask("outbox", message.target, {}, {}, {}, attempt, key, auth)
     context = TaskContext(DetachedRun(shared, RunInfo(message.execution_id, "outbox")), task)
     context.know(task.auth)
-    if message.target == "http":
-        run = shared.tools.runner("http")
-        assert run is not None
-        return await run_tool(run, fields, context)
-    target = _package_targets().get(message.target)
+    if message.target in (_HTTP, _WEBHOOK):
+        address = await _address(message, context, settings)
+        return address if isinstance(address, Outcome) else await _post(message, address, shared, context)
+    target = _targets().get(message.target)
     if target is None:
-        known = ", ".join(["http", *_package_targets()])
+        known = ", ".join([_HTTP, _WEBHOOK, *_targets()])
         text = f"unknown outbox target `{message.target}`; known: {known}"
         return failed("client_error", text, code="NO_TARGET")
     return await target(message, context)
+
+
+async def _address(message: OutboxMessage, context: ToolContext, settings: OutboxSettings) -> str | Outcome:
+    """Return the URL of a message, or why there is none."""
+    if message.target == _HTTP:
+        address = message.address or (settings.url and f"{settings.url.rstrip('/')}/{quote(message.topic, safe='')}")
+        text = "the message has no address, and NOETL_OUTBOX_URL is not set"
+        return address or failed("client_error", text, code="NO_ADDRESS")
+    try:
+        found = address_in(await context.credential(message.auth))
+    except KeyError as error:
+        return failed("auth", f"unknown credential {error}", code="NO_CREDENTIAL")
+    return found or failed("client_error", f"the credential `{message.auth}` has no `url`", code="NO_ADDRESS")
+
+
+async def _post(message: OutboxMessage, address: str, shared: WorkerResources, context: ToolContext) -> Outcome:
+    topic = {"X-NoETL-Topic": message.topic} if message.topic else {}
+    headers = {**topic, **message.headers}
+    fields: dict[str, Any] = {"method": "POST", "url": address, "headers": headers, "json": message.payload}
+    if message.payload is None:
+        del fields["json"]
+    run = shared.tools.runner(_HTTP)
+    assert run is not None
+    return await run_tool(run, fields, context)

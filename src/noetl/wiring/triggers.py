@@ -1,6 +1,6 @@
 """Composition root of triggers: their tables, and the scheduler of a server.
 
-Tested in tests/server/api/test_schedules.py and test_webhooks.py.
+Tested in tests/server/api/test_schedules.py, test_webhooks.py and test_notifications.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from noetl.model.errors import InvalidInput
 from noetl.ports import AuditTrail, Clock, DerivedTables
 from noetl.ports.schedules import Schedules
 from noetl.ports.triggers import Triggers
-from noetl.server.background.ended_triggers import EndedTriggers
+from noetl.server.background.reactions.ended_triggers import EndedTriggers
+from noetl.server.background.reactions.notifications import Notifications
 from noetl.server.background.schedules import Scheduler
 from noetl.server.processes.render_apart import render_apart
 from noetl.server.services import Services
@@ -72,3 +73,9 @@ def open_ended_triggers(services: Services, duties: DerivedTables) -> EndedTrigg
 
     parts = (services.triggers, services.store, services.team, duties, services.control.submit, render, services.clock)
     return EndedTriggers(*parts, holder=uuid4().hex)
+
+
+def open_notifications(services: Services, duties: DerivedTables) -> Notifications:
+    """Return what puts messages of notifications in the outbox; the caller runs it."""
+    parts = (services.triggers, services.store, services.outbox, duties, services.control.plan, services.clock)
+    return Notifications(*parts, holder=uuid4().hex, base=services.public_url, mask=services.mask.data)

@@ -158,6 +158,17 @@ def webhook(verb: str = "", body: Any = None) -> Callable[[Served], Awaitable[As
     return ask
 
 
+NOTIFICATION = {"name": "n", "path": "test/*", "on": ["failed"], "channel": "webhook", "url": "http://127.0.0.1:9/x"}
+
+
+def notification(verb: str = "", body: Any = None) -> Callable[[Served], Awaitable[Asked]]:
+    async def ask(served: Served) -> Asked:
+        await served.json("POST", "/api/notifications", NOTIFICATION)
+        return f"/api/notifications/n{verb}", body
+
+    return ask
+
+
 def letter(verb: str, body: Any) -> Callable[[Served], Awaitable[Asked]]:
     async def ask(served: Served) -> Asked:
         await ended(served, FAILS)
@@ -232,6 +243,9 @@ CALLS: dict[str, Callable[[Served], Awaitable[Asked]]] = {
     "POST /api/webhooks/{webhook_id}/resume": webhook("/resume"),
     "POST /api/webhooks/{webhook_id}/test": webhook("/test", {}),
     "DELETE /api/webhooks/{webhook_id}": webhook(),
+    "POST /api/notifications": plain("/api/notifications", NOTIFICATION),
+    "POST /api/notifications/{notification_id}/test": notification("/test"),
+    "DELETE /api/notifications/{notification_id}": notification(),
     "POST /api/catalog": plain("/api/catalog", {"content": ONE}),
     "DELETE /api/catalog": registered,
     "PUT /api/credentials/{name}": plain("/api/credentials/pg", {"data": {"a": 1}}),

@@ -135,6 +135,7 @@ def target(endpoint: Endpoint, names: dict[str, Any], fuzz: Fuzz) -> str:
         "message_id": names["letter"],
         "schedule_id": "s",
         "webhook_id": "w",
+        "notification_id": "n",
     }
     path = endpoint.path
     for name in endpoint.places:

@@ -34,7 +34,13 @@ def expects_decision(plan: Plan, step: str) -> bool:
 
 def gate_expects_decision(plan: Plan, step: str, signal: str) -> bool:
     """Return whether the gate of a step reads `approved` of a signal."""
-    return any(path[1:3] == ("signals", signal) and APPROVED in path[3:] for path in _gate_reads(plan, step))
+    return signal in gate_decisions(plan, step)
+
+
+def gate_decisions(plan: Plan, step: str) -> tuple[str, ...]:
+    """Return the signals whose `approved` the gate of a step reads."""
+    reads = (path for path in _gate_reads(plan, step) if path[1:2] == ("signals",) and APPROVED in path[3:])
+    return tuple(dict.fromkeys(str(path[2]) for path in reads))
 
 
 def _gate_reads(plan: Plan, step: str) -> Iterator[tuple[str | int, ...]]:

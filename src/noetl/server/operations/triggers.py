@@ -14,7 +14,8 @@ from noetl.model.errors import Conflict
 from noetl.ports import AuditEntry, EventLog
 from noetl.ports.team import Audit
 from noetl.ports.triggers import StoredTrigger, Triggers
-from noetl.server.background.ended_triggers import KIND as ENDED
+from noetl.server.background.reactions.ended_triggers import KIND as ENDED
+from noetl.server.background.reactions.notifications import KIND as NOTIFICATION
 from noetl.server.operations.schedules import trigger_prefix
 
 KINDS: Final = ("webhook", ENDED)
@@ -52,12 +53,14 @@ def _spec(trigger: Mapping[str, Any], kind: str) -> dict[str, Any]:
 
 
 async def skip_ends(triggers: Triggers, log: EventLog) -> None:
-    """Pass over all ends of executions up to now: they start nothing."""
-    for _ in range(_TRIES):
-        _, revision = await triggers.position(ENDED)
-        if await triggers.advance(ENDED, await log.writers(), revision):
-            return
-    raise Conflict("A server reads this store. Stop it, and try again.")
+    """Pass over all events up to now: they start nothing, and notify of nothing."""
+    for name in (ENDED, NOTIFICATION):
+        for _ in range(_TRIES):
+            _, revision = await triggers.position(name)
+            if await triggers.advance(name, await log.writers(), revision):
+                break
+        else:
+            raise Conflict("A server reads this store. Stop it, and try again.")
 
 
 async def apply(

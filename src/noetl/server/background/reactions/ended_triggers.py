@@ -1,9 +1,8 @@
 """Start playbooks when executions end: once for each trigger and ended execution.
 
-The feed of the log is read from a position in the store, which moves on when all starts of a page are committed. Each start
-has a request key made of the trigger and the ended execution, so a page that is read again, by this server or another, starts
-nothing twice, and a crash loses nothing. One server at a time reads; nothing depends on it. A chain of such starts ends after
-a few, so playbooks that start each other stop. Tested in tests/conformance/test_ended_triggers.py.
+Each start has a request key made of the trigger and the ended execution, so a page of the feed that is read again, by this
+server or another, starts nothing twice, and a crash loses nothing. A chain of such starts ends after a few, so playbooks that
+start each other stop. Tested in tests/conformance/test_ended_triggers.py.
 """
 
 from __future__ import annotations
@@ -14,31 +13,23 @@ from typing import Any, Final, Protocol
 
 from msgspec import convert
 
-from noetl.model.errors import Conflict, InvalidInput, LimitReached, NoetlError, log_level
+from noetl.model.errors import Conflict, InvalidInput, LimitReached
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Start
 from noetl.model.refs import expanded
 from noetl.ports import Audit, AuditEntry, AuditTrail, Catalog, Clock, EventLog, IdempotencyKeys
 from noetl.ports.triggers import StoredTrigger, Triggers
+from noetl.server.background.reactions.trigger_feed import Duties, TriggerFeed
 from noetl.server.cache.ids import is_started_by, key_name, new_execution
 from noetl.triggers.ended import MOST_CHAIN, EndedSpec, chain_of, tags_of
 
 KIND: Final = "ended"
 _log = logging.getLogger(__name__)
 _FINISHED: Final = "playbook.finished"
-_DUTY_MS: Final = 10_000
-_PAGE: Final = 500
-_SKIP_EVERY: Final = 30  # looks without triggers after which the position moves on
 _MOST_PARENTS: Final = 64
 _FACTS: Final = ("path", "status", "tags", "started_at", "ended_at")
 Submit = Callable[[str, AnyMessage, Audit], Awaitable[Mapping[str, Any]]]
 Render = Callable[[Any, Mapping[str, Any]], Awaitable[Any]]  # raises InvalidInput
-
-
-class Duties(Protocol):
-    """Duties that one of several servers has."""
-
-    async def on_duty(self, name: str, holder: str, now: int, until: int) -> bool: ...
 
 
 class Store(EventLog, Catalog, Protocol):
@@ -65,65 +56,21 @@ class EndedTriggers:
         holder: str,
         every_s: float = 1.0,
     ) -> None:
-        self._triggers = triggers
         self._store = store
         self._team = team
-        self._duties = duties
         self._submit = submit
         self._render = render
         self._clock = clock
-        self._holder = holder
         self._every_s = every_s
-        self._idle = _SKIP_EVERY
+        self._feed = TriggerFeed(KIND, triggers, store, duties, clock, self._react, holder=holder)
 
     async def run(self) -> None:
         """Start what ends demand until cancelled."""
-        while True:
-            try:
-                await self.look()
-            except NoetlError as error:
-                _log.log(log_level(error), "Ends of executions start others later: %s", error)
-            except Exception as error:  # noqa: BLE001 - it must not end silently
-                _log.exception("Starting after ends of executions failed; it is tried again", exc_info=error)
-            await self._clock.sleep(self._every_s)
+        await self._feed.repeat(self.look, self._every_s)
 
     async def look(self) -> None:
         """Read the feed to its end, and start what the ends in it demand."""
-        found = await self._active()
-        if not found:
-            await self._skip()
-            return
-        now = self._clock.now()
-        if not await self._duties.on_duty(KIND, self._holder, now, now + _DUTY_MS):
-            return
-        position, revision = await self._triggers.position(KIND)
-        while page := await self._store.feed(position, _PAGE, (_FINISHED,)):
-            for one in page:
-                if one.event.event_type == _FINISHED:
-                    await self._react(found, one.event)
-            position = {**position, **{one.writer_id: one.writer_seq for one in page}}
-            if not await self._triggers.advance(KIND, position, revision):
-                return  # another server reads
-            revision += 1
-
-    async def _active(self) -> list[StoredTrigger]:
-        found: list[StoredTrigger] = []
-        after: str | None = None
-        while page := await self._triggers.triggers(KIND, after=after, limit=_PAGE):
-            after = page[-1].trigger_id
-            found += [one for one in page if not one.paused]
-        return found
-
-    async def _skip(self) -> None:
-        """Move on without triggers, so that the first one does not read all that was."""
-        self._idle += 1
-        if self._idle < _SKIP_EVERY:
-            return
-        self._idle = 0
-        position, revision = await self._triggers.position(KIND)
-        newest = dict(await self._store.writers())
-        if newest != position:
-            await self._triggers.advance(KIND, newest, revision)
+        await self._feed.look(lambda _: (_FINISHED,))
 
     async def _react(self, triggers: list[StoredTrigger], event: Event) -> None:
         row = await self._store.execution(event.execution_id)

@@ -1,0 +1,1 @@
+"""Reactions to committed events: starts after ends of executions, notifications."""
