@@ -60,7 +60,7 @@ def create(
     json: AsJson = False,
     server: Place = None,
 ) -> None:
-    """Create a notification for the executions of a playbook or a namespace."""
+    """Create a notification for a playbook or a namespace."""
 
     async def job(client: Client) -> None:
         events = on or (["sla"] if sla != "0" else ["failed"])

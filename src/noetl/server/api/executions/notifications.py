@@ -100,6 +100,7 @@ async def tested(call: Call, notification_id: str) -> NotificationTested:
     services = call.services
     found = await _found(call, notification_id)
     message = trial_message(found, services.public_url, services.clock.civil())
+    await services.team.audit([call.act(notification_id)])
     return NotificationTested(number=await services.outbox.put(message, services.clock.now()))
 
 
