@@ -94,7 +94,9 @@ async def test_a_step_is_one_round_trip_to_the_database_and_seven_rows(
     assert asked.pop("commit_batch") == 1 + STEPS
     for paced in ("SELECT pg_notify($1, '')", "read_events"):  # by time, and at most once for what a commit brings
         assert asked.pop(paced, 0) <= 1 + STEPS
-    assert max(asked.values()) == 1, asked  # nothing else depends on how many steps there are
+    assert max(asked.values()) < STEPS, (
+        asked
+    )  # background tasks ask by time; nothing depends on how many steps there are
 
 
 async def _followed(served: Served, path: str) -> str:
