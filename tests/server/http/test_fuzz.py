@@ -53,6 +53,8 @@ async def busy(folder: Path, store: str = "sqlite") -> AsyncIterator[tuple[Serve
         await served.json("POST", "/api/webhooks", hook)
         user = {"name": "pg_main", "password": PASSWORD, "grants": [{"role": "viewer"}]}
         await served.json("POST", "/api/users", user, status=201)
+        told = {"name": "n", "path": "none/*", "on": ["failed"], "channel": "webhook", "url": "https://a.example/"}
+        await served.json("POST", "/api/notifications", told, status=201)
         await served.json("POST", "/api/worker/hello", {"worker": "host:17", "acks": False, "capacity": 4})
         names["letter"] = await letter(served)
         await served.start(TWO.replace("workflow:", "keychain: [{name: pg_main}]\nworkflow:"))
@@ -98,6 +100,10 @@ def good(endpoint: Endpoint, names: dict[str, Any]) -> list[Any]:
         ],
         "/api/webhooks": [
             {"name": "v", "path": names["one"], "auth": "hmac", "credential": "hook", "payload": {"n": "{{ body.n }}"}}
+        ],
+        "/api/notifications": [
+            {"name": "m", "path": "test/*", "on": ["failed", "sla"], "channel": "webhook", "url": "https://a.example/"}
+            | {"sla": "1h"}
         ],
         "/api/catalog": [{"content": ONE}, {"content": WAITS, "check_only": True}],
         "/api/executions/{execution_id}/fork": [{"start": "ask", "ctx": {"n": 1}, "workload": {"m": 2}}],
