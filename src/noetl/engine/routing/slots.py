@@ -1,6 +1,7 @@
 """Limits on executions: `executor.spec.concurrency` and `executor.spec.rate`.
 
-The group of an execution is what `key` renders to; data under the name `key` would be masked for readers. The store decides whether a place is free, in the transaction of the start. Tested in tests/unit/engine/routing/test_slots.py.
+The group of an execution is what `key` renders to; data under the name `key` would be masked for readers. The store decides
+whether a place is free, in the transaction of the start. Tested in tests/unit/engine/routing/test_slots.py.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from noetl.model.commit import Slot
 from noetl.model.errors import InvalidPayload
 
 MOST_KEY = 200  # characters
+MOST_COUNT = 1_000_000
+LEAST_RATE = 1 / 86_400  # per second: one a day; stores have no room for any interval
 _SETTINGS = ("concurrency", "rate")
 
 
@@ -41,8 +44,8 @@ def limits_of(plan: Plan, state: Execution, at: int, evaluations: Evaluations | 
             raise InvalidPayload(f"`executor.spec.{name}` cannot be evaluated: {error.message}") from None
         if name == "concurrency":
             found |= {"limit": 1, "on_limit": str(setting.get("on_limit") or "queue"), **one}
-        elif per_second is None or per_second <= 0:
-            raise InvalidPayload("`executor.spec.rate.per_second` is not a number above 0.")
+        elif per_second is None or per_second < LEAST_RATE:
+            raise InvalidPayload("`executor.spec.rate.per_second` is not a number of at least 1/86400, one a day.")
         else:
             found["rate"] = {"burst": 1, **one, "per_second": per_second}
             found.setdefault("group", f"rate {one['group']}")  # under which it waits
@@ -79,6 +82,6 @@ def _key(name: str, key: Any, path: str, scope: Scope, calls: Mapping[str, Any])
 
 def _count(name: str, field: str, setting: Mapping[str, Any], scope: Scope, calls: Mapping[str, Any]) -> int:
     found = number(setting[field], scope, calls)
-    if found is None or found < 1 or found != int(found):
-        raise InvalidPayload(f"`executor.spec.{name}.{field}` is not a whole number of at least 1.")
+    if found is None or not 1 <= found <= MOST_COUNT or found != int(found):
+        raise InvalidPayload(f"`executor.spec.{name}.{field}` is not a whole number from 1 to {MOST_COUNT:,}.")
     return int(found)

@@ -248,7 +248,7 @@ class Execution(Struct):
     result: Any = None
     error: Mapping[str, Any] | None = None
     warnings: list[dict[str, Any]] = []  # the first ones: step, message, seq
-    slot: Mapping[str, Any] | None = None  # the limits that it counts for: key, limit, on_limit, rate
+    slot: Mapping[str, Any] | None = None  # the limits that it counts for: group, limit, on_limit, rate
 
     def warn(self, step: str, message: str) -> None:
         """Keep a warning, once, unless there are many already."""

@@ -53,7 +53,9 @@ def test_a_key_is_rendered_with_the_workload() -> None:
         ('concurrency: {key: ""}', "`executor.spec.concurrency.key` has 0 characters"),
         ("concurrency: {key: \"{{ 'x' * 201 }}\"}", "has 201 characters"),
         ('concurrency: {limit: "{{ 0 }}"}', "`executor.spec.concurrency.limit` is not a whole number"),
-        ('rate: {per_second: "{{ 0 }}"}', "`executor.spec.rate.per_second` is not a number above 0"),
+        ('rate: {per_second: "{{ 0 }}"}', "`executor.spec.rate.per_second` is not a number of at least"),
+        ("rate: {per_second: 1.0e-300}", "`executor.spec.rate.per_second` is not a number of at least"),
+        ("concurrency: {limit: 1000001}", "`executor.spec.concurrency.limit` is not a whole number from 1 to"),
         ('rate: {per_second: 1, burst: "{{ 1.5 }}"}', "`executor.spec.rate.burst` is not a whole number"),
     ],
 )
