@@ -1,4 +1,4 @@
-"""Draw flame graphs of W1 to W3 as small SVG files, with the share of each part.
+"""Draw flame graphs of workloads as small SVG files, with the share of each part.
 
     python bench/run.py --flame [--workload W1]... [--form embedded]... [--seconds 5]
 
@@ -23,16 +23,18 @@ import msgspec
 from bench.ours import WARM
 from bench.peers.environments import environment
 from bench.peers.side import ROOT
-from bench.system import Client, Place
+from bench.real import REAL
+from bench.system import Client, Place, System
 from bench.workloads import SHORT, WORKLOADS, chain, loop
 
 FOLDER = ROOT / "docs" / "flames"
 SHARES = FOLDER / "shares.json"
 PY_SPY = ("py-spy==0.4.1",)
-DRAWN = ("W1", "W2", "W3")
+DRAWN = ("W1", "W2", "W3", "R1", "R5", "R7", "R9")
 RATE = 500
 LEAST = 0.004  # of the width; narrower frames are left out
 WIDTH, ROW = 1200, 15
+MOST_REAL = 1_000  # items of one execution of real work
 MOST = 5  # functions listed per process
 COLOURS = {"noetl": "#e8925a", "database driver": "#7fb069", "HTTP and sockets": "#6aa5d8", "other": "#c9c2b8"}
 LIBRARIES = {
@@ -154,7 +156,7 @@ def record(names: Sequence[str], place: Place, seconds: int) -> Iterator[tuple[s
     with place.system() as running:
         client = Client(running.url)
         for name in names:
-            job = _job(name, client)
+            job = _job(name, client, running, place)
             warm = time.monotonic() + WARM
             while time.monotonic() < warm:
                 job()
@@ -173,8 +175,10 @@ def record(names: Sequence[str], place: Place, seconds: int) -> Iterator[tuple[s
                 yield f"{name.lower()}-{place.form}-{process}", stacks(file.read_text())
 
 
-def _job(name: str, client: Client) -> Callable[[], object]:
+def _job(name: str, client: Client, running: System, place: Place) -> Callable[[], object]:
     size = WORKLOADS[name].size("full")
+    if name in REAL:
+        return lambda: REAL[name](min(size, MOST_REAL), client, running, place)
     if name == "W3":
         path = client.register(chain("short", SHORT))
         return lambda: client.run_many(path, size)

@@ -1,9 +1,10 @@
 """Measure how long one execution waits beside a playbook with a long queue.
 
-    python bench/neighbour.py [--queued 10000] [--work-ms 20] [--times 30]
+    python bench/neighbour.py [--queued 10000] [--kind http] [--work-ms 20] [--times 30]
 
 Starts `noetl up` on a new SQLite store. Measures from the request to the start of the first step, of a playbook alone and then
-while another one has many executions queued whose only step takes a while. Asserts nothing.
+while another one has many executions queued whose only step takes a while. With `http` the queued work waits, as most work
+does; with `python` each execution takes a process of its own, so that the processors are the limit. Asserts nothing.
 """
 
 from __future__ import annotations
@@ -17,11 +18,15 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from bench.peers.web import web_server
 from noetl.client.sync import SyncClient
 from tests.server.serving import process
 
 HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {{name: {name}, path: bench/{name}}}\n"
-STEP = "workflow:\n  - step: one\n    tool: {{kind: python, code: 'import time; time.sleep({seconds})'}}\n"
+STEPS = {
+    "http": "workflow:\n  - step: one\n    tool: {{kind: http, url: '{web}/wait/{work_ms}'}}\n",
+    "python": "workflow:\n  - step: one\n    tool: {{kind: python, code: 'import time; time.sleep({work_ms} / 1000)'}}\n",
+}
 _STARTS = 500
 
 
@@ -43,14 +48,15 @@ def shown(times: list[float]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure one execution beside a long queue.")
     parser.add_argument("--queued", type=int, default=10_000)
-    parser.add_argument("--work-ms", type=float, default=20)
+    parser.add_argument("--kind", choices=tuple(STEPS), default="http")
+    parser.add_argument("--work-ms", type=int, default=20)
     parser.add_argument("--times", type=int, default=30)
     chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, process(Path(folder), "up") as (url, _):
+    with tempfile.TemporaryDirectory() as folder, web_server() as web, process(Path(folder), "up") as (url, _):
         client = SyncClient(url)
         for name in ("noisy", "quiet"):
-            text = HEAD.format(name=name) + STEP.format(seconds=chosen.work_ms / 1000)
-            client.register(text)
+            step = STEPS[chosen.kind].format(web=web, work_ms=chosen.work_ms)
+            client.register(HEAD.format(name=name) + step)
         started_after(client)
         idle = [started_after(client) for _ in range(chosen.times)]
         print(f"alone                      {shown(idle)}")

@@ -93,7 +93,7 @@ PARTS = {
 FLAMES = """\
 ## Where the time goes
 
-Flame graphs of NoETL's processes in W1 to W3, drawn by `python bench/run.py --flame`. A share is the part of the samples in
+Flame graphs of NoETL's processes, drawn by `python bench/run.py --flame`. A share is the part of the samples in
 which that code held the interpreter. Waiting for the disk, for PostgreSQL or for another process is not included; the limit
 above shows it. Point at a box to read its name.
 """

@@ -8,7 +8,8 @@ so that no idle process disturbs another. The sides take turns, round by round; 
 after one start. `--scale full` extends what needs no peer: five minutes of W10, a million events for W11. `--save` writes the
 numbers to bench/results/; `--add` adds the workloads of this run to the newest results there. `--check` compares the ratios
 with bench/results/baseline.json and exits with 1 on a loss of more than 15 %. `--flame` measures nothing: it draws flame
-graphs of W1 to W3. After Ctrl-C the workloads that every side has finished are reported. Tested in tests/bench/test_run.py.
+graphs of W1 to W3 and of R1, R5, R7 and R9. After Ctrl-C the workloads that every side has finished are reported. Tested in
+tests/bench/test_run.py.
 """
 
 from __future__ import annotations

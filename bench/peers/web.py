@@ -1,4 +1,4 @@
-"""A small web server for R2 and R3: `GET /item/7` gives an item as JSON.
+"""A small web server: `GET /item/7` gives an item as JSON, `/wait/20` after 20 ms.
 
 It uses the standard library alone, and little of it: it must not be what is measured.
 """
@@ -18,7 +18,9 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
     try:
         while True:
             head = await reader.readuntil(b"\r\n\r\n")
-            number = head.split(b" ", 2)[1].rpartition(b"/")[2]
+            path, _, number = head.split(b" ", 2)[1].rpartition(b"/")
+            if path == b"/wait":
+                await asyncio.sleep(int(number) / 1000)
             body = b'{"id": %s, "price": 3, "count": 4}' % number
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body))
             writer.write(body)
