@@ -48,9 +48,7 @@ test: check $(PROVIDER) ## Run every check and every test; CI runs exactly this
 check: $(STAMP) ## Check format, lint, types, import contracts and the English of code and docs
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
-	$(BIN)/python scripts/voice.py
+	$(BIN)/python scripts/voice.py & voice=$$!; $(BIN)/mypy && $(BIN)/lint-imports && wait $$voice # side by side
 
 fmt: $(STAMP) ## Format the code and apply safe lint fixes
 	$(BIN)/ruff check --fix-only --quiet .

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import os
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.dealing import Dealing
+from tests.preloaded import start_process
+
 if TYPE_CHECKING:
     from tests.tools.web import Web
 
+# Otherwise each of hundreds of processes compiles what has changed, and each run compiles every test.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # Same examples on every machine and run: a red test is red on the next machine too. Time never decides a test.
 settings.register_profile(
-    "steady", deadline=None, derandomize=True, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+    "steady",
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    max_examples=50,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 # New examples on each run, many more of them: for `make chaos`.
 settings.register_profile(
@@ -31,6 +46,14 @@ def _state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _forked_side_processes() -> Iterator[None]:
+    """Fork the side processes of servers: each would load the checks anew."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asyncio, "create_subprocess_exec", start_process)
+        yield
+
+
 @pytest.fixture
 def web() -> Iterator[Web]:
     from tests.tools.web import Web  # most tests need no server
@@ -38,6 +61,28 @@ def web() -> Iterator[Web]:
     server = Web()
     yield server
     server.close()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Dealing | None:
+    """Keep tests with a slow fixture together; under chaos, each process makes it."""
+    return None if os.environ.get("NOETL_HYPOTHESIS_PROFILE") == "chaos" else Dealing(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect no garbage while the tests are collected, and none among them later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    """Unfreeze what is left at the end: libraries warn of what is not freed."""
+    gc.unfreeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

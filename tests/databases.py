@@ -1,14 +1,16 @@
 """PostgreSQL databases for store tests: one server per test process.
 
-Each database is emptied before use. The server does not flush to the disk. Tests that stop or crash a server start
+Each database is emptied before use, or dropped after it. The server does not flush to the disk. Tests that stop or crash a server start
 their own.
 """
 
 from __future__ import annotations
 
 import atexit
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import cache
+from itertools import count
 
 import psycopg
 
@@ -18,7 +20,7 @@ from tests.services import postgres_server
 _TABLES = (
     "log", "writer", "execution", "queue", "timer", "message", "snapshot", "playbook", "catalog", "catalog_path",
     "result", "result_piece", "runtime", "token", "credential", "access_token", "data_key", "audit", "audit_head", "person", "person_group", "person_session", "request_key", "outbox", "schedule", "firing",
-    "playbook_trigger", "feed_position", "dlq", "duty", "probe", "rate",
+    "playbook_trigger", "feed_position", "subscription_state", "subscription_message", "dlq", "duty", "probe", "rate",
 )  # fmt: skip
 _EMPTY = "; ".join(
     ["SET search_path = noetl", *(f"DELETE FROM {name}" for name in _TABLES), "ALTER SEQUENCE lease_epoch RESTART"]
@@ -40,6 +42,20 @@ def _connection(address: str) -> psycopg.Connection[tuple[object, ...]]:
     opened = psycopg.connect(address, autocommit=True)
     atexit.register(opened.close)
     return opened
+
+
+_numbers = count(1)
+
+
+@contextmanager
+def empty_database() -> Iterator[str]:
+    """Create a database without any table, yield its address and drop it."""
+    server, name = server_address(), f"empty_{next(_numbers)}"
+    _connection(server).execute(f"CREATE DATABASE {name}".encode())
+    try:
+        yield server.rsplit("/", 1)[0] + f"/{name}"
+    finally:
+        _connection(server).execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
 @cache

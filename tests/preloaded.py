@@ -1,12 +1,14 @@
 """A process that has loaded NoETL, and forks a child for each command of a test.
 
-Loading takes most of the time of a short command. The child is a process of its own, with the folder, environment, streams
-and exit code of the command, as if it were started alone; what must be loaded anew is started alone. Tested by every test
-of tests/acceptance.
+Loading takes most of the time of a short command, of the start of a server, and of the side process in which a server checks
+its first playbook. The child is a process of its own, with the folder, environment, streams and exit code of the
+command, as if it were started alone; what must be loaded anew is started alone. Tested by every test of tests/acceptance
+and tests/server.
 """
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import contextlib
 import gc
@@ -20,10 +22,12 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
+from asyncio.subprocess import Process
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import IO, Any, Final
 
 ROOT: Final = Path(__file__).parents[1]
 MOST: Final = 1 << 20  # bytes of an order
@@ -37,18 +41,26 @@ PACKAGES: Final = (
     "noetl.testing",
 )
 OWN: Final = ("PYTHON", "LC_", "LANG", "LD_")  # variables that the interpreter reads when it starts
+SIDE: Final = "noetl.server.processes.child"
+_start_alone = asyncio.create_subprocess_exec
 
 
 class Preloaded:
     """The process, and the socket on which it takes orders."""
 
-    def __init__(self) -> None:
-        self._path = str(Path(tempfile.mkdtemp(prefix="noetl-preloaded-"), "orders"))
+    def __init__(self, path: str = "") -> None:
+        self._variables = own_variables(os.environ)
+        self._path = path or str(Path(tempfile.mkdtemp(prefix="noetl-preloaded-"), "orders"))
+        if not path:
+            self._start()
+
+    def _start(self) -> None:
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with listening:
             listening.bind(self._path)
             listening.listen(64)
-            words = [sys.executable, "-m", "tests.preloaded", str(listening.fileno()), str(os.getpid())]
+            given = [str(listening.fileno()), str(os.getpid()), self._path]
+            words = [sys.executable, "-m", "tests.preloaded", *given]
             self._process = subprocess.Popen(words, cwd=ROOT, pass_fds=[listening.fileno()], stdin=subprocess.DEVNULL)
         atexit.register(self.close)
 
@@ -72,9 +84,175 @@ class Preloaded:
         order = {"arguments": list(arguments), "folder": str(folder or os.getcwd()), "environment": dict(environment)}
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as asking:
             asking.settimeout(patience_s)
-            asking.connect(self._path)
-            socket.send_fds(asking, [json.dumps(order).encode()], list(streams))
+            self._send(asking, order, streams)
+            asking.recv(64)  # the number of the process
             return int(asking.recv(64))
+
+    def start(
+        self, arguments: Sequence[str], *, folder: Path, environment: Mapping[str, str], umask: int, text: bool
+    ) -> Started:
+        """Start a command that goes on by itself, with a pipe for each output."""
+        order = {"arguments": list(arguments), "folder": str(folder), "environment": dict(environment), "umask": umask}
+        asking = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        (ours, out), (other, err) = os.pipe(), os.pipe()
+        try:
+            self._send(asking, order, [0, out, err])
+        finally:
+            os.close(out)
+            os.close(err)
+        mode = "r" if text else "rb"
+        return Started(asking, int(asking.recv(64)), os.fdopen(ours, mode), os.fdopen(other, mode))
+
+    def can_start(self, environment: Mapping[str, str]) -> bool:
+        """Return whether a new interpreter with these variables would be as this one."""
+        return all(self._variables.get(name) == value for name, value in own_variables(environment).items())
+
+    async def start_process(self, *argv: str, **options: Any) -> Process | Forked:
+        """Start a process as `create_subprocess_exec` does; fork a side process."""
+        if SIDE in argv and self.can_start(options["env"]):
+            return await self._start_side(argv[-1], options["env"])
+        return await _start_alone(*argv, **options)
+
+    async def _start_side(self, memory: str, environment: Mapping[str, str]) -> Forked:
+        """Start a side process of a server."""
+        asking = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        (orders, ours), (theirs, answers), nothing = os.pipe(), os.pipe(), os.open(os.devnull, os.O_WRONLY)
+        try:
+            order = {"arguments": [memory], "folder": os.getcwd(), "environment": dict(environment), "is_side": True}
+            self._send(asking, order, [orders, answers, nothing])
+        finally:
+            for end in (orders, answers, nothing):
+                os.close(end)
+        asking.recv(64)  # the number of the process
+        asking.setblocking(False)
+        return await Forked.open(asking, ours, theirs)
+
+    def _send(self, asking: socket.socket, order: Mapping[str, Any], streams: Sequence[int]) -> None:
+        asking.connect(self._path)
+        socket.send_fds(asking, [json.dumps(order).encode()], list(streams))
+
+
+class Started:
+    """A command, as `subprocess.Popen` shows one."""
+
+    def __init__(self, asking: socket.socket, pid: int, stdout: IO[Any], stderr: IO[Any]) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self._asking = asking
+        self.stdout, self.stderr = stdout, stderr
+
+    def poll(self) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            self._asking.settimeout(timeout)
+            try:
+                self.returncode = int(self._asking.recv(64) or -signal.SIGKILL)
+            except (TimeoutError, BlockingIOError):
+                raise subprocess.TimeoutExpired("noetl", timeout or 0) from None
+        return self.returncode
+
+    def communicate(self, timeout: float | None = None) -> tuple[bytes, bytes]:
+        """Read both outputs to their ends, and wait."""
+        found = {self.stdout.fileno(): bytearray(), self.stderr.fileno(): bytearray()}
+        left = set(found)
+        while left:
+            ready = select.select(left, [], [], timeout)[0]
+            if not ready:
+                raise subprocess.TimeoutExpired("noetl", timeout or 0)
+            for one in ready:
+                part = os.read(one, 1 << 16)
+                found[one] += part
+                if not part:
+                    left.discard(one)
+        self.wait(timeout)
+        out, err = map(bytes, found.values())
+        return out, err
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def __enter__(self) -> Started:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stdout.close()
+        self.stderr.close()
+        self.wait()
+        self._asking.close()
+
+
+def start_command(
+    *arguments: str, folder: Path, environment: Mapping[str, str], umask: int = -1, text: bool = False
+) -> Any:
+    """Start `noetl` as `subprocess.Popen` does, with pipes for its outputs."""
+    if preloaded().can_start(environment):
+        return preloaded().start(arguments, folder=folder, environment=environment, umask=umask, text=text)
+    words, pipe = [sys.executable, "-m", "noetl", *arguments], subprocess.PIPE
+    return subprocess.Popen(words, cwd=folder, stdout=pipe, stderr=pipe, env=environment, umask=umask, text=text)
+
+
+class Forked:
+    """A forked child, as `asyncio.subprocess.Process` shows one."""
+
+    def __init__(
+        self,
+        asking: socket.socket,
+        stdin: asyncio.StreamWriter,
+        stdout: asyncio.StreamReader,
+        reading: asyncio.ReadTransport,
+    ) -> None:
+        self.stdin, self.stdout = stdin, stdout
+        self._asking, self._reading = asking, reading
+        self._status = asyncio.get_running_loop().create_task(self._ended())
+
+    @classmethod
+    async def open(cls, asking: socket.socket, orders: int, answers: int) -> Forked:
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(limit=1 << 16)
+        reading, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(answers, "rb", 0)
+        )
+        transport, protocol = await loop.connect_write_pipe(
+            lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(orders, "wb", 0)
+        )
+        return cls(asking, asyncio.StreamWriter(transport, protocol, None, loop), reader, reading)
+
+    def kill(self) -> None:
+        if self._status.done():
+            raise ProcessLookupError
+        self._asking.shutdown(socket.SHUT_WR)
+
+    async def wait(self) -> int:
+        return await asyncio.shield(self._status)
+
+    async def _ended(self) -> int:
+        try:
+            with self._asking:
+                return int(await asyncio.get_running_loop().sock_recv(self._asking, 64) or -signal.SIGKILL)
+        finally:
+            self._reading.close()
+            self.stdin.close()
+
+
+async def start_process(*argv: str, **options: Any) -> Process | Forked:
+    """Start a process as `create_subprocess_exec` does; fork a side process."""
+    return await preloaded().start_process(*argv, **options)
+
+
+def own_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that the interpreter reads when it starts."""
+    return {name: value for name, value in environment.items() if name.startswith(OWN)}
 
 
 @cache
@@ -94,8 +272,8 @@ def _load() -> None:
     gc.freeze()
 
 
-def _serve(listening: socket.socket, owner: int) -> list[str]:
-    """Fork for each order; return the arguments, in the process of a command."""
+def _serve(listening: socket.socket, owner: int) -> dict[str, Any]:
+    """Fork for each order; return the order, in the process of a command."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while os.getppid() == owner:
         if not select.select([listening], [], [], 1.0)[0]:
@@ -109,22 +287,25 @@ def _serve(listening: socket.socket, owner: int) -> list[str]:
     os._exit(0)
 
 
-def _begin(asking: socket.socket) -> list[str]:
+def _begin(asking: socket.socket) -> dict[str, Any]:
     data, streams, _, _ = socket.recv_fds(asking, MOST, 3)
-    order = json.loads(data)
+    order: dict[str, Any] = json.loads(data)
     child = os.fork()
     if child:
+        with contextlib.suppress(OSError):
+            asking.send(str(child).encode())
         _wait(asking, child)
     asking.close()
     for target, stream in enumerate(streams):
         os.dup2(stream, target)
         os.close(stream)
     os.chdir(order["folder"])
+    if order.get("umask", -1) >= 0:
+        os.umask(order["umask"])
     sys.path[0] = order["folder"]  # as `python -m` sets it
     os.environ.clear()
     os.environ.update(order["environment"])
-    arguments: list[str] = order["arguments"]
-    return arguments
+    return order
 
 
 def _wait(asking: socket.socket, child: int) -> None:
@@ -138,9 +319,38 @@ def _wait(asking: socket.socket, child: int) -> None:
     os._exit(0)
 
 
+def _leave(code: object) -> None:
+    """End this process without freeing what is loaded: most of a command's time.
+
+    Returns where the interpreter has more to do at the end: to print a message, to wait for threads, to report that an
+    output is closed.
+    """
+    if (code is not None and not isinstance(code, int)) or threading.active_count() > 1:
+        return
+    atexit._run_exitfuncs()
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit((code or 0) & 0xFF)
+
+
 if __name__ == "__main__":
     _load()
-    sys.argv[1:] = _serve(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]))
-    from noetl.cli import main
+    path = sys.argv[3]
+    given = _serve(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]))
+    if given.get("is_side"):
+        from noetl.server.processes.child import serve
 
-    main()
+        os.setsid()
+        serve(int(given["arguments"][0]))
+    else:
+        from noetl.cli import main
+
+        asyncio.create_subprocess_exec = Preloaded(path).start_process  # type: ignore[assignment]
+        sys.argv[1:] = given["arguments"]
+        try:
+            main()
+        except SystemExit as end:
+            _leave(end.code)
+            raise
+        _leave(0)

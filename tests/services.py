@@ -133,6 +133,6 @@ def postgres_server(**settings: str) -> Iterator[PostgresServer]:
 
 @contextmanager
 def postgres() -> Iterator[str]:
-    """Run a PostgreSQL server and yield its address."""
-    with postgres_server() as server:
+    """Run a PostgreSQL server that does not flush to the disk, and yield its address."""
+    with postgres_server(fsync="off", synchronous_commit="off", full_page_writes="off") as server:
         yield server.address()

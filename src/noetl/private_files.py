@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from tempfile import mkstemp
+from typing import BinaryIO
 
 _FILE = 0o600
 _FOLDER = 0o700
@@ -24,6 +25,15 @@ def open_private(path: Path | str, flags: int = os.O_RDWR) -> int:
     return opened
 
 
+def lock_private(path: Path) -> BinaryIO:
+    """Wait for the exclusive lock of a file, which is held until the file is closed."""
+    import fcntl  # only where a lock is needed
+
+    file = open(open_private(path), "r+b")  # noqa: SIM115 - the caller closes it
+    fcntl.flock(file, fcntl.LOCK_EX)
+    return file
+
+
 def write_private(path: Path, text: str) -> None:
     """Replace a file atomically with one that only its owner can read."""
     make_private_folder(path.parent)
@@ -32,6 +42,8 @@ def write_private(path: Path, text: str) -> None:
         os.fchmod(opened, _FILE)
         with open(opened, "w", encoding="utf-8") as file:
             file.write(text)
+            file.flush()
+            os.fsync(opened)
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from noetl.model.errors import CredentialUnavailable, InvalidInput
 from noetl.model.letters import NO_LETTERS
+from noetl.model.work import PLAYBOOK_LIMITS, WORK_LIMITS
 
 PREFIX = "NOETL_"
 HOME = "NOETL_HOME"
@@ -28,6 +29,9 @@ MAX_ATTEMPTS = "NOETL_MAX_ATTEMPTS"
 COLLECT_SECONDS = "NOETL_COLLECT_SECONDS"
 LIVENESS_SECONDS = "NOETL_LIVENESS_SECONDS"
 QUEUE_AGEING_SECONDS = "NOETL_QUEUE_AGEING_SECONDS"
+QUEUE_KIND_LIMITS = "NOETL_QUEUE_KIND_LIMITS"
+QUEUE_PLAYBOOK_LIMITS = "NOETL_QUEUE_PLAYBOOK_LIMITS"
+QUEUE_POOL_LIMITS = "NOETL_QUEUE_POOL_LIMITS"
 RESULT_DAYS = "NOETL_RESULT_DAYS"
 DLQ_RETENTION_DAYS = "NOETL_DLQ_RETENTION_DAYS"
 DLQ_ENABLED = "NOETL_DLQ_ENABLED"
@@ -63,6 +67,7 @@ HTTP_STREAMS = "NOETL_HTTP_MAX_STREAMS"
 HTTP_STREAMS_PER_TOKEN = "NOETL_HTTP_MAX_STREAMS_PER_TOKEN"
 HTTP_ANSWERS_MB = "NOETL_HTTP_MAX_ANSWERS_MB"
 WEBHOOK_KB = "NOETL_WEBHOOK_MAX_KB"
+SUBSCRIPTION_FOLDERS = "NOETL_SUBSCRIPTION_FOLDERS"
 PUBLIC_URL = "NOETL_PUBLIC_URL"
 ENCRYPTION_KEY = "NOETL_ENCRYPTION_KEY"
 SERVER_URL = "NOETL_SERVER_URL"
@@ -99,6 +104,8 @@ _GRACE_S = 30
 _COLLECT_SECONDS = 3600
 _LIVENESS_SECONDS = 10
 _QUEUE_AGEING_SECONDS = 60
+_MOST_LIMIT = 1_000_000
+DEFAULT_POOL = "(default)"
 _RESULT_DAYS = 30
 _DLQ_RETENTION_DAYS = 30
 _REFRESH_S = 30
@@ -148,6 +155,18 @@ VARIABLES: dict[str, tuple[str, str]] = {
     QUEUE_AGEING_SECONDS: (
         str(_QUEUE_AGEING_SECONDS),
         "Time in seconds after which waiting work rises by one priority, and again after each such time, up to the highest priority that is queued in its pool. 0: never.",
+    ),
+    QUEUE_KIND_LIMITS: (
+        "",
+        "How much work with a task of a kind runs at once, on all workers: `http=20,postgres=4`. Work is a step, or a range of loop items.",
+    ),
+    QUEUE_PLAYBOOK_LIMITS: (
+        "",
+        "How many executions of the playbooks whose path matches a pattern run at once, beside the playbooks' own limits: `etl/*=10,reports/daily=1`. The first pattern that matches counts.",
+    ),
+    QUEUE_POOL_LIMITS: (
+        "",
+        "How much work of a pool runs at once, on all workers: `gpu=2,(default)=50`.",
     ),
     RESULT_DAYS: (str(_RESULT_DAYS), "How long stored results are kept after their execution ended, in days."),
     DLQ_RETENTION_DAYS: (
@@ -229,7 +248,14 @@ VARIABLES: dict[str, tuple[str, str]] = {
         "256",
         "Maximum size of all large answers that clients are reading, in MiB; half of it for one API token. A stored result counts 4 or less.",
     ),
-    WEBHOOK_KB: ("1024", "Maximum size of the body of a webhook's delivery, in KiB."),
+    WEBHOOK_KB: (
+        "1024",
+        "Maximum size of the body of a webhook's delivery, and of a message of a subscription, in KiB.",
+    ),
+    SUBSCRIPTION_FOLDERS: (
+        "",
+        "Folders that subscriptions may read files from, with what is in them, separated by commas. Empty: none.",
+    ),
     PUBLIC_URL: (
         "",
         "URL under which people reach the server, such as `https://noetl.example.com`: links in notifications begin with it. Empty: they name a command.",
@@ -324,6 +350,8 @@ class Settings(Struct, frozen=True):
     max_attempts: int = _MAX_ATTEMPTS  # leases of a piece of work before it is given up
     liveness_s: int = _LIVENESS_SECONDS  # interval of the reconciler; 0: never
     ageing_s: int = _QUEUE_AGEING_SECONDS  # after which waiting work rises by one priority; 0: never
+    playbook_limits: Mapping[str, int] = {}  # how many executions run at once, by pattern of paths
+    work_limits: Mapping[str, int] = {}  # how much work is leased at once, by `kind http`, `pool gpu`
     collect_s: int = _COLLECT_SECONDS  # interval of result garbage collection; 0: never
     result_days: int = _RESULT_DAYS  # retention of stored results after their execution
     dlq_days: int = _DLQ_RETENTION_DAYS  # retention of closed dead letters
@@ -332,6 +360,7 @@ class Settings(Struct, frozen=True):
     database: str = ""  # URL of the PostgreSQL store; empty: SQLite
     sandbox: str = "none"  # of tasks
     sandbox_write: tuple[str, ...] = ()  # folders that tasks in a sandbox may write to
+    subscription_folders: tuple[str, ...] = ()  # folders that subscriptions may read
     hidden: tuple[str, ...] = ()  # files with secrets of this process: configuration, tokens, keys
     task_memory_mb: int = _TASK_MEMORY_MB  # limit of each task process; 0: none
     task_processes: int | None = None  # limits of a task; None: those of a sandbox, if there is one
@@ -354,6 +383,8 @@ class Settings(Struct, frozen=True):
     def defaults(self) -> dict[str, Any]:
         """Defaults of executions, with what decisions need to know of the server."""
         found = {**self.layer, "pool_capacity": self.capacity}
+        found |= {WORK_LIMITS: self.work_limits} if self.work_limits else {}
+        found |= {PLAYBOOK_LIMITS: self.playbook_limits} if self.playbook_limits else {}
         return found if self.dlq_enabled else {**found, NO_LETTERS: True}
 
     @property
@@ -622,6 +653,8 @@ def settings(environment: Mapping[str, str], folder: Path, store: str | None = N
         _number(environment, MAX_ATTEMPTS, _MAX_ATTEMPTS),
         liveness_s=_number(environment, LIVENESS_SECONDS, _LIVENESS_SECONDS, least=0),
         ageing_s=_number(environment, QUEUE_AGEING_SECONDS, _QUEUE_AGEING_SECONDS, least=0),
+        playbook_limits=_limits(environment, QUEUE_PLAYBOOK_LIMITS, "etl/*=10"),
+        work_limits=_work_limits(environment),
         collect_s=_number(environment, COLLECT_SECONDS, _COLLECT_SECONDS, least=0),
         result_days=_number(environment, RESULT_DAYS, _RESULT_DAYS, least=0),
         dlq_days=_number(environment, DLQ_RETENTION_DAYS, _DLQ_RETENTION_DAYS, least=0),
@@ -630,6 +663,7 @@ def settings(environment: Mapping[str, str], folder: Path, store: str | None = N
         database=database,
         sandbox=_choice(environment, SANDBOX, ("auto", "none", "landlock", "bwrap")),
         sandbox_write=_split(environment.get(SANDBOX_WRITE, "")),
+        subscription_folders=_split(environment.get(SUBSCRIPTION_FOLDERS, "")),
         hidden=secret_files(environment, folder),
         task_memory_mb=_number(environment, TASK_MEMORY_MB, _TASK_MEMORY_MB, least=0),
         task_processes=_limit(environment, TASK_PROCESSES),
@@ -647,6 +681,14 @@ def settings(environment: Mapping[str, str], folder: Path, store: str | None = N
         refresh_s=_number(environment, KEYCHAIN_REFRESH, _REFRESH_S, least=0),
         redact_keys=redact_keys(environment),
     )
+
+
+def _work_limits(environment: Mapping[str, str]) -> dict[str, int]:
+    kinds = _limits(environment, QUEUE_KIND_LIMITS, "http=20")
+    pools = _limits(environment, QUEUE_POOL_LIMITS, "gpu=2")
+    return {f"kind {name}": most for name, most in kinds.items()} | {
+        f"pool {name}": most for name, most in pools.items()
+    }
 
 
 def redact_keys(environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -708,6 +750,20 @@ def _limit(environment: Mapping[str, str], name: str) -> int | None:
     return _number(environment, name, 0, least=0) if environment.get(name, "").strip() else None
 
 
+def _limits(environment: Mapping[str, str], name: str, example: str) -> dict[str, int]:
+    """Return the numbers of a setting such as `http=20,postgres=4`, by name."""
+    found: dict[str, int] = {}
+    for part in _split(environment.get(name, "")):
+        what, equals, number = (word.strip() for word in part.rpartition("="))
+        if not equals or not what or not number.isdecimal() or not 0 < int(number) <= _MOST_LIMIT:
+            raise InvalidInput(
+                f"The environment variable {name} must be names with numbers from 1 to {_MOST_LIMIT:,}, such as"
+                f" `{example}`; `{part}` is not."
+            )
+        found["" if what == DEFAULT_POOL else what] = int(number)
+    return found
+
+
 def _seconds(environment: Mapping[str, str], name: str, default: float) -> float:
     text = environment.get(name, "").strip()
     if not text:
@@ -722,7 +778,7 @@ def credential(environment: Mapping[str, str], name: str) -> Mapping[str, Any]:
 
     `pg_main` is `NOETL_CREDENTIAL_PG_MAIN`: a JSON object, a URL (the field `dsn`), or another text (the field `token`).
     """
-    variable = CREDENTIAL + re.sub(r"\W", "_", name).upper()
+    variable = CREDENTIAL + credential_suffix(name)
     text = environment.get(variable, "").strip()
     if not text:
         raise KeyError(name)
@@ -734,3 +790,18 @@ def credential(environment: Mapping[str, str], name: str) -> Mapping[str, Any]:
         if isinstance(found, dict):
             return found
     return {"dsn": text} if "://" in text else {"token": text}
+
+
+def credential_suffix(name: str) -> str:
+    """Return how the variable of a credential ends: `PG_MAIN` for `pg_main`."""
+    return re.sub(r"\W", "_", name).upper()
+
+
+def credential_suffixes(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the ends of all variables that hold credentials, without their values."""
+    ends = (
+        name.removeprefix(CREDENTIAL)
+        for name, text in environment.items()
+        if name.startswith(CREDENTIAL) and text.strip()
+    )
+    return tuple(sorted(ends))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from textwrap import dedent, indent
 from typing import Any
 
 from tests.acceptance.run import Ran, noetl
+from tests.preloaded import start_command
 
 HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {{ name: {name}, path: test/{name} }}\n"
 PATIENCE_S = 60.0
@@ -62,14 +62,7 @@ class Folder:
     @contextmanager
     def started(self, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
         """Start a command that goes on by itself; what is left of it at the end is killed."""
-        process = subprocess.Popen(
-            [sys.executable, "-m", "noetl", *arguments],
-            cwd=self.path,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**os.environ, "COLUMNS": "100"},
-        )
-        with process:
+        with start_command(*arguments, folder=self.path, environment={**os.environ, "COLUMNS": "100"}) as process:
             try:
                 yield process
             finally:

@@ -34,7 +34,7 @@ def test_the_package_keeps_its_contracts() -> None:
 
 
 PACKAGES = (
-    "cli", "lsp", "testing", "client", "server", "worker", "tools", "blobs", "doorbells", "stores", "engine", "dsl",
+    "cli", "lsp", "testing", "client", "server", "worker", "sources", "tools", "blobs", "doorbells", "stores", "engine", "dsl",
     "triggers", "schedules", "expr", "audit", "model",
 )  # fmt: skip
 
@@ -177,6 +177,7 @@ def test_every_library_that_the_package_imports_is_declared() -> None:
         "noetl.cli.language.lsp": editors,
         "noetl.doorbells.pg_notify": postgres,
         "noetl.dsl.analysis.workload_schema": {"jsonschema-specifications"},  # comes with jsonschema
+        "noetl.sources.postgres": postgres,
         "noetl.stores.postgres": postgres,
         "noetl.stores.postgres.archive": postgres | declared("archive"),
         "noetl.worker.http": {"yarl"},  # comes with aiohttp, at the version that aiohttp works with

@@ -34,10 +34,3 @@ def shaken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def book() -> Iterator[Ledger]:
     with ledger() as found:
         yield found
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
-    for item in items:
-        if here in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("cluster"))

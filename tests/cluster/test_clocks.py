@@ -1,14 +1,15 @@
 """Real processes whose clocks are set, differ or stand still.
 
 A wait that follows the wrong clock is late by an hour or more, so that it ends at all within the patience of a test shows
-that it is in time. A lease that is judged by the wrong clock begins its step again, which leaves a second line.
+that it is in time. A lease that is judged by the wrong clock begins its step again, which leaves a second line. The cases
+mostly wait: some run side by side, each with a store and processes of its own, and each test has the outcome of one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
-from pathlib import Path
 from time import sleep, time
 from typing import Any
 
@@ -35,10 +36,40 @@ def postgres() -> Iterator[PostgresServer]:
         yield server
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def found(request: pytest.FixtureRequest, tmp_path: Path, postgres: PostgresServer) -> Iterator[Place]:
-    with place(tmp_path, request.param, postgres) as opened:
-        yield opened
+Case = Callable[[Place], None]
+CASES: list[tuple[Case, str]] = []  # each with the kind of its store, longest first
+AT_ONCE = 3  # more would make the machine so busy that leases end
+
+
+def case(*kinds: str) -> Callable[[Case], Case]:
+    """Run a function on a store of each of these kinds."""
+
+    def add(function: Case) -> Case:
+        CASES.extend((function, kind) for kind in kinds)
+        return function
+
+    return add
+
+
+@pytest.fixture(scope="module")
+def outcomes(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer
+) -> Iterator[dict[str, Future[None]]]:
+    """Begin the selected cases."""
+
+    def run(function: Case, kind: str) -> None:
+        with place(tmp_path_factory.mktemp(f"{function.__name__[:20]}_{kind}"), kind, postgres) as found:
+            function(found)
+
+    selected = {item.name for item in request.session.items}
+    pool = ThreadPoolExecutor(AT_ONCE)
+    wanted = [one for one in CASES if f"test_clocks[{name_of(*one)}]" in selected]
+    yield {name_of(*one): pool.submit(run, *one) for one in wanted}
+    pool.shutdown(cancel_futures=True)
+
+
+def name_of(function: Case, kind: str) -> str:
+    return f"{function.__name__}-{kind}"
 
 
 def hold(events: list[dict[str, Any]]) -> None:
@@ -54,7 +85,8 @@ def hold(events: list[dict[str, Any]]) -> None:
     assert times == sorted(times)
 
 
-def test_a_server_whose_clock_is_set_while_a_step_and_a_wait_run(found: Place) -> None:
+@case("sqlite", "postgres")
+def a_server_whose_clock_is_set_while_a_step_and_a_wait_run(found: Place) -> None:
     server, client = found.server()
     for number, jump in enumerate((HOUR_S, -HOUR_S, -DAY_S), 1):
         server.set(0)
@@ -65,19 +97,18 @@ def test_a_server_whose_clock_is_set_while_a_step_and_a_wait_run(found: Place) -
     assert found.lines("begun.txt") == found.lines("ended.txt") == ["1", "2", "3"]
 
 
-def test_a_machine_that_sleeps_for_hours_renews_its_leases_before_it_judges_them(
-    tmp_path: Path, postgres: PostgresServer
-) -> None:
-    with place(tmp_path, "sqlite", postgres) as found:
-        server, client = found.server()
-        execution_id = execute(client, n=1)
-        until(lambda: found.lines("begun.txt") == ["1"], "the step")
-        server.set(8 * HOUR_S, 8 * HOUR_S)  # both clocks count the sleep; the one of the event loop does not
-        hold(ended(client, execution_id))
-        assert found.lines("begun.txt") == found.lines("ended.txt") == ["1"]
+@case("sqlite")
+def a_machine_that_sleeps_for_hours_renews_its_leases_before_it_judges_them(found: Place) -> None:
+    server, client = found.server()
+    execution_id = execute(client, n=1)
+    until(lambda: found.lines("begun.txt") == ["1"], "the step")
+    server.set(8 * HOUR_S, 8 * HOUR_S)  # both clocks count the sleep; the one of the event loop does not
+    hold(ended(client, execution_id))
+    assert found.lines("begun.txt") == found.lines("ended.txt") == ["1"]
 
 
-def test_a_process_that_is_frozen_for_longer_than_a_lease_goes_on(found: Place) -> None:
+@case("sqlite", "postgres")
+def a_process_that_is_frozen_for_longer_than_a_lease_goes_on(found: Place) -> None:
     server, client = found.server()
     execution_id = execute(client, n=1)
     until(lambda: found.lines("begun.txt") == ["1"], "the step")
@@ -88,7 +119,8 @@ def test_a_process_that_is_frozen_for_longer_than_a_lease_goes_on(found: Place) 
     assert found.lines("begun.txt") == found.lines("ended.txt") == ["1"]
 
 
-def test_two_servers_600_s_apart_begin_every_execution_once(found: Place) -> None:
+@case("sqlite", "postgres")
+def two_servers_600_s_apart_begin_every_execution_once(found: Place) -> None:
     clients = [found.server(ahead_s=ahead_s)[1] for ahead_s in SERVERS]
     started = [(clients[number % 2], execute(clients[number % 2], n=number)) for number in range(8)]
     for client, execution_id in started:
@@ -96,7 +128,8 @@ def test_two_servers_600_s_apart_begin_every_execution_once(found: Place) -> Non
     assert found.lines("begun.txt") == found.lines("ended.txt") == [str(number) for number in range(8)]
 
 
-def test_a_worker_follows_the_clock_of_its_server(found: Place) -> None:
+@case("sqlite", "postgres")
+def a_worker_follows_the_clock_of_its_server(found: Place) -> None:
     _, client = found.server("serve")
     worker = found.start("worker", "--server", str(client.base_url), ahead_s=-DAY_S)
     worker.until(r"The system clock is 86\d\d\d\.\d s behind the server's clock\.")
@@ -106,18 +139,19 @@ def test_a_worker_follows_the_clock_of_its_server(found: Place) -> None:
     assert min(times) == times[0]
 
 
-def test_a_point_of_civil_time_follows_a_clock_that_is_set(tmp_path: Path, postgres: PostgresServer) -> None:
-    with place(tmp_path, "sqlite", postgres) as found:
-        server, client = found.server()
-        noon = datetime.fromtimestamp(time() + HOUR_S, UTC).isoformat()
-        waits, naps = execute(client, NAP % f'until: "{noon}"'), execute(client, NAP % "seconds: 7200")
-        until(lambda: all(_has_timer(client, one) for one in (waits, naps)), "the waits")
-        server.set(HOUR_S)
-        ended(client, waits)
-        assert client.get(f"/api/executions/{naps}").json()["status"] == "running"
+@case("sqlite")
+def a_point_of_civil_time_follows_a_clock_that_is_set(found: Place) -> None:
+    server, client = found.server()
+    noon = datetime.fromtimestamp(time() + HOUR_S, UTC).isoformat()
+    waits, naps = execute(client, NAP % f'until: "{noon}"'), execute(client, NAP % "seconds: 7200")
+    until(lambda: all(_has_timer(client, one) for one in (waits, naps)), "the waits")
+    server.set(HOUR_S)
+    ended(client, waits)
+    assert client.get(f"/api/executions/{naps}").json()["status"] == "running"
 
 
-def test_a_server_tells_how_its_clock_differs(found: Place) -> None:
+@case("sqlite", "postgres")
+def a_server_tells_how_its_clock_differs(found: Place) -> None:
     server, client = found.server()
     assert client.get("/health").json()["checks"] == {"clock": "ok"}
     execution_id = execute(client, n=1)
@@ -136,3 +170,8 @@ def test_a_server_tells_how_its_clock_differs(found: Place) -> None:
 def _has_timer(client: Any, execution_id: str) -> bool:
     events = client.get(f"/api/executions/{execution_id}/events").json()["events"]
     return any(event["event_type"] == "timer.set" for event in events)
+
+
+@pytest.mark.parametrize("name", [name_of(*one) for one in CASES])
+def test_clocks(name: str, outcomes: dict[str, Future[None]]) -> None:
+    outcomes[name].result()

@@ -16,7 +16,7 @@ from noetl.wiring.embedded import confined, egress_rules
 from noetl.worker.http.clients import HttpClient
 from noetl.worker.http.egress import Egress
 from noetl.worker.processes import network, sandbox
-from tests.services import postgres
+from tests.databases import empty_database
 from tests.tools.attempts import Attempts
 from tests.tools.web import Web
 
@@ -28,7 +28,7 @@ QUERY = {"query": "SELECT 1 AS one"}
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    with postgres() as started:
+    with empty_database() as started:
         yield started
 
 

@@ -25,7 +25,7 @@ from noetl.ports.letters import DeadLetters
 from noetl.ports.outbox import Outbox
 from noetl.ports.people import People
 from noetl.ports.schedules import Schedules
-from noetl.ports.triggers import Triggers
+from noetl.ports.triggers import Subscriptions, Triggers
 from noetl.stores.memory.derived import MemoryDerived
 from noetl.stores.memory.outbox import MemoryOutbox
 from noetl.stores.memory.store import MemoryStore
@@ -44,9 +44,11 @@ from noetl.stores.sqlite.derived import SqliteDerived
 from noetl.stores.sqlite.outbox import SqliteOutbox
 from noetl.stores.sqlite.store import SqliteStore
 from noetl.stores.sqlite.team import SqliteTeam
+from noetl.stores.subscriptions.memory import MemorySubscriptions
+from noetl.stores.subscriptions.postgres import PostgresSubscriptions
+from noetl.stores.subscriptions.sqlite import SqliteSubscriptions
 from noetl.stores.triggers.memory import MemoryTriggers
-from noetl.stores.triggers.postgres import PostgresTriggers
-from noetl.stores.triggers.sqlite import SqliteTriggers
+from noetl.stores.triggers.sql import SqlTriggers
 from tests.databases import fresh_database
 
 
@@ -117,10 +119,16 @@ class Place:
     def triggers(self, store: Store) -> Triggers:
         if isinstance(store, MemoryStore):
             return MemoryTriggers(store.tables)
+        assert isinstance(store, PostgresStore | SqliteStore)
+        return SqlTriggers(store.database)
+
+    def subscriptions(self, store: Store) -> Subscriptions:
+        if isinstance(store, MemoryStore):
+            return MemorySubscriptions(store.tables)
         if isinstance(store, PostgresStore):
-            return PostgresTriggers(store.database)
+            return PostgresSubscriptions(store.database)
         assert isinstance(store, SqliteStore)
-        return SqliteTriggers(store.database)
+        return SqliteSubscriptions(store.database)
 
     def people(self, store: Store) -> People:
         if isinstance(store, MemoryStore):

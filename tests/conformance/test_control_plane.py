@@ -124,6 +124,26 @@ async def test_work_offered_before_and_after_is_delivered_once(place: Place) -> 
     subscription.close()
 
 
+async def test_the_last_slots_are_for_playbooks_with_nothing_running(place: Place) -> None:
+    busy = [await place.served.start(ONE) for _ in range(18)]
+    worker = place.worker("w")
+    subscription = worker.subscribe(16)
+    await worker.got(15)
+    await settled(worker)
+    assert [lease.work.execution_id for lease in worker.leases] == busy[:15]
+    idle = await place.served.start(TWO)
+    await worker.got(16)
+    assert worker.leases[15].work.execution_id == idle
+    subscription.set_capacity(1)
+    await settled(worker)
+    assert len(worker.leases) == 16
+    subscription.set_capacity(2)
+    await worker.got(17)
+    await settled(worker)
+    assert [lease.work.execution_id for lease in worker.leases[16:]] == busy[15:16]
+    subscription.close()
+
+
 async def test_capacity_is_respected_and_can_grow(place: Place) -> None:
     for _ in range(4):
         await place.served.start(ONE)

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from noetl.model.errors import InvalidInput, StoreUnavailable
 from noetl.model.messages import AnyMessage, Start
@@ -15,7 +16,7 @@ from noetl.ports import Audit, Selection
 from noetl.ports.triggers import StoredTrigger
 from noetl.server.background.reactions.ended_triggers import EndedTriggers
 from noetl.server.control_plane import LocalControlPlane
-from noetl.server.operations.triggers import skip_ends
+from noetl.server.operations.triggers import apply, skip_ends
 from noetl.triggers.ended import MOST_CHAIN
 from tests.conformance.conftest import Place, Store
 from tests.unit.server.system import RealClock, ended, register, workers
@@ -200,3 +201,20 @@ async def test_ends_before_a_trigger_start_nothing(place: Place) -> None:
         await system.start("a", number="2")
         await reader.look()
         assert [row["tags"][0] for row in await system.started()] == ["ended:next"]
+
+
+async def test_what_ends_during_a_pause_starts_nothing(place: Place) -> None:
+    async with line(place) as system:
+        await system.add("next", "a", "next")
+
+        async def pause(paused: bool) -> None:
+            assert await apply(system.triggers, "ended", "next", lambda old: replace(old, paused=paused)) is not None
+
+        await pause(True)
+        await system.start("a")
+        await system.reader().look()
+        await pause(False)
+        await system.start("a", number="2")
+        await system.reader().look()
+        [row] = await system.started()
+        assert row["payload"]["execution"]["execution_id"] == "2"

@@ -11,11 +11,12 @@ import pytest
 from noetl.clock import SteadyClock
 from noetl.engine.state.evolve import fold
 from noetl.model.errors import LimitReached, StoreUnavailable
-from noetl.model.messages import Cancel, Pause, Start, Unpause
-from noetl.model.work import Lease
+from noetl.model.messages import Cancel, Pause, Report, Signal, Start, Suspension, Unpause
+from noetl.model.work import PLAYBOOK_LIMITS, Lease
 from noetl.server.background.flow.admissions import Admissions
 from noetl.server.control_plane import LocalControlPlane
-from tests.conformance.conftest import Place, Store
+from noetl.server.operations.forks import fork_from
+from tests.conformance.conftest import Place, Store, Team
 from tests.unit.server.system import HEAD, begin, done, ended, register, report_on
 
 pytestmark = pytest.mark.asyncio
@@ -164,5 +165,129 @@ async def test_a_repeated_start_finds_its_execution(store: Store) -> None:
         assert (state.phase, _slot(rows[1])) == ("queued", {"group": "tests/test", "limit": 1, "queued": True})
 
 
+TWO = "workflow:\n  - {step: one, tool: {kind: noop}, next: two}\n  - {step: two, tool: {kind: noop}}\n"
+ASKS = (
+    "workflow:\n  - {step: both, next: [ask, nap]}\n  - {step: ask, tool: {kind: wait, signal: go}}\n"
+    "  - {step: nap, tool: {kind: noop}}\n"
+)
+
+
+async def fork(control: LocalControlPlane, store: Store, source: str, start: str, name: str, **more: Any) -> None:
+    given: dict[str, Any] = {"ctx": {}, "workload": {}, "at": SteadyClock().now(), **more}
+    await fork_from(store, control, source, name, start, **given)
+
+
+async def one_of_two(control: LocalControlPlane, store: Store, on_limit: str) -> tuple[str, str]:
+    """Return an execution that has ended, and one that holds the only place."""
+    text = limited(concurrency=f"{{on_limit: {on_limit}}}").replace(STEPS, TWO)
+    playbook = await register(store, text)
+    first = await begin(control, playbook)
+    for _ in range(2):
+        await finish(control)
+    await ended(control, store, first)
+    return first, await begin(control, playbook)
+
+
+async def test_a_fork_waits_for_a_place_like_a_start(store: Store) -> None:
+    async with LocalControlPlane(store, SteadyClock()) as control:
+        first, second = await one_of_two(control, store, "queue")
+        await fork(control, store, first, "two", "77", ctx={"a": 1})
+        assert await statuses(store, second, "77") == ["running", "pending"]
+        assert await store.holders("tests/test") == [second]
+        assert [row["execution_id"] for row in await store.queued("tests/test", 9)] == ["77"]
+        served = [(await finish(control)).work for _ in range(3)]
+        assert [(one.execution_id, one.step) for one in served] == [(second, "one"), (second, "two"), ("77", "two")]
+        assert (await ended(control, store, "77"))["status"] == "completed"
+        assert await store.holders("tests/test") == []
+        events = await store.read("77")
+        assert fold("77", events).ctx["a"] == 1
+        assert [one.event_type for one in events].count("playbook.started") == 1
+
+
+async def test_a_fork_takes_a_free_place(store: Store) -> None:
+    async with LocalControlPlane(store, SteadyClock()) as control:
+        first, second = await one_of_two(control, store, "queue")
+        await control.submit(second, Cancel("cancel"))
+        await fork(control, store, first, "two", "77")
+        assert await store.holders("tests/test") == ["77"]
+        await fork(control, store, first, "two", "78")
+        assert await statuses(store, "77", "78") == ["running", "pending"]
+        await control.submit("78", Cancel("cancel"))
+        assert await statuses(store, "78") == ["cancelled"]
+        assert await store.queued_keys() == []
+
+
+async def test_a_fork_beyond_the_limit_is_rejected_or_replaces(store: Store) -> None:
+    async with LocalControlPlane(store, SteadyClock()) as control:
+        first, second = await one_of_two(control, store, "reject")
+        with pytest.raises(LimitReached, match="run already"):
+            await fork(control, store, first, "two", "77")
+        assert await store.execution("77") is None
+        await control.submit(second, Cancel("cancel"))
+        first, second = await one_of_two(control, store, "cancel_running")
+        await fork(control, store, first, "two", "78")
+        assert (await ended(control, store, second))["status"] == "cancelled"
+        await finish(control)
+        assert (await ended(control, store, "78"))["status"] == "completed"
+
+
+async def test_a_queued_fork_keeps_signals_and_time_limits(store: Store) -> None:
+    """Its work is handed out, and its time limit begins, when it is admitted."""
+    async with LocalControlPlane(store, SteadyClock()) as control:
+        text = limited(concurrency="{limit: 1}", timeout_s="3600").replace(STEPS, ASKS)
+        playbook = await register(store, text)
+        first = await begin(control, playbook)
+        [ask] = [one for one in await control.claim("w", [""], 2, 10.0) if one.work.step == "ask"]
+        waits = Suspension("wait", {}, signal="go")
+        await report_on(control, first, Report("suspend", ask.work.run_id, ask.epoch, "w", suspension=waits))
+        at = str(len(await store.read(first)))
+        await fork(control, store, first, at, "77")
+        assert await control.claim("v", [""], 1, 0.0) == []
+        await control.submit("77", Signal("signal", "go", {"n": 1}))
+        assert fold("77", await store.read("77")).phase == "queued"
+        await control.submit(first, Cancel("cancel"))
+        leases = [lease for _ in range(2) for lease in await control.claim("v", [""], 1, 10.0)]
+        assert {lease.work.execution_id for lease in leases} == {"77"}
+        assert {lease.work.step for lease in leases} == {"ask", "nap"}
+        state = fold("77", await store.read("77"))
+        assert state.timers["execution"].at >= state.started_at + 3_600_000
+        for lease in leases:
+            await report_on(control, "77", done(lease))
+        assert (await ended(control, store, "77"))["status"] == "completed"
+
+
 def _slot(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: row["slot"][name] for name in ("group", "limit", "queued")}
+
+
+async def test_a_limit_of_the_server_counts_all_playbooks_of_its_pattern(store: Store, team: Team) -> None:
+    defaults = {PLAYBOOK_LIMITS: {"other/*": 1, "tests/*": 2, "*": 1}}
+    async with LocalControlPlane(store, SteadyClock(), defaults=defaults) as control:
+        plain = await register(store, f"{HEAD}{STEPS}")
+        own = await register(store, limited(concurrency='{key: "of {{ workload.customer }}", limit: 5}'))
+        names = [await begin(control, playbook) for playbook in (plain, own, own, plain)]
+        assert await statuses(store, *names) == ["running", "running", "pending", "pending"]
+        assert await store.holders("playbook tests/*") == names[:2]
+        assert await store.holders("of a") == [names[1]]
+        rows = [(row["group"], row["running"], row["waiting"]) for row in await team.limits()]
+        assert rows == [("of a", 1, 1), ("playbook tests/*", 2, 2)]
+        served = {(await finish(control)).work.execution_id for _ in names}
+        assert served == set(names)
+        for name in names:
+            await ended(control, store, name)
+        assert await team.limits() == []
+
+
+async def test_servers_that_start_at_once_admit_no_more_than_the_server_allows(place: Place) -> None:
+    one, two = place.open(), place.open()
+    defaults = {PLAYBOOK_LIMITS: {"tests/*": 3}}
+    async with (
+        LocalControlPlane(one, SteadyClock(), defaults=defaults) as first,
+        LocalControlPlane(two, SteadyClock(), defaults=defaults) as second,
+    ):
+        own = await register(one, limited(concurrency='{key: "{{ workload.customer }}", limit: 9}'))
+        plain = await register(one, f"{HEAD}{STEPS}")
+        starts = [begin(plane, playbook) for _ in range(4) for plane in (first, second) for playbook in (own, plain)]
+        names = await asyncio.gather(*starts)
+        assert sorted(await statuses(one, *names)) == ["pending"] * 13 + ["running"] * 3
+        assert len(await one.holders("playbook tests/*")) == 3

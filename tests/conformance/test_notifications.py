@@ -8,15 +8,18 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from noetl.model.errors import StoreUnavailable
 from noetl.model.messages import Ending, ItemEnd, Report, Start, Suspension
 from noetl.model.work import Lease
+from noetl.ports import Commit, Receipt
 from noetl.ports.outbox import OutboxMessage
-from noetl.ports.triggers import StoredTrigger
+from noetl.ports.triggers import Message, StoredTrigger
 from noetl.server.background.reactions.notifications import SLA, Notifications
+from noetl.server.background.subscriptions.poisoned import letter_of
 from noetl.server.control_plane import LocalControlPlane
-from noetl.server.operations.triggers import skip_ends
+from noetl.server.operations.triggers import apply, skip_ends
 from tests.conformance.conftest import Place, Store
 from tests.unit.server.system import RealClock, done, register, report_on
 
@@ -111,6 +114,17 @@ class Later(RealClock):
         return super().now() + 3_600_000
 
 
+def crashing(here: System) -> Any:
+    """Return an outbox that takes a message, and does not answer."""
+
+    class Crashes:
+        async def put(self, message: OutboxMessage, now: int) -> int:
+            await here.outbox.put(message, now)
+            raise StoreUnavailable("the answer was lost")
+
+    return Crashes()
+
+
 @pytest.mark.parametrize("event", list(CASES))
 async def test_each_event_is_one_message_also_after_a_crash(place: Place, event: str) -> None:
     content, report = CASES[event]
@@ -118,14 +132,8 @@ async def test_each_event_is_one_message_also_after_a_crash(place: Place, event:
         more = {"sla": "30m"} if event == "sla" else {}
         await here.add("n", event, **more)
         await here.play(content, report)
-
-        class Crashes:
-            async def put(self, message: OutboxMessage, now: int) -> int:
-                await here.outbox.put(message, now)
-                raise StoreUnavailable("the answer was lost")
-
         with pytest.raises(StoreUnavailable):
-            await here.reader(outbox=Crashes(), clock=Later()).look()
+            await here.reader(outbox=crashing(here), clock=Later()).look()
         assert len(await here.messages()) == 1
         for name in "ab":
             await here.reader(name, clock=Later()).look()
@@ -134,6 +142,34 @@ async def test_each_event_is_one_message_also_after_a_crash(place: Place, event:
         assert message.payload["event"] == event
         assert message.payload["path"] == "etl/load"
         assert message.payload["url"] == "https://noetl.example.com/api/executions/1"
+
+
+async def test_a_dead_letter_of_a_subscription_is_one_message(place: Place) -> None:
+    async with system(place) as here:
+        await here.add("n", "dead_letter", path="etl/*")
+        await here.add("elsewhere", "dead_letter", path="other/*")
+        await here.add("failures", "failed")
+        subscription = StoredTrigger("subscription", "orders", "etl/load")
+        letters = set()
+        for number in range(12):  # more than a page
+            message = Message(f"m{number}", {"n": "x"})
+            change = letter_of(str(number), subscription, message, "not a number", 1_000, here.clock.now())
+            made = here.store.commit([Commit(str(number), 0, letters=(change,))])
+            if not isinstance(made, Receipt):
+                await made
+            letters.add(change.message_id)
+        with pytest.raises(StoreUnavailable):
+            await here.reader(outbox=crashing(here), clock=Later()).look()
+        assert len(await here.messages()) == 1
+        for name in "ab":
+            await here.reader(name, clock=Later()).look()
+        found = await here.messages()
+        assert len(found) == len(letters)
+        assert {message.payload["letter_id"] for message in found} == letters
+        assert {message.payload["notification"] for message in found} == {"n"}
+        first = found[0].payload
+        assert (first["subscription"], first["error"], "url" in first) == ("orders", "not a number", False)
+        assert first["text"].splitlines()[0] == "etl/load has a dead letter of the subscription orders"
 
 
 async def test_a_crash_before_the_message_loses_nothing(place: Place) -> None:
@@ -231,3 +267,23 @@ async def test_a_deleted_notification_that_is_made_again_is_another_one(place: P
             found = [one.payload for one in await here.messages()]
             assert len(found) == at
         assert list(found[0]) == ["text"]
+
+
+async def test_what_happens_during_a_pause_is_not_sent(place: Place) -> None:
+    async with system(place) as here:
+        await here.add("ops", "failed", "sla", sla="1s")
+
+        async def pause(paused: bool) -> None:
+            assert (
+                await apply(here.triggers, "notification", "ops", lambda old: replace(old, paused=paused)) is not None
+            )
+
+        await pause(True)
+        await here.play(ONE, fails)
+        await here.reader().look()
+        await pause(False)
+        await here.reader().look()
+        assert await here.messages() == []
+        await here.play(ONE, fails, number="2")
+        await here.reader().look()
+        assert [one.execution_id for one in await here.messages()] == ["2"]

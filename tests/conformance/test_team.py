@@ -15,7 +15,7 @@ from tests.conformance.conftest import Place, Store, Team
 from tests.conformance.test_dead_letters import letter
 
 pytestmark = pytest.mark.asyncio
-WORKER = WorkerInfo("w1", "gpu", ("cuda", "eu"), 8, 2, "ready", "host", "1.0", 100, 150)
+WORKER = WorkerInfo("w1", "gpu", ("cuda", "eu"), 8, 2, "ready", "host", "1.0", 100, 150, ("API", "PG"))
 TOKEN = Token("t1", "digest", "worker", "for the lab", 100, "ada", 900, None, None, "gpu")
 
 
@@ -23,7 +23,7 @@ async def test_a_worker_is_written_down_and_written_again(place: Place) -> None:
     one, two = place.team(place.open()), place.team(place.open())
     await one.enlist(WORKER)
     assert await two.workers() == [WORKER]
-    again = WorkerInfo("w1", "cpu", registered_at=200)
+    again = WorkerInfo("w1", "cpu", registered_at=200, credentials=())
     await two.enlist(again)
     await two.enlist(WorkerInfo("w0", ""))
     assert await one.workers() == [WorkerInfo("w0", ""), again]
@@ -65,6 +65,14 @@ async def test_workers_that_were_not_seen_for_long_are_struck_off(team: Team) ->
     await team.seen("w1", 300, 0)
     assert await team.strike_off(100) == 1
     assert [worker.worker_id for worker in await team.workers()] == ["w1", "w2"]
+
+
+async def test_stored_credentials_are_found_by_name(team: Team) -> None:
+    assert await team.known_credentials(["a"]) == set()
+    for name in ("a", "b", 'it\'s "quoted"'):
+        await team.put_credential(name, "generic", b"sealed", {}, 1)
+    assert await team.known_credentials(["a", "A", "c", 'it\'s "quoted"']) == {"a", 'it\'s "quoted"'}
+    assert await team.known_credentials([]) == set()
 
 
 async def test_the_queue_is_counted_by_pool_and_required_tags(store: Store, team: Team) -> None:

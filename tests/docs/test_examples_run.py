@@ -12,9 +12,9 @@ import psycopg
 import pytest
 
 from tests.acceptance.running import Folder, Summary, summary, until
+from tests.databases import empty_database
 from tests.docs.backend import Backend, backend
 from tests.docs.pages import ROOT
-from tests.services import postgres
 
 EXAMPLES = ROOT / "examples"
 
@@ -34,7 +34,7 @@ def api() -> Iterator[Backend]:
 
 @pytest.fixture(scope="module")
 def database() -> Iterator[str]:
-    with postgres() as address:
+    with empty_database() as address:
         yield address
 
 

@@ -78,6 +78,7 @@ def test_editor_setup(tmp_path: Path) -> None:
 def test_install(tmp_path: Path) -> None:
     """Pip builds with this environment's libraries: nothing is downloaded."""
     offline = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    offline["PIP_NO_COMPILE"] = "1"
     libraries = next(path for path in sys.path if path.endswith("site-packages"))
     with reader(tmp_path, {"https://git.example/noetl.git": f"file://{ROOT}"}, **offline) as alone:
         alone.variables.pop("PYTHONPATH", None)

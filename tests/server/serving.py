@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -26,6 +24,7 @@ from noetl.server.services import Services
 from noetl.settings import ServerSettings, Settings
 from noetl.wire import session as frames
 from noetl.wiring.embedded import Embedded, open_store, open_team, serving
+from tests.preloaded import start_command
 
 PATIENCE_S = 30.0
 HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: NAME, path: test/NAME}\n"
@@ -133,10 +132,12 @@ async def in_process(folder: Path, server: ServerSettings | None = None, **more:
 
 
 @asynccontextmanager
-async def listening(folder: Path, server: ServerSettings | None = None, **more: Any) -> AsyncIterator[Served]:
-    """The application over real HTTP on a free port, served by this event loop."""
+async def listening(
+    folder: Path, server: ServerSettings | None = None, port: int = 0, **more: Any
+) -> AsyncIterator[Served]:
+    """The application over real HTTP, served by this event loop."""
     async with serving(places(folder, **more), without_own_token(server)) as (services, embedded):
-        config = ServerConfig(app(services), services.bounds.http, port=0)
+        config = ServerConfig(app(services), services.bounds.http, port=port)
         running = _Quiet(config)
         task = asyncio.create_task(running.serve())
         while not running.started:
@@ -204,16 +205,9 @@ def process(
 
     Without authentication, for tests that speak HTTP by hand; with `auth="auto"` as a user starts it.
     """
-    started = subprocess.Popen(
-        [sys.executable, "-m", "noetl", *arguments, "--port", "0"],
-        cwd=folder,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "NOETL_AUTH": auth, **(environment or {})},
-        umask=umask,
-    )
-    assert started.stderr is not None
-    with started, started.stderr:
+    given = {**os.environ, "NOETL_AUTH": auth, **(environment or {})}
+    started = start_command(*arguments, "--port", "0", folder=folder, environment=given, umask=umask, text=True)
+    with started:
         try:
             line = started.stderr.readline()
             found = re.search(r"http://\S+", line)

@@ -11,7 +11,7 @@ from tests.simulation.late import LateWorld, LossyWorld
 from tests.simulation.seed import play_world
 from tests.simulation.world import EXECUTION, World
 
-_PART = 50
+_PART = 25
 _INTERLEAVINGS = 10_000
 PARTS = [0, *(pytest.param(first, marks=pytest.mark.chaos) for first in range(_PART, _INTERLEAVINGS, _PART))]
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.services import postgres
+from tests.databases import empty_database
 from tests.tools.attempts import Attempts
 
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    with postgres() as started:
+    with empty_database() as started:
         yield started
 
 

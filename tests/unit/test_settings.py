@@ -165,3 +165,19 @@ def test_a_secret_is_read_from_the_file_that_its_variable_names(name: str, tmp_p
 def test_variables_without_files_are_left_alone() -> None:
     given = {"NOETL_TOKEN": "x", "NOETL_TOKEN_FILE": " "}
     assert with_files(given) is given
+
+
+def test_limits_of_work_are_names_with_numbers() -> None:
+    given = {"NOETL_QUEUE_KIND_LIMITS": "http=20, postgres = 4", "NOETL_QUEUE_POOL_LIMITS": "gpu=2,(default)=50,a=b=1"}
+    limits = {"kind http": 20, "kind postgres": 4, "pool gpu": 2, "pool ": 50, "pool a=b": 1}
+    found = settings({**given, "NOETL_QUEUE_PLAYBOOK_LIMITS": "etl/*=10,a=1"}, Path("/x"))
+    assert list(found.playbook_limits.items()) == [("etl/*", 10), ("a", 1)]
+    assert found.work_limits == limits
+    assert found.defaults["work_limits"] == limits
+    assert "work_limits" not in settings({}, Path("/x")).defaults
+
+
+@pytest.mark.parametrize("text", ["http", "http=", "=3", "http=0", "http=-1", "http=1.5", "http=1000001", "http=3;x"])
+def test_a_limit_without_a_number_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="NOETL_QUEUE_KIND_LIMITS must be names with numbers"):
+        settings({"NOETL_QUEUE_KIND_LIMITS": text}, Path("/x"))

@@ -42,9 +42,20 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "register": ("noetl.cli.servers.register", "Register playbooks in a server's catalog."),
     "playbooks": ("noetl.cli.servers.playbooks", "List, show and delete the playbooks of a catalog."),
     "exec": ("noetl.cli.executions.exec", "Start one or many executions on a server."),
-    "webhook": ("noetl.cli.admin.webhook", "Create, list, pause, test and delete webhooks of playbooks."),
-    "notification": ("noetl.cli.admin.notification", "Create, list, test and delete notifications about executions."),
-    "schedule": ("noetl.cli.admin.schedule", "Create, list, pause and delete schedules of playbooks."),
+    "webhook": ("noetl.cli.triggers.webhook", "Create, list, pause, test and delete webhooks of playbooks."),
+    "trigger": (
+        "noetl.cli.triggers.trigger",
+        "Create, list, pause and delete triggers: starts after ended executions.",
+    ),
+    "notification": (
+        "noetl.cli.triggers.notification",
+        "Create, list, pause, test and delete notifications about executions.",
+    ),
+    "subscription": (
+        "noetl.cli.triggers.subscription",
+        "Create, list, pause, test and delete subscriptions of playbooks.",
+    ),
+    "schedule": ("noetl.cli.triggers.schedule", "Create, list, pause and delete schedules of playbooks."),
     "credential": ("noetl.cli.admin.credential", "Store, list and delete a server's credentials."),
     "key": ("noetl.cli.admin.key", "List the keys that seal credentials, and rotate the master key."),
     "outbox": ("noetl.cli.admin.outbox", "List, show, retry, discard and deliver outbox messages."),

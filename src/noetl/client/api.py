@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -56,12 +56,15 @@ from noetl.wire.answers import (
     WorkerStatus,
 )
 from noetl.wire.letters import Discarded, Letter, LetterGroup, LetterGroups, Letters, Replayed
-from noetl.wire.notifications import NotificationRow, NotificationRows, NotificationTested
 from noetl.wire.outbox import OutboxNumber, OutboxRow, OutboxRows
 from noetl.wire.people import GroupRow, GroupRows, Me, UserRow, UserRows
-from noetl.wire.schedules import BackfillMade, FiringRows, NextRuns, Progress, ScheduleRow, ScheduleRows
-from noetl.wire.webhooks import Delivered, WebhookRow, WebhookRows
+from noetl.wire.triggers.ended import TriggerRow, TriggerRows
+from noetl.wire.triggers.notifications import NotificationRow, NotificationRows, NotificationTested
+from noetl.wire.triggers.schedules import BackfillMade, FiringRows, NextRuns, Progress, ScheduleRow, ScheduleRows
+from noetl.wire.triggers.subscriptions import SubscriptionRow, SubscriptionRows, SubscriptionTested
+from noetl.wire.triggers.webhooks import Delivered, WebhookRow, WebhookRows
 
+T = TypeVar("T")
 _DLQ: Final = "/api/dlq"
 _PAGE: Final = 1_000
 _AGAIN_S: Final = (0.0, 0.1, 0.5, 1.0, 2.0)
@@ -115,7 +118,7 @@ class Client:
 
     async def canonical(self, playbook: str) -> bytes:
         """Return the canonical tree of a content hash."""
-        return (await self._http.send("GET", f"/api/playbooks/{quote(playbook, safe='')}")).content
+        return (await self._http.send("GET", _path("playbooks", playbook))).content
 
     async def execute(
         self,
@@ -182,7 +185,7 @@ class Client:
 
     async def status(self, execution_id: str) -> Execution:
         """Return an execution in detail."""
-        return await self._http.ask("GET", _place(execution_id), Execution)
+        return await self._http.ask("GET", _path("executions", execution_id), Execution)
 
     async def wait(self, execution_id: str) -> Execution:
         """Wait until an execution has ended."""
@@ -200,7 +203,7 @@ class Client:
         while at is not None and (limit is None or len(found) < limit):
             size = _PAGE if limit is None else min(_PAGE, limit - len(found))
             query = {"after": at, "limit": size} | ({"type": list(types)} if types else {})
-            page = await self._http.ask("GET", _place(execution_id, "events"), Events, query=query)
+            page = await self._http.ask("GET", _path("executions", execution_id, "events"), Events, query=query)
             found += [_event(row) for row in page.events]
             at = page.next
         return found
@@ -231,7 +234,7 @@ class Client:
         query = {"after": after} | ({"type": list(types)} if types else {})
         headers = {"Accept": "text/event-stream"}
         named = ""
-        async with self._http.stream(_place(execution_id, "events/stream"), query, headers) as answer:
+        async with self._http.stream(_path("executions", execution_id, "events/stream"), query, headers) as answer:
             async for line in answer.aiter_lines():
                 key, _, text = line.partition(": ")
                 if key == "event":
@@ -243,11 +246,13 @@ class Client:
 
     async def state(self, execution_id: str, seq: int | None = None, diff: int | None = None) -> State:
         """Return the state after any event, or the changes between two events."""
-        return await self._http.ask("GET", _place(execution_id, "state"), State, query=_given(seq=seq, diff=diff))
+        return await self._http.ask(
+            "GET", _path("executions", execution_id, "state"), State, query=_given(seq=seq, diff=diff)
+        )
 
     async def explain(self, execution_id: str) -> Explained:
         """Explain the current state of an execution."""
-        return await self._http.ask("GET", _place(execution_id, "explain"), Explained)
+        return await self._http.ask("GET", _path("executions", execution_id, "explain"), Explained)
 
     async def cancel(
         self,
@@ -260,24 +265,26 @@ class Client:
     ) -> Told:
         """Cancel an execution or a step-run; `abandon` also stops compensation."""
         asked = {"reason": reason, "run": run, "compensate": compensate, "abandon": abandon}
-        return await self._http.ask("POST", _place(execution_id, "cancel"), Told, asked)
+        return await self._http.ask("POST", _path("executions", execution_id, "cancel"), Told, asked)
 
     async def pause(self, execution_id: str) -> Told:
         """Pause an execution: running steps finish, no new ones start."""
-        return await self._http.ask("POST", _place(execution_id, "pause"), Told, {})
+        return await self._http.ask("POST", _path("executions", execution_id, "pause"), Told, {})
 
     async def resume(self, execution_id: str) -> Told:
         """Resume a paused execution."""
-        return await self._http.ask("POST", _place(execution_id, "resume"), Told, {})
+        return await self._http.ask("POST", _path("executions", execution_id, "resume"), Told, {})
 
     async def signal(self, execution_id: str, name: str, data: Any = None, idempotency_key: str | None = None) -> Told:
         """Send a signal; idempotent with a key."""
         body = {"name": name, "data": data}
-        return await self._http.ask("POST", _place(execution_id, "signal"), Told, body, headers=_keyed(idempotency_key))
+        return await self._http.ask(
+            "POST", _path("executions", execution_id, "signal"), Told, body, headers=_keyed(idempotency_key)
+        )
 
     async def patch(self, execution_id: str, writes: Mapping[str, Any]) -> Told:
         """Change values in `ctx`."""
-        return await self._http.ask("PATCH", _place(execution_id, "ctx"), Told, {"writes": dict(writes)})
+        return await self._http.ask("PATCH", _path("executions", execution_id, "ctx"), Told, {"writes": dict(writes)})
 
     async def complete(self, execution_id: str, step: str, result: Any = None, reason: str = "") -> Told:
         """Complete a step without its work."""
@@ -286,7 +293,7 @@ class Client:
 
     async def delete(self, execution_id: str) -> Told:
         """Delete an ended execution and its log."""
-        return await self._http.ask("DELETE", _place(execution_id), Told)
+        return await self._http.ask("DELETE", _path("executions", execution_id), Told)
 
     async def fork(
         self,
@@ -299,11 +306,13 @@ class Client:
     ) -> Forked:
         """Start a new execution from before a step's last run, or after an event."""
         body = {"start": start, "ctx": dict(ctx or {}), "workload": dict(workload or {}), "playbook": playbook}
-        return await self._http.ask("POST", _place(execution_id, "fork"), Forked, body)
+        return await self._http.ask("POST", _path("executions", execution_id, "fork"), Forked, body)
 
     async def retry(self, execution_id: str, step: str | None = None, *, latest: bool = False) -> Forked:
         """Continue from the failed step in a new execution."""
-        return await self._http.ask("POST", _place(execution_id, "retry"), Forked, {"step": step, "latest": latest})
+        return await self._http.ask(
+            "POST", _path("executions", execution_id, "retry"), Forked, {"step": step, "latest": latest}
+        )
 
     async def result(self, ref: str) -> bytes:
         """Return the bytes of a stored result."""
@@ -315,7 +324,7 @@ class Client:
 
     async def drain(self, worker_id: str) -> WorkerStatus:
         """Drain a worker: it finishes its work and takes no more."""
-        return await self._http.ask("POST", f"/api/workers/{quote(worker_id, safe='')}/drain", WorkerStatus, {})
+        return await self._http.ask("POST", _path("workers", worker_id, "drain"), WorkerStatus, {})
 
     async def pools(self) -> list[answers.PoolRow]:
         """List the pools with their workers and queues."""
@@ -327,7 +336,7 @@ class Client:
 
     async def line(self, execution_id: str) -> answers.LineRow:
         """Return where an execution and its queued work stand in the queue."""
-        return await self._http.ask("GET", _place(execution_id, "line"), answers.LineRow)
+        return await self._http.ask("GET", _path("executions", execution_id, "line"), answers.LineRow)
 
     async def credentials(self) -> list[CredentialRow]:
         """List credentials without their data."""
@@ -335,20 +344,20 @@ class Client:
 
     async def credential(self, name: str) -> CredentialDetail:
         """Return a credential with the names of its fields and its use, without values."""
-        return await self._http.ask("GET", f"/api/credentials/{quote(name, safe='')}", CredentialDetail)
+        return await self._http.ask("GET", _path("credentials", name), CredentialDetail)
 
     async def test_credential(self, name: str, url: str | None = None) -> CredentialTested:
         """Connect with a credential, from the server; `url` is for types of `http`."""
-        path = f"/api/credentials/{quote(name, safe='')}/test"
+        path = _path("credentials", name, "test")
         return await self._http.ask("POST", path, CredentialTested, {"url": url})
 
     async def put_credential(self, name: str, data: Mapping[str, Any], kind: str = "generic") -> CredentialRow:
         """Store a credential; one with the same name is replaced."""
-        path = f"/api/credentials/{quote(name, safe='')}"
+        path = _path("credentials", name)
         return await self._http.ask("PUT", path, CredentialRow, {"data": dict(data), "kind": kind})
 
     async def delete_credential(self, name: str) -> Removed:
-        return await self._http.ask("DELETE", f"/api/credentials/{quote(name, safe='')}", Removed)
+        return await self._http.ask("DELETE", _path("credentials", name), Removed)
 
     async def outbox(self, state: str | None = None, *, before: int | None = None, limit: int = 50) -> OutboxRows:
         """List outbox messages, the newest first."""
@@ -368,14 +377,17 @@ class Client:
         """Discard a dead or pending outbox message."""
         return await self._http.ask("POST", f"/api/outbox/{number}/discard", OutboxNumber, {"reason": reason})
 
+    async def _page(self, noun: str, kind: type[T], path: str | None, cursor: str | None, limit: int) -> T:
+        query = _given(path=path, cursor=cursor, limit=limit)
+        return await self._http.ask("GET", f"/api/{noun}", kind, query=query)
+
     async def schedules(self, path: str | None = None, *, cursor: str | None = None, limit: int = 100) -> ScheduleRows:
         """List schedules by id."""
-        query = _given(path=path, cursor=cursor, limit=limit)
-        return await self._http.ask("GET", "/api/schedules", ScheduleRows, query=query)
+        return await self._page("schedules", ScheduleRows, path, cursor, limit)
 
     async def schedule(self, schedule_id: str) -> ScheduleRow:
         """Return a schedule."""
-        return await self._http.ask("GET", _schedule_path(schedule_id), ScheduleRow)
+        return await self._http.ask("GET", _path("schedules", schedule_id), ScheduleRow)
 
     async def create_schedule(self, /, name: str, path: str, **fields: Any) -> ScheduleRow:
         """Create a schedule of a playbook: with `cron`, `every` or `calendar`."""
@@ -383,37 +395,36 @@ class Client:
 
     async def change_schedule(self, /, schedule_id: str, **fields: Any) -> ScheduleRow:
         """Change fields of a schedule."""
-        return await self._http.ask("PATCH", _schedule_path(schedule_id), ScheduleRow, fields)
+        return await self._http.ask("PATCH", _path("schedules", schedule_id), ScheduleRow, fields)
 
     async def pause_schedule(self, schedule_id: str) -> ScheduleRow:
         """Pause a schedule: nothing fires until it is resumed."""
-        return await self._http.ask("POST", f"{_schedule_path(schedule_id)}/pause", ScheduleRow, {})
+        return await self._http.ask("POST", _path("schedules", schedule_id, "pause"), ScheduleRow, {})
 
     async def resume_schedule(self, schedule_id: str) -> ScheduleRow:
         """Resume a paused schedule."""
-        return await self._http.ask("POST", f"{_schedule_path(schedule_id)}/resume", ScheduleRow, {})
+        return await self._http.ask("POST", _path("schedules", schedule_id, "resume"), ScheduleRow, {})
 
     async def backfill(self, /, schedule_id: str, since: int, until: int, **options: Any) -> BackfillMade:
         """Start the executions of past times of a schedule."""
         body = {"since": since, "until": until, **options}
-        return await self._http.ask("POST", f"{_schedule_path(schedule_id)}/backfill", BackfillMade, body)
+        return await self._http.ask("POST", _path("schedules", schedule_id, "backfill"), BackfillMade, body)
 
     async def progress(self, schedule_id: str) -> Progress:
         """Count the firings of a schedule by what became of them."""
-        return await self._http.ask("GET", f"{_schedule_path(schedule_id)}/progress", Progress)
+        return await self._http.ask("GET", _path("schedules", schedule_id, "progress"), Progress)
 
     async def delete_schedule(self, schedule_id: str) -> Removed:
         """Delete a schedule and its firings."""
-        return await self._http.ask("DELETE", _schedule_path(schedule_id), Removed)
+        return await self._http.ask("DELETE", _path("schedules", schedule_id), Removed)
 
     async def webhooks(self, path: str | None = None, *, cursor: str | None = None, limit: int = 100) -> WebhookRows:
         """List webhooks by id."""
-        query = _given(path=path, cursor=cursor, limit=limit)
-        return await self._http.ask("GET", "/api/webhooks", WebhookRows, query=query)
+        return await self._page("webhooks", WebhookRows, path, cursor, limit)
 
     async def webhook(self, webhook_id: str) -> WebhookRow:
         """Return a webhook."""
-        return await self._http.ask("GET", _webhook_path(webhook_id), WebhookRow)
+        return await self._http.ask("GET", _path("webhooks", webhook_id), WebhookRow)
 
     async def create_webhook(self, /, name: str, path: str, auth: str, credential: str, **fields: Any) -> WebhookRow:
         """Create a webhook of a playbook."""
@@ -422,30 +433,54 @@ class Client:
 
     async def pause_webhook(self, webhook_id: str) -> WebhookRow:
         """Pause a webhook: deliveries are refused until it is resumed."""
-        return await self._http.ask("POST", f"{_webhook_path(webhook_id)}/pause", WebhookRow, {})
+        return await self._http.ask("POST", _path("webhooks", webhook_id, "pause"), WebhookRow, {})
 
     async def resume_webhook(self, webhook_id: str) -> WebhookRow:
         """Resume a paused webhook."""
-        return await self._http.ask("POST", f"{_webhook_path(webhook_id)}/resume", WebhookRow, {})
+        return await self._http.ask("POST", _path("webhooks", webhook_id, "resume"), WebhookRow, {})
 
     async def delete_webhook(self, webhook_id: str) -> Removed:
         """Delete a webhook."""
-        return await self._http.ask("DELETE", _webhook_path(webhook_id), Removed)
+        return await self._http.ask("DELETE", _path("webhooks", webhook_id), Removed)
 
     async def test_webhook(self, /, webhook_id: str, body: str, **fields: Any) -> Delivered:
         """Have the server sign and receive a delivery: a real start."""
-        return await self._http.ask("POST", f"{_webhook_path(webhook_id)}/test", Delivered, {"body": body, **fields})
+        return await self._http.ask("POST", _path("webhooks", webhook_id, "test"), Delivered, {"body": body, **fields})
+
+    async def triggers(self, path: str | None = None, *, cursor: str | None = None, limit: int = 100) -> TriggerRows:
+        """List triggers of ended executions by id."""
+        return await self._page("triggers", TriggerRows, path, cursor, limit)
+
+    async def trigger(self, trigger_id: str) -> TriggerRow:
+        """Return a trigger."""
+        return await self._http.ask("GET", _path("triggers", trigger_id), TriggerRow)
+
+    async def create_trigger(self, /, name: str, path: str, after: str, **fields: Any) -> TriggerRow:
+        """Create a trigger that starts a playbook when executions end."""
+        body = {"name": name, "path": path, "after": after, **fields}
+        return await self._http.ask("POST", "/api/triggers", TriggerRow, body)
+
+    async def pause_trigger(self, trigger_id: str) -> TriggerRow:
+        """Pause a trigger: ends of executions start nothing until it is resumed."""
+        return await self._http.ask("POST", _path("triggers", trigger_id, "pause"), TriggerRow, {})
+
+    async def resume_trigger(self, trigger_id: str) -> TriggerRow:
+        """Resume a paused trigger."""
+        return await self._http.ask("POST", _path("triggers", trigger_id, "resume"), TriggerRow, {})
+
+    async def delete_trigger(self, trigger_id: str) -> Removed:
+        """Delete a trigger."""
+        return await self._http.ask("DELETE", _path("triggers", trigger_id), Removed)
 
     async def notifications(
         self, path: str | None = None, *, cursor: str | None = None, limit: int = 100
     ) -> NotificationRows:
         """List notifications by id."""
-        query = _given(path=path, cursor=cursor, limit=limit)
-        return await self._http.ask("GET", "/api/notifications", NotificationRows, query=query)
+        return await self._page("notifications", NotificationRows, path, cursor, limit)
 
     async def notification(self, notification_id: str) -> NotificationRow:
         """Return a notification."""
-        return await self._http.ask("GET", _notification_path(notification_id), NotificationRow)
+        return await self._http.ask("GET", _path("notifications", notification_id), NotificationRow)
 
     async def create_notification(
         self, /, name: str, path: str, on: Sequence[str], channel: str, **fields: Any
@@ -454,22 +489,61 @@ class Client:
         body = {"name": name, "path": path, "on": list(on), "channel": channel, **fields}
         return await self._http.ask("POST", "/api/notifications", NotificationRow, body)
 
+    async def pause_notification(self, notification_id: str) -> NotificationRow:
+        """Pause a notification: nothing is sent until it is resumed."""
+        return await self._http.ask("POST", _path("notifications", notification_id, "pause"), NotificationRow, {})
+
+    async def resume_notification(self, notification_id: str) -> NotificationRow:
+        """Resume a paused notification."""
+        return await self._http.ask("POST", _path("notifications", notification_id, "resume"), NotificationRow, {})
+
     async def delete_notification(self, notification_id: str) -> Removed:
         """Delete a notification."""
-        return await self._http.ask("DELETE", _notification_path(notification_id), Removed)
+        return await self._http.ask("DELETE", _path("notifications", notification_id), Removed)
 
     async def test_notification(self, notification_id: str) -> NotificationTested:
         """Put a test message of a notification in the outbox."""
-        return await self._http.ask("POST", f"{_notification_path(notification_id)}/test", NotificationTested, {})
+        return await self._http.ask("POST", _path("notifications", notification_id, "test"), NotificationTested, {})
+
+    async def subscriptions(
+        self, path: str | None = None, *, cursor: str | None = None, limit: int = 100
+    ) -> SubscriptionRows:
+        """List subscriptions by id."""
+        return await self._page("subscriptions", SubscriptionRows, path, cursor, limit)
+
+    async def subscription(self, subscription_id: str) -> SubscriptionRow:
+        """Return a subscription, and how far it got."""
+        return await self._http.ask("GET", _path("subscriptions", subscription_id), SubscriptionRow)
+
+    async def create_subscription(self, /, name: str, path: str, source: str, **fields: Any) -> SubscriptionRow:
+        """Create a subscription of a playbook."""
+        body = {"name": name, "path": path, "source": source, **fields}
+        return await self._http.ask("POST", "/api/subscriptions", SubscriptionRow, body)
+
+    async def pause_subscription(self, subscription_id: str) -> SubscriptionRow:
+        """Pause a subscription: its source is not polled until it is resumed."""
+        return await self._http.ask("POST", _path("subscriptions", subscription_id, "pause"), SubscriptionRow, {})
+
+    async def resume_subscription(self, subscription_id: str) -> SubscriptionRow:
+        """Resume a paused subscription where it was."""
+        return await self._http.ask("POST", _path("subscriptions", subscription_id, "resume"), SubscriptionRow, {})
+
+    async def delete_subscription(self, subscription_id: str) -> Removed:
+        """Delete a subscription and its position."""
+        return await self._http.ask("DELETE", _path("subscriptions", subscription_id), Removed)
+
+    async def test_subscription(self, subscription_id: str) -> SubscriptionTested:
+        """Poll a source once; nothing starts, and nothing moves."""
+        return await self._http.ask("POST", _path("subscriptions", subscription_id, "test"), SubscriptionTested, {})
 
     async def next_runs(self, schedule_id: str, count: int = 10) -> NextRuns:
         """Return the next times of a schedule."""
-        return await self._http.ask("GET", f"{_schedule_path(schedule_id)}/next", NextRuns, query={"count": count})
+        return await self._http.ask("GET", _path("schedules", schedule_id, "next"), NextRuns, query={"count": count})
 
     async def firings(self, schedule_id: str, *, before: int | None = None, limit: int = 50) -> FiringRows:
         """List the firings of a schedule, the newest first."""
         query = _given(before=before, limit=limit)
-        return await self._http.ask("GET", f"{_schedule_path(schedule_id)}/firings", FiringRows, query=query)
+        return await self._http.ask("GET", _path("schedules", schedule_id, "firings"), FiringRows, query=query)
 
     async def keychain(
         self, path: str | None = None, *, execution_id: str | None = None, version: int | None = None
@@ -531,10 +605,10 @@ class Client:
 
     async def change_user(self, name: str, fields: Mapping[str, Any]) -> UserRow:
         """Change `password`, `grants`, `groups` or `disabled` of a user."""
-        return await self._http.ask("PATCH", f"/api/users/{quote(name, safe='')}", UserRow, dict(fields))
+        return await self._http.ask("PATCH", _path("users", name), UserRow, dict(fields))
 
     async def delete_user(self, name: str) -> Removed:
-        return await self._http.ask("DELETE", f"/api/users/{quote(name, safe='')}", Removed)
+        return await self._http.ask("DELETE", _path("users", name), Removed)
 
     async def groups(self) -> list[GroupRow]:
         """List groups with their roles and members."""
@@ -542,13 +616,13 @@ class Client:
 
     async def put_group(self, name: str, grants: Sequence[Mapping[str, str]] = ()) -> GroupRow:
         """Create a group, or replace its roles."""
-        return await self._http.ask("PUT", f"/api/groups/{quote(name, safe='')}", GroupRow, {"grants": list(grants)})
+        return await self._http.ask("PUT", _path("groups", name), GroupRow, {"grants": list(grants)})
 
     async def delete_group(self, name: str) -> Removed:
-        return await self._http.ask("DELETE", f"/api/groups/{quote(name, safe='')}", Removed)
+        return await self._http.ask("DELETE", _path("groups", name), Removed)
 
     async def revoke_token(self, token_id: str) -> Removed:
-        return await self._http.ask("DELETE", f"/api/tokens/{quote(token_id, safe='')}", Removed)
+        return await self._http.ask("DELETE", _path("tokens", token_id), Removed)
 
     async def letters(
         self,
@@ -572,7 +646,7 @@ class Client:
 
     async def letter(self, message_id: str) -> Letter:
         """Return a dead letter in detail."""
-        return await self._http.ask("GET", _letter_path(message_id), Letter)
+        return await self._http.ask("GET", _path("dlq", message_id), Letter)
 
     async def replay_letter(
         self,
@@ -585,7 +659,7 @@ class Client:
         """Replay a dead letter."""
         body = {"patch": dict(patch or {}), "dry_run": dry_run}
         return await self._http.ask(
-            "POST", _letter_path(message_id, "replay"), Replayed, body, headers=_keyed(idempotency_key)
+            "POST", _path("dlq", message_id, "replay"), Replayed, body, headers=_keyed(idempotency_key)
         )
 
     async def replay_letters(
@@ -604,7 +678,7 @@ class Client:
 
     async def discard_letter(self, message_id: str, reason: str) -> Discarded:
         """Discard a dead letter: its work is not done."""
-        return await self._http.ask("POST", _letter_path(message_id, "discard"), Discarded, {"reason": reason})
+        return await self._http.ask("POST", _path("dlq", message_id, "discard"), Discarded, {"reason": reason})
 
     async def discard_letters(self, /, reason: str, *, everything: bool = False, **asked: str | None) -> Discarded:
         """Discard all pending letters that match."""
@@ -612,25 +686,8 @@ class Client:
         return await self._http.ask("POST", f"{_DLQ}/discard", Discarded, body)
 
 
-def _notification_path(notification_id: str) -> str:
-    return f"/api/notifications/{quote(notification_id, safe='')}"
-
-
-def _webhook_path(webhook_id: str) -> str:
-    return f"/api/webhooks/{quote(webhook_id, safe='')}"
-
-
-def _schedule_path(schedule_id: str) -> str:
-    return f"/api/schedules/{quote(schedule_id, safe='')}"
-
-
-def _letter_path(message_id: str, verb: str = "") -> str:
-    return f"{_DLQ}/{quote(message_id, safe='')}" + (f"/{verb}" if verb else "")
-
-
-def _place(execution_id: str, more: str = "") -> str:
-    path = f"/api/executions/{quote(execution_id, safe='')}"
-    return f"{path}/{more}" if more else path
+def _path(noun: str, name: str, verb: str = "") -> str:
+    return f"/api/{noun}/{quote(name, safe='')}" + (f"/{verb}" if verb else "")
 
 
 def _keyed(key: str | None) -> dict[str, str]:

@@ -67,7 +67,16 @@ class RemoteHistory:
     async def line(self, execution_id: str) -> Line:
         """Return where an execution and its queued work stand."""
         found = await self.client.line(execution_id)
-        return Line({one.work_id: one.ahead for one in found.work}, found.group, found.position, tuple(found.running))
+        return Line(
+            {one.work_id: one.ahead for one in found.work},
+            found.group,
+            found.position,
+            tuple(found.running),
+            {one.work_id: tuple(one.limits) for one in found.work if one.limits},
+            found.held_by,
+            found.turn_at,
+            found.full,
+        )
 
     async def workers(self) -> list[WorkerInfo]:
         """Return the workers of the server."""

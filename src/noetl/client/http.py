@@ -264,5 +264,7 @@ def _with_period(text: str, more: str = "") -> str:
 def _diagnostic(given: Any) -> str:
     if not isinstance(given, dict) or "message" not in given:
         return str(given)
+    if "line" not in given:
+        return str(given["message"])
     place = f"{given.get('line', 0)}:{given.get('column', 0)}"
     return f"{place} {given.get('severity', 'error')} {given.get('code', '')}: {given['message']}"

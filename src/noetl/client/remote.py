@@ -19,6 +19,7 @@ from noetl.client.http import Http
 from noetl.client.session import Session
 from noetl.model.errors import CredentialUnavailable, Denied, InvalidInput, NoetlError, Unreachable, log_level
 from noetl.model.messages import Report as Done
+from noetl.model.work import asked_work, kept_slots
 from noetl.ports.keychain import OfferedToken
 from noetl.ports.outbox import OutboxMessage
 from noetl.ports.work import Answer, Deliver, Reply, Stop
@@ -119,6 +120,7 @@ class RemoteSubscription:
         self._worker = worker
         self._poll_s = poll_s
         self._capacity = capacity
+        self._kept = kept_slots(capacity)
         self._deliver = deliver
         self._stop = stop
         self._claim: Claim | None = None  # that is not answered
@@ -131,10 +133,13 @@ class RemoteSubscription:
     def set_capacity(self, capacity: int) -> None:
         """Set how many more work items may be delivered."""
         self._capacity = 0 if self._is_closed else capacity
-        if self._capacity <= 0:
+        if self._capacity <= 0 or (self._claim is not None and self._claim.is_for_idle != self._asks[1]):
             self._withdraw()
-        else:
-            self._send_claim()
+        self._send_claim()
+
+    @property
+    def _asks(self) -> tuple[int, bool]:
+        return asked_work(self._capacity, self._kept)
 
     def close(self) -> None:
         """Stop claiming; leases that are in flight return to the queue."""
@@ -154,7 +159,8 @@ class RemoteSubscription:
     def _send_claim(self) -> None:
         self._retry = None
         if self._claim is None and self._capacity > 0:
-            self._claim = Claim(uuid4().hex, self._capacity, self._poll_s)
+            most, is_for_idle = self._asks
+            self._claim = Claim(uuid4().hex, most, self._poll_s, is_for_idle=is_for_idle)
             self._session.request(self._claim, self._answered)
 
     def _answered(self, answer: ToWorker | NoetlError) -> bool:

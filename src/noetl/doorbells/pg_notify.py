@@ -10,13 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
 
 from noetl.model.errors import NoetlError, log_level
 from noetl.stores.postgres.database import SESSION, connect, shown, trouble
-
-if TYPE_CHECKING:
-    import asyncpg
 
 _log = logging.getLogger(__name__)
 _CHANNEL = "noetl"
@@ -70,7 +66,8 @@ class PgNotify:
         # A signal that a crash loses does no harm.
         connection = await connect(self._url, server_settings=SESSION | {"synchronous_commit": "off"})
         try:
-            await connection.add_listener(_CHANNEL, self._receive)
+            own = connection.get_server_pid()
+            await connection.add_listener(_CHANNEL, lambda _connection, pid, *_: self._receive(pid == own))
             self._heard.set()  # signals may have been missed before
             while not connection.is_closed():
                 with suppress(TimeoutError):
@@ -88,6 +85,6 @@ class PgNotify:
         finally:
             connection.terminate()
 
-    def _receive(self, connection: asyncpg.Connection, pid: int, *_: Any) -> None:
-        if pid != connection.get_server_pid():
+    def _receive(self, is_own: bool) -> None:
+        if not is_own:
             self._heard.set()

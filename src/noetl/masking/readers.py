@@ -8,21 +8,21 @@ tests/unit/masking/test_readers.py.
 
 from __future__ import annotations
 
-import re
+import asyncio
 from collections.abc import Iterable, Mapping
+from operator import is_
 from typing import Any, Final
 
 import msgspec
 
 from noetl.dsl.secret_names import HiddenNames
 from noetl.masking.json_stream import JsonStreamMask
-from noetl.masking.texts import mask_data_text, mask_text
+from noetl.masking.texts import HINTS, mask_data_text, mask_text
 from noetl.masking.values import MASK, any_known, mask_known
 from noetl.model.events import Event
 
-_HINT: Final = re.compile(
-    rb"pass|pwd|token|key|secret|auth|cookie|session|credential|bearer|jwt|://", re.IGNORECASE
-)  # data without any of these names no secret
+_HINTS: Final = tuple(hint.encode() for hint in (*HINTS, "://"))  # JSON without any of these names no secret
+_LARGE: Final = 64 * 1024  # bytes of JSON that are masked beside the event loop
 _SHOWN: Final = frozenset((MASK, "(secret)", "(undefined)", ""))
 _NAMED_BY: Final = (("name", ("value",)), ("key", ("value",)), ("path", ("before", "after")))
 _OF_EVENT: Final = "payload of an event"
@@ -40,14 +40,38 @@ class ReaderMask:
         self._names = HiddenNames(more)
         self._has_more = bool(more)
         self._hides = self._names.hides
+        self._turns = asyncio.Lock()
 
     def json(self, data: Any) -> bytes:
         """Return data as JSON, masked; without secrets, it is encoded once and not copied."""
+        return self._json(_encode(data), data)
+
+    async def answer(self, data: Any) -> bytes:
+        """Return data as JSON, masked; what is large is masked in a thread, from a copy.
+
+        One at a time: threads share the interpreter with the event loop.
+        """
         coded: bytes = _encode(data)
-        if not self._has_more and _HINT.search(coded) is None and not any_known(coded):
+        if len(coded) <= _LARGE:
+            return self._json(coded, data)
+        async with self._turns:
+            return await asyncio.to_thread(self._copied, coded, type(data))
+
+    def _copied(self, coded: bytes, kind: type[Any]) -> bytes:
+        return _encode(self.data(msgspec.json.decode(coded, type=kind))) if self._may_hold(coded) else coded
+
+    def _json(self, coded: bytes, data: Any) -> bytes:
+        if not self._may_hold(coded):
             return coded
         masked = self.data(data)
         return coded if masked is data else _encode(masked)
+
+    def _may_hold(self, coded: bytes) -> bool:
+        """Return whether JSON may hold a secret."""
+        if self._has_more:
+            return True
+        lower = coded.lower()
+        return any(hint in lower for hint in _HINTS) or any_known(coded)
 
     def line(self, text: str) -> str:
         """Mask a log line of this process, or several."""
@@ -60,14 +84,16 @@ class ReaderMask:
         """
         if isinstance(data, str):
             return mask_data_text(mask_known(data), self._hides, has_more=self._has_more)
-        if isinstance(data, Mapping):
+        if isinstance(data, dict):
             return self._map(data, within)
         if isinstance(data, list | tuple):
             items = [self.data(item, within) for item in data]
-            return data if all(one is other for one, other in zip(items, data, strict=True)) else items
+            return data if all(map(is_, items, data)) else items
+        if data is None or isinstance(data, int | float):
+            return data
         if isinstance(data, msgspec.Struct):
             return self._struct(data)
-        return data
+        return self._map(data, within) if isinstance(data, Mapping) else data
 
     def events(self, events: Iterable[Event]) -> list[Event]:
         """Mask the payloads of events."""

@@ -12,7 +12,7 @@ from typing import Final
 from noetl.dsl.secret_names import is_secret_name
 from noetl.masking.values import MASK
 
-_HINTS: Final = (  # a text without any of these names no secret
+HINTS: Final = (  # a text without any of these names no secret
     "pass", "pwd", "token", "key", "secret", "auth", "cookie", "session", "credential", "bearer", "jwt",
 )  # fmt: skip
 _NAMED: Final = re.compile(  # a name is taken whole: else a long word takes time with the square of its length
@@ -38,7 +38,7 @@ def mask_text(text: str, is_secret: IsSecret = is_secret_name, *, has_more: bool
     """Mask a line or a message for people by name; `has_more`: by unusual names too."""
     found = mask_urls(text)
     lower = found.lower()
-    if not has_more and not any(hint in lower for hint in _HINTS):
+    if not has_more and not _hints(lower):
         return found
     found = _QUERY.sub(lambda match: _parameter(match, is_secret), found)
     found = _BEARER.sub(rf"\1{MASK}", _NAMED.sub(lambda match: _behind(match, is_secret), found))
@@ -57,12 +57,19 @@ def mask_data_text(text: str, is_secret: IsSecret, *, has_more: bool = False) ->
     """
     found = mask_urls(text)
     lower = found.lower()
-    if not has_more and not any(hint in lower for hint in _HINTS):
+    if not has_more and not _hints(lower):
         return found
     if "=" in found:
         found = _QUERY.sub(lambda match: _parameter(match, is_secret), found)
     found = _BEARER.sub(rf"\1{MASK}", found) if "bearer" in lower else found
     return _QUOTED.sub(lambda match: _member(match, is_secret), found) if ":" in found else found
+
+
+def _hints(lower: str) -> bool:
+    for hint in HINTS:  # noqa: SIM110  `any` takes twice as long, and this is asked for each text of an answer
+        if hint in lower:
+            return True
+    return False
 
 
 def _behind(match: re.Match[str], is_secret: IsSecret) -> str:

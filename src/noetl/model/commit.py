@@ -38,6 +38,23 @@ class Slot(msgspec.Struct, frozen=True):
     interval_us: int = 0  # between two of them
     burst: int = 1  # how many may begin at once after a pause
     at: int = 0
+    above: str = ""  # key of a limit of the server, under which it needs a place too
+    above_limit: int = 0
+
+
+class Intake(msgspec.Struct, frozen=True):
+    """Message of a subscription that a commit takes in, and the position after it.
+
+    It is refused unless the stored position has this revision, and the message is new.
+    """
+
+    state_id: str  # of the subscription's state
+    position: Mapping[str, Any]
+    revision: int
+    message_id: str = ""  # empty: the position alone tells new messages
+    shown: str = ""  # id of the message for readers; empty: only the position moves
+    is_poisoned: bool = False  # it becomes a dead letter
+    at: int = 0
 
 
 class Commit(msgspec.Struct, frozen=True, gc=False):
@@ -60,3 +77,4 @@ class Commit(msgspec.Struct, frozen=True, gc=False):
     letters: tuple[LetterChange, ...] = ()  # new and changed dead letters
     has_same_row: bool = False  # the store holds this projection already, and does not write it again
     slot: Slot | None = None  # the execution begins with it; without a place under its limits the commit is `full`
+    intake: Intake | None = None  # what a subscription takes in with it; taken in before, the commit is `passed`

@@ -4,14 +4,17 @@
     ├── InvalidInput        invalid input (exit 2)
     │   ├── InvalidPlaybook
     │   ├── InvalidPayload
+    │   ├── MissingCredentials  the playbook needs credentials that are not stored
     │   └── UnknownExecution
     ├── Conflict            it was changed concurrently
-    │   └── LimitReached    `executor.spec.concurrency` or `rate` admits no further execution
+    │   ├── LimitReached    `executor.spec.concurrency` or `rate` admits no further execution
+    │   └── Passed          another server has taken in this message of a subscription
     ├── BadReference        a stored result is missing or damaged
     ├── CredentialUnavailable  a credential exists and cannot be resolved now
     ├── StoreUnavailable    the store cannot be reached or written; retry
     │   ├── Overloaded      the admission queue is full; retry after `retry_after_s`
     │   └── Unreachable     the server cannot be reached; retry
+    ├── SourceUnavailable   the source of a subscription cannot be read now; retry
     ├── Denied              not permitted
     ├── Undecided           a message cannot be decided; it becomes a dead letter
     └── Foreign             the log has events of a newer version; this process must not decide it
@@ -20,6 +23,9 @@ A docstring is the default message. Expected failures of tasks are values (`outc
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 
 class NoetlError(Exception):
@@ -45,6 +51,15 @@ class InvalidPayload(InvalidInput):
     """The payload does not match the playbook's workload schema."""
 
 
+class MissingCredentials(InvalidInput):
+    """The playbook needs credentials that are not stored."""
+
+    def __init__(self, what: str = "", missing: tuple[Mapping[str, Any], ...] = (), fix: str = "") -> None:
+        lines = [what, *(f"  {one['message']}" for one in missing), *([fix] if fix else [])]
+        super().__init__("\n".join(lines))
+        self.what, self.missing, self.fix = what, missing, fix
+
+
 class UnknownExecution(InvalidInput):
     """There is no such execution in this store."""
 
@@ -55,6 +70,10 @@ class Conflict(NoetlError):
 
 class LimitReached(Conflict):
     """As many executions run as the playbook allows at once."""
+
+
+class Passed(Conflict):
+    """Another server has taken in this message of the subscription."""
 
 
 class BadReference(NoetlError):
@@ -81,6 +100,10 @@ class Overloaded(StoreUnavailable):
 
 class Unreachable(StoreUnavailable):
     """The server cannot be reached now."""
+
+
+class SourceUnavailable(NoetlError):
+    """The source of the subscription cannot be read now."""
 
 
 class Denied(NoetlError):

@@ -32,7 +32,7 @@ class Start(Message, frozen=True):
     pool: str = ""  # pool of all its work, over the playbook's; `local:<id>` for a run with its own driver
     priority: int = 0  # default priority of its work
     trace: str = ""  # the W3C traceparent it belongs to
-    queued: bool = False  # the limits of the playbook admit no further execution now
+    queued: str = ""  # which of its limits admits no further execution now: limit, above or rate
 
 
 class Admit(Message, frozen=True):

@@ -59,9 +59,28 @@ class WorkItem(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     # Flows take turns: each execution that has begun is one, `path#id`, and the new executions of a playbook are another.
     flow: str = ""
     weight: int = 1  # share of the flow
+    limits: tuple[str, ...] = ()  # of the server, that it counts for while it is leased: `pool gpu`, `kind http`
 
 
+WORK_LIMITS: Final = "work_limits"  # setting of a server: how much work of each limit is leased at once
+PLAYBOOK_LIMITS: Final = "playbook_limits"  # setting of a server: how many executions run at once, by pattern of paths
+NEW: Final = " (new)"  # ends the flow of executions that have not begun
 SHARE: Final = 1_000_000  # distance of a flow's work items in the queue, divided by its weight
+
+
+def kept_slots(capacity: int) -> int:
+    """Return how many slots of a worker are kept for idle playbooks."""
+    return capacity // 16
+
+
+def asked_work(free: int, kept: int) -> tuple[int, bool]:
+    """Return how much work to ask for, and whether only of idle playbooks."""
+    return (free - kept, False) if free > kept else (max(free, 0), True)
+
+
+def playbook_of(flow: str) -> str:
+    """Return the path of the playbook that a flow belongs to."""
+    return flow.removesuffix(NEW) if flow.endswith(NEW) else flow.rpartition("#")[0]
 
 
 def distance(item: WorkItem) -> int:
@@ -89,3 +108,7 @@ class Line(msgspec.Struct, frozen=True):
     group: str = ""  # of the limit that it waits for
     position: int = 0  # among the executions that wait for it, from 1; 0: it does not wait
     running: tuple[str, ...] = ()  # executions that hold the places
+    limits: Mapping[str, tuple[str, ...]] = {}  # queued work id → limits of the server that it counts for
+    held_by: str = ""  # which of its limits an execution waits for now: limit, above or rate; empty: not known
+    turn_at: int = 0  # when its rate admits an execution, if it waits for that
+    full: Mapping[str, int] = {}  # limits of the server that are reached → how much work they allow

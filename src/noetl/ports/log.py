@@ -40,12 +40,14 @@ class Committed(msgspec.Struct, frozen=True):
     """Verdict on one commit; only an applied commit changed anything.
 
     `stale`: the log's last seq is not the expected one. `duplicate`: its message was applied before. `fenced`: a lease
-    that it names is not held with that epoch. `full`: no place is free under the limits of its slot.
+    that it names is not held with that epoch. `full`: no place is free under the limits of its slot. `passed`: the
+    position or the message of its intake was taken in before.
     """
 
     execution_id: str
-    status: str  # applied, stale, duplicate, fenced, full
+    status: str  # applied, stale, duplicate, fenced, full, passed
     last_seq: int  # of the log after the batch
+    why: str = ""  # of `full`: limit, above or rate
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -57,6 +59,8 @@ class Claim(msgspec.Struct, frozen=True):
     now: int
     until: int
     tags: tuple[str, ...] = ()  # tags of the worker; it gets no work that requires a tag outside of them
+    limits: Mapping[str, int] = {}  # of the server: how much work that names one of them may be leased at once
+    is_for_idle: bool = False  # only work of playbooks that have none leased: one item of each
 
 
 class Receipt(msgspec.Struct, frozen=True):

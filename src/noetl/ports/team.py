@@ -26,6 +26,7 @@ class WorkerInfo(msgspec.Struct, frozen=True):
     version: str = ""
     registered_at: int = 0
     seen_at: int = 0
+    credentials: tuple[str, ...] | None = None  # in its environment, as ends of variables; None: not reported
 
 
 class Runtime(Protocol):
@@ -67,6 +68,9 @@ class Runtime(Protocol):
 
         `oldest` is the start time of the oldest one that waits; None if none does.
         """
+
+    async def work_limits(self) -> list[Mapping[str, Any]]:
+        """Count work that counts for a limit of the server: limit, queued, leased."""
 
 
 class Token(msgspec.Struct, frozen=True):
@@ -128,6 +132,9 @@ class Credentials(Protocol):
 
     async def credentials(self) -> list[Mapping[str, Any]]:
         """List credentials by name, without their encrypted values."""
+
+    async def known_credentials(self, names: Collection[str]) -> set[str]:
+        """Return those of these names under which a credential is stored."""
 
     async def delete_credential(self, name: str, act: Audit = None) -> bool: ...
 

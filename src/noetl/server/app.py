@@ -17,6 +17,7 @@ from noetl.server.background.reactions.ended_triggers import EndedTriggers
 from noetl.server.background.reactions.notifications import Notifications
 from noetl.server.background.result_gc import ResultGC
 from noetl.server.background.schedules import Scheduler
+from noetl.server.background.subscriptions.poller import SubscriptionPoller
 from noetl.server.http.guard import Guard
 from noetl.server.http.worker_socket import PATH, session_app
 from noetl.server.operations.dead_letters import log_letters
@@ -102,6 +103,7 @@ async def running(
     scheduler: Scheduler | None = None,
     ended: EndedTriggers | None = None,
     notifications: Notifications | None = None,
+    subscriptions: SubscriptionPoller | None = None,
 ) -> AsyncIterator[None]:
     """Run the background tasks of the routes; on exit, end all streams and sessions."""
     services.control.sequencer.hooks.register(commits=services.metrics.committed, letters=log_letters)
@@ -123,6 +125,8 @@ async def running(
         jobs["noetl-ended-triggers"] = ended.run()
     if notifications is not None:
         jobs["noetl-notifications"] = notifications.run()
+    if subscriptions is not None:
+        jobs["noetl-subscriptions"] = subscriptions.run()
     tasks = [asyncio.create_task(job, name=name) for name, job in jobs.items()]
     release = asyncio.create_task(_release_waiters(services))
     try:

@@ -12,22 +12,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
 from noetl.doorbells.poll import Poll
+from noetl.dsl.analysis.needed_credentials import Need
 from noetl.dsl.checking.requirements import CannotRun
 from noetl.dsl.checking.uses import Unavailable
 from noetl.engine.decision.evaluations import Evaluations, Heavy
 from noetl.engine.plan.plan import Plan
 from noetl.engine.routing.start import check, misfit
+from noetl.model.commit import Intake
 from noetl.model.errors import InvalidInput, InvalidPayload, NoetlError, log_level
 from noetl.model.events import Event
+from noetl.model.letters import DeadLetter, LetterChange
 from noetl.model.messages import AnyMessage, Report, Start
-from noetl.model.work import Lease
-from noetl.ports import Audit, Blobs, Catalog, CivilClock, Commit, DerivedTables, Doorbell, EventLog, WorkQueue
+from noetl.model.work import WORK_LIMITS, Lease, kept_slots
+from noetl.ports import Audit, Blobs, Catalog, CivilClock, Commit, DerivedTables, Doorbell, EventLog, Receipt, WorkQueue
 from noetl.ports.work import Deliver, Reply, Stop
 from noetl.server.background.flow.admissions import Admissions
 from noetl.server.background.lease_reaper import LeaseReaper
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_S = 0.05
 _CHECKED_AT_ONCE = 50  # payloads between two passes of the event loop
+Require = Callable[[Sequence[Need]], Awaitable[None]]  # raises MissingCredentials
 _ANYTHING: Takes = (("",), ())  # pools and tags of a worker that has not named any
 
 
@@ -82,12 +86,12 @@ class LocalControlPlane:
         liveness_s: float = 10.0,
         ageing_s: float = 60.0,
         side: SideProcesses | None = None,
+        credentials: Require | None = None,
     ) -> None:
         self._store, self._clock = store, clock
-        self._lease_ms = round(lease_s * 1000)
+        self._lease_ms, self.defaults = round(lease_s * 1000), defaults or {}
         self._doorbell: Doorbell = doorbell or Poll(clock)
-        self._look_s = look_s
-        self.defaults = defaults or {}
+        self._look_s, self._credentials = look_s, credentials
         self._plans = PlanCache(store, self.defaults, cannot_run=cannot_run, unavailable=unavailable)
         self._heavy = HeavyTemplates(side, self._plans) if side is not None else None
         parts = (store, store, self._plans, clock)
@@ -99,10 +103,10 @@ class LocalControlPlane:
             most_unanswered=most_unanswered,
             patience_s=patience_s,
             heavy=self._heavy,
+            limits=self.defaults.get(WORK_LIMITS),
         )
         listeners = self.sequencer.hooks
-        self.followers = Followers(store, clock, listeners)
-        self.completion = CompletionWaiters(store, listeners)
+        self.followers, self.completion = Followers(store, clock, listeners), CompletionWaiters(store, listeners)
         if doorbell is not None:
             listeners.register(change=doorbell.ring)
         self.timers = Timers(store, self.sequencer, clock)
@@ -134,11 +138,29 @@ class LocalControlPlane:
         """Whether all background tasks run; one that ended early has crashed."""
         return not any(task.done() for task in self._tasks)
 
-    async def submit(self, execution_id: str, message: AnyMessage, act: Audit = None) -> Mapping[str, Any]:
-        """Decide a message; a start with an invalid payload is refused unwritten."""
+    @property
+    def work_limits(self) -> Mapping[str, int]:
+        """How much work is leased at once, by `kind http` and `pool gpu`."""
+        return self.defaults.get(WORK_LIMITS) or {}
+
+    async def submit(
+        self, execution_id: str, message: AnyMessage, act: Audit = None, intake: Intake | None = None
+    ) -> Mapping[str, Any]:
+        """Decide a message; a start that cannot succeed is refused unwritten."""
         if isinstance(message, Start) and "run_id" not in (message.parent or {}):
             await self._check(execution_id, message)
-        return (await self.sequencer.submit(execution_id, message, act=act)).row
+        return (await self.sequencer.submit(execution_id, message, act, intake)).row
+
+    async def close_message(
+        self, letter: DeadLetter, status: str, act: Audit = None, by: str = "", note: str = ""
+    ) -> None:
+        """Close the dead letter of a message, which no log holds."""
+        now = self._clock.now()
+        change = LetterChange(letter.message_id, status, now, by=by, note=note)
+        audit = () if act is None else (act,)
+        made = self._store.commit([Commit(str(new_execution(now)), 0, letters=(change,), audit=audit)])
+        if not isinstance(made, Receipt):
+            await made
 
     async def misfit(self, like: Start, payloads: Sequence[Mapping[str, Any]]) -> tuple[int, InvalidPayload] | None:
         """Return the first payload that does not match its schema, and why; or None."""
@@ -152,9 +174,15 @@ class LocalControlPlane:
             await asyncio.sleep(0)  # a schema takes its time
         return None
 
+    async def require_credentials(self, playbook: str) -> None:
+        """Check that the credentials of a playbook exist. Raises MissingCredentials."""
+        if self._credentials is not None and (needs := await self._plans.needs(playbook)):
+            await self._credentials(needs)
+
     async def _check(self, execution_id: str, message: Start) -> None:
-        """Refuse a start whose payload is not valid, before anything is written."""
+        """Refuse a start that cannot succeed, before anything is written."""
         plan, now = await self._plans.get(await self._plans.named(message)), self._clock.now()
+        await self.require_credentials(plan.playbook_hash)
         try:
             check(plan, execution_id, message, now, self._evaluations())
         except Heavy:
@@ -181,7 +209,14 @@ class LocalControlPlane:
         return Evaluations(None if self._heavy is None else QUICK)
 
     async def claim(
-        self, worker: str, pools: Sequence[str], most: int, wait_s: float, tags: Sequence[str] = ()
+        self,
+        worker: str,
+        pools: Sequence[str],
+        most: int,
+        wait_s: float,
+        tags: Sequence[str] = (),
+        *,
+        is_for_idle: bool = False,
     ) -> list[Lease]:
         """Lease up to `most` work items of these pools; wait up to `wait_s` for one."""
         self.sequencer.require_running()
@@ -197,8 +232,9 @@ class LocalControlPlane:
                 answer.set_result(leases)
 
         sequencer = self.sequencer
+        takes, kept = self._takes[worker], most if is_for_idle else 0
         claim = Subscription(
-            worker, self._takes[worker], most, deliver, sequencer.request, sequencer.withdraw, waits=wait_s > 0
+            worker, takes, most, deliver, sequencer.request, sequencer.withdraw, waits=wait_s > 0, kept=kept
         )
         timer = loop.call_later(wait_s, deliver, []) if wait_s > 0 else None
         try:
@@ -317,7 +353,8 @@ class LocalSubscription(Subscription):
     def __init__(
         self, sequencer: Sequencer, worker: str, takes: Takes, capacity: int, deliver: Deliver, stop: Stop
     ) -> None:
-        super().__init__(worker, takes, capacity, deliver, sequencer.request, sequencer.withdraw)
+        kept = kept_slots(capacity)
+        super().__init__(worker, takes, capacity, deliver, sequencer.request, sequencer.withdraw, kept=kept)
         self._stop = stop
         self._hooks = sequencer.hooks
         self._hooks.register(drop=self._dropped)

@@ -24,8 +24,11 @@ from noetl.model.errors import (
     InvalidPayload,
     InvalidPlaybook,
     LimitReached,
+    MissingCredentials,
     NoetlError,
     Overloaded,
+    Passed,
+    SourceUnavailable,
     StoreUnavailable,
     Undecided,
     UnknownExecution,
@@ -37,15 +40,18 @@ MEDIA = "application/problem+json"
 STATUSES: dict[type[NoetlError], tuple[int, str]] = {  # first match wins; then the word that `type` ends with
     InvalidPlaybook: (422, "invalid-playbook"),
     InvalidPayload: (422, "invalid-payload"),
+    MissingCredentials: (422, "missing-credentials"),
     UnknownExecution: (404, "unknown-execution"),
     InvalidInput: (400, "invalid-input"),
     LimitReached: (409, "limit-reached"),
+    Passed: (409, "passed"),
     Conflict: (409, "conflict"),
     BadReference: (404, "bad-reference"),
     Denied: (403, "denied"),
     Overloaded: (429, "overloaded"),
     Unreachable: (503, "unreachable"),
     StoreUnavailable: (503, "store-unavailable"),
+    SourceUnavailable: (503, "source-unavailable"),
     CredentialUnavailable: (503, "credential-unavailable"),
     Foreign: (409, "foreign-execution"),
     Undecided: (500, "undecided"),
@@ -100,7 +106,10 @@ def problem_of(error: BaseException) -> tuple[Problem, dict[str, str]]:
         status, word = next(found for kind, found in STATUSES.items() if isinstance(error, kind))
         retry = RETRY_S if status in (429, 503) else None
         kind = f"about:blank#{word}"
-        return Problem(kind, HTTPStatus(status).phrase, status, str(error), retry_after_s=retry), {}
+        found = Problem(kind, HTTPStatus(status).phrase, status, str(error), retry_after_s=retry)
+        if isinstance(error, MissingCredentials):
+            return msgspec.structs.replace(found, detail=error.what, fix=error.fix, errors=error.missing), {}
+        return found, {}
     if isinstance(error, RecursionError | OverflowError):
         detail = "The request is nested too deeply, or a number in it is too large."
         return Refusal(400, "out-of-bounds", detail, fix="Send flatter data and smaller numbers.").problem, {}

@@ -27,12 +27,13 @@ from noetl.ports.letters import DeadLetters
 from noetl.ports.outbox import Outbox
 from noetl.ports.people import People
 from noetl.ports.schedules import Schedules
-from noetl.ports.triggers import Triggers
+from noetl.ports.triggers import Subscriptions, Triggers
 from noetl.server.auth.gate import Gate
 from noetl.server.auth.people.oidc import OpenIdConnect
 from noetl.server.auth.people.sessions import Sessions
 from noetl.server.auth.quota import Quota
 from noetl.server.auth.vault import Vault
+from noetl.server.background.subscriptions.feed import OpenSource
 from noetl.server.cache.catalog_lookup import CatalogLookup
 from noetl.server.control_plane import LocalControlPlane
 from noetl.server.feeds.reader import Reader
@@ -85,6 +86,8 @@ class Services:
     outbox: Outbox
     schedules: Schedules
     triggers: Triggers
+    subscriptions: Subscriptions
+    open_source: OpenSource  # of a subscription
     refused: RefusedDeliveries
     people: People
     sessions: Sessions

@@ -49,7 +49,7 @@ class NotificationSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
 
 
 class News(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Something that happened to an execution."""
+    """Something that happened to an execution, or to a message that started none."""
 
     event: str  # see EVENTS, or `test`
     execution_id: str
@@ -59,6 +59,7 @@ class News(msgspec.Struct, frozen=True, omit_defaults=True):
     step: str = ""
     error: str = ""
     letter_id: str = ""
+    subscription: str = ""  # whose message is a dead letter; no execution has it
     signal: str = ""
 
 
@@ -78,7 +79,7 @@ def check(spec: NotificationSpec) -> None:
     if spec.channel != "email" and spec.to:
         raise Problem("to", f"The channel {spec.channel} has no `to`.", "Remove it, or write `channel: email`.")
     if spec.channel == "webhook" and spec.url:
-        _check_url(spec.url)
+        check_url(spec.url)
     elif not spec.credential.strip():
         raise Problem("credential", f"The channel {spec.channel} needs a credential.", _NEEDS[spec.channel])
     if spec.channel == "email":
@@ -105,7 +106,8 @@ def _check_sla(spec: NotificationSpec) -> None:
         raise Problem("sla", "The event `sla` needs the duration after which it is missed.", fix)
 
 
-def _check_url(url: str) -> None:
+def check_url(url: str) -> None:
+    """Check a URL that every viewer can read. Raises Problem."""
     try:
         parts = urlsplit(url)
         is_known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -155,6 +157,7 @@ def link_to(execution_id: str, base: str) -> str:
 def subject_of(news: News) -> str:
     """Return one line about what happened."""
     step, name = f" in step {news.step}" if news.step else "", news.path or "NoETL"
+    step = f" of the subscription {news.subscription}" if news.subscription else step
     said = {
         "failed": f"{name} failed{step}",
         "timeout": f"{name} timed out{step}",
@@ -179,6 +182,8 @@ def text_of(news: News, base: str) -> str:
         if news.letter_id:
             commands.append(f"noetl dlq show {news.letter_id}")
         lines.append(f"Execution {number}: {link or ', '.join(commands)}")
+    elif news.letter_id:
+        lines.append(f"noetl dlq show {news.letter_id}")
     return "\n".join(lines)
 
 

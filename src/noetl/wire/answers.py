@@ -365,6 +365,7 @@ class PoolRow(Answer, frozen=True):
     queued: int
     leased: int
     dead: int
+    kept: int = 0  # slots among `capacity` for playbooks that have no work leased
     oldest: int | None = None
 
 
@@ -385,19 +386,25 @@ class FlowRow(Answer, frozen=True):
 
 
 class LimitRow(Answer, frozen=True):
-    """Executions that count for a limit, and those that wait for it."""
+    """What counts for a limit, and what waits for it: executions, or work.
+
+    Work counts for limits of the server, such as `kind http` and `pool gpu`.
+    """
 
     group: str
     running: int
     waiting: int
     oldest: int | None = None
+    of: str = "executions"  # or work
+    limit: int | None = None  # of work: how much runs at once; None: the server has no such limit any more
 
 
 class WorkAhead(Answer, frozen=True):
-    """Queued work, and how many work items of its pool go before it."""
+    """Queued work, how many work items of its pool go before it, and its limits."""
 
     work_id: str
     ahead: int
+    limits: list[str] = []  # limits of the server that it counts for, such as `kind http`
 
 
 class LineRow(Answer, frozen=True):
@@ -407,6 +414,9 @@ class LineRow(Answer, frozen=True):
     group: str
     position: int
     running: list[str]
+    held_by: str = ""  # which of its limits an execution waits for: limit, above (of the server) or rate
+    turn_at: int = 0  # when its rate admits an execution
+    full: dict[str, int] = {}  # limits of the server that are reached, with their numbers
 
 
 class QueueState(Answer, frozen=True):

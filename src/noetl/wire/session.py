@@ -51,6 +51,7 @@ class Hello(Asked, frozen=True):
     token: str | None = None  # for clients that cannot set the Authorization header
     host: str = ""
     version: str = ""
+    credentials: tuple[str, ...] | None = None  # in its environment: `PG_MAIN` for NOETL_CREDENTIAL_PG_MAIN
     acks: bool = True  # it acknowledges leases; otherwise an undelivered lease is lost until it expires
 
 
@@ -60,6 +61,7 @@ class Claim(Asked, frozen=True):
     id: str
     most: int = 1
     wait_s: float = 0.0  # how long to wait for work; at most 30
+    is_for_idle: bool = False  # only work of playbooks that have none leased: one item of each
     worker: str = ""  # over HTTP: the calling worker
 
 

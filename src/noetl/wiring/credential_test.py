@@ -1,7 +1,7 @@
 """Test a credential: connect with it, and say what answered.
 
-PostgreSQL, NATS and token servers are signed in to; of MySQL only the greeting is read, as there is no driver for it. Types
-of `http` request a URL. Everything goes through the egress rules of tasks, and no message holds a value. Tested in
+PostgreSQL, NATS and token servers are signed in to; of MySQL only the greeting is read, as there is no driver for it. Object
+stores list a bucket, Snowflake answers a statement (with a key pair). Types of `http` request a URL. Everything goes through the egress rules of tasks, and no message holds a value. Tested in
 tests/unit/wiring/test_credential_test.py.
 """
 
@@ -21,6 +21,7 @@ from noetl.wire.answers import CredentialTested
 if TYPE_CHECKING:
     from noetl.worker.http.clients import HttpClient
     from noetl.worker.http.egress import Egress
+    from noetl.worker.secrets.managers.access import Access
 
 _SECONDS: Final = 15.0
 _MOST_LINE: Final = 65_536
@@ -71,6 +72,7 @@ class _Connecting:
             "sqlite": self._sqlite,
             "oauth2": self._oauth2,
             "nats": self._nats,
+            "service_account": self._service_account,
         }
 
     async def addresses(self, host: str, port: int) -> list[str] | None:
@@ -83,6 +85,8 @@ class _Connecting:
             return await test(data)
         if kind in _HTTP:
             return await self._web(data, url or data.get("test_url"))
+        if kind in ("s3", "gcs", "azure", "snowflake"):
+            return await self._storage(kind, data, url)
         return None, "", f"A credential of type `{kind}` has nothing to connect to here; its fields are complete."
 
     async def _postgres(self, data: Mapping[str, Any]) -> Reached:
@@ -118,6 +122,49 @@ class _Connecting:
         token = await Tokens(self._http.get, self._clock, secrets.text).get(data)
         life = token.get("expires_in")
         return True, url, f"The server issued a token{f' for {life} seconds' if life is not None else ''}."
+
+    def _access(self, data: Mapping[str, Any]) -> Access:
+        """Return what gets access tokens, as for secret managers."""
+        from noetl.worker.secrets.managers.access import Access
+        from noetl.worker.secrets.oauth2 import Tokens
+        from noetl.worker.secrets.redact import Secrets
+
+        secrets = Secrets()
+        secrets.learn("credential", data)
+        tokens = Tokens(self._http.get, self._clock, secrets.text)
+        return Access(self._http.get, tokens, self._clock.now, secrets.learn)
+
+    async def _service_account(self, data: Mapping[str, Any]) -> Reached:
+        from noetl.worker.secrets.managers.google import access_token, account_of
+
+        account = account_of(data)
+        if not account:
+            return False, "", "The credential is no key file: it has no `client_email`."
+        await access_token({**data, "token": None, "access_token": None}, self._access(data))
+        return True, str(account.get("token_uri") or "Google"), f"It issued a token for {account['client_email']}."
+
+    async def _storage(self, kind: str, data: Mapping[str, Any], url: str | None) -> Reached:
+        from noetl.ports.web import WebError
+        from noetl.worker.secrets import storage
+        from noetl.worker.secrets.managers.azure import access_token, token_url
+
+        lists = {"s3": storage.s3, "gcs": storage.gcs, "azure": storage.azure_blobs, "snowflake": storage.snowflake}
+        access = self._access(data)
+        listing = await lists[kind](data, access, url)
+        if listing is None:
+            await access_token({**data, "token": None, "access_token": None}, access, storage.AZURE_SCOPE)
+            return True, token_url(data), "The server issued a token; without `account_name` nothing is listed."
+        try:
+            async with self._http.get(True).send(listing.request) as response:
+                body = await response.read(_MOST_LINE) or b""
+        except WebError as error:
+            return False, "", f"Cannot connect: {error}"
+        if not listing.signs_in:
+            return None, listing.place, listing.proves
+        if 200 <= response.status < 300:
+            return True, listing.place, listing.proves
+        code = storage.error_code(body)
+        return False, listing.place, f"It answered {response.status}{f' {code}' if code else ''}. Check the keys."
 
     async def _web(self, data: Mapping[str, Any], url: Any) -> Reached:
         from noetl.ports.web import WebError, WebRequest

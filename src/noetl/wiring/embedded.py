@@ -35,7 +35,7 @@ from noetl.ports import (
 from noetl.ports.keychain import AccessTokens
 from noetl.ports.letters import DeadLetters
 from noetl.private_files import make_private_folder
-from noetl.settings import SANDBOX_WRITE, HttpSettings, ServerSettings, Settings, store_option
+from noetl.settings import QUEUE_KIND_LIMITS, SANDBOX_WRITE, ServerSettings, Settings, store_option
 from noetl.tools import kinds
 from noetl.wiring.availability import not_built
 from noetl.wiring.credentials import StoredCredentials, credential_vault, key_file
@@ -55,8 +55,11 @@ if TYPE_CHECKING:
     from noetl.server.background.rebuild import Rebuild
     from noetl.server.background.result_gc import ResultGC
     from noetl.server.background.schedules import Scheduler
-    from noetl.server.control_plane import LocalControlPlane
+    from noetl.server.background.subscriptions.feed import OpenSource
+    from noetl.server.background.subscriptions.poller import SubscriptionPoller
+    from noetl.server.control_plane import LocalControlPlane, Require
     from noetl.server.operations.restore import Held
+    from noetl.server.processes.side import SideProcesses
     from noetl.server.services import Bounds, Services
     from noetl.stores.postgres.admin import PostgresAdmin
     from noetl.worker.http.egress import Egress
@@ -408,12 +411,15 @@ async def child_processes(settings: Settings) -> AsyncIterator[ChildPool]:
 async def embedded(settings: Settings, *, apart: bool = False) -> AsyncIterator[Embedded]:
     """Run the control plane on the store of the settings.
 
-    With `apart`, heavy templates of decisions are evaluated in processes of their own.
+    With `apart`, for a server, heavy templates of decisions are evaluated in processes of their own, and starts whose
+    credentials are missing are refused.
     """
     from noetl.server.background.maintenance import run_maintenance
     from noetl.server.control_plane import LocalControlPlane
     from noetl.server.processes.side import SideProcesses
 
+    if apart:
+        _check_limits(settings)
     store, side = open_store(settings), SideProcesses() if apart else None
     try:
         if settings.database:
@@ -434,6 +440,7 @@ async def embedded(settings: Settings, *, apart: bool = False) -> AsyncIterator[
             liveness_s=settings.liveness_s,
             ageing_s=settings.ageing_s,
             side=side,
+            credentials=_required_credentials(store) if apart else None,
         )
         async with control, run_maintenance(getattr(store, "tend", None), store.clock):
             yield Embedded(settings, store, control, StoredCredentials(settings, lambda: open_team(store), store.clock))
@@ -441,6 +448,24 @@ async def embedded(settings: Settings, *, apart: bool = False) -> AsyncIterator[
         if side is not None:
             await side.close()
         await store.close()
+
+
+def _check_limits(settings: Settings) -> None:
+    """Check that limits name kinds that exist. Raises InvalidInput."""
+    known = kinds()
+    for name in settings.work_limits:
+        what, _, which = name.partition(" ")
+        if what == "kind" and which not in known:
+            from noetl.dsl.diagnostic import did_you_mean
+
+            hint = did_you_mean(which, known)
+            raise InvalidInput(f"{QUEUE_KIND_LIMITS} names the kind `{which}`, which does not exist.{hint}")
+
+
+def _required_credentials(store: Store) -> Require:
+    from noetl.server.auth.required_credentials import RequiredCredentials
+
+    return RequiredCredentials(open_team(store), store.clock, variables).require
 
 
 @asynccontextmanager
@@ -465,6 +490,7 @@ async def serving(
         access, several_users = await _access(store, team, settings, server, own_token)
         vault = await _open_vault(settings, server.key, team, clock.now())
         own = confined(settings, several_users=several_users)
+        credential, side = StoredCredentials(own, lambda: team, clock, vault), SideProcesses()
         services = Services(
             server_id=f"{os.uname().nodename}:{os.getpid()}",
             control=app.control,
@@ -473,10 +499,11 @@ async def serving(
             blobs=open_blobs(settings, store),
             outbox=app.outbox(),
             **trigger_parts(store, team, clock),
+            open_source=_sources(own, server, credential, side, clock),
             clock=clock,
             kinds=kinds(),
             cannot_run=cannot_run,
-            side=SideProcesses(),
+            side=side,
             checks=_CHECKS,
             registry=WorkerRegistry(app.control, store, team, clock, lease_ms=settings.lease_ms),
             reader=Reader(store),
@@ -485,15 +512,22 @@ async def serving(
             probe=StoreProbe(store),
             test_credential=CredentialTests(egress_rules(own), clock),
             vault=vault,
-            **_quotas(server.http),
-            bounds=_bounds(server),
-            public_url=server.public_url,
+            **_limits(server),
             mask=ReaderMask(settings.redact_keys),
             **access,
         )
-        served = replace(app, settings=own, credential=StoredCredentials(own, lambda: team, clock, vault))
+        served = replace(app, settings=own, credential=credential)
         async with served.open_relay() as relay, running(services, relay, *_jobs(settings, app.store, services)):
             yield services, served
+
+
+def _sources(
+    settings: Settings, server: ServerSettings, credential: StoredCredentials, side: SideProcesses, clock: Clock
+) -> OpenSource:
+    from noetl.wiring.triggers import Sources
+
+    parts = (credential, egress_rules(settings), settings.subscription_folders, side, clock)
+    return Sources(*parts, check_s=server.check_s, most_bytes=server.http.delivery_bytes)
 
 
 async def _open_vault(settings: Settings, key: str, team: Team, now: int) -> Vault | None:
@@ -504,10 +538,14 @@ async def _open_vault(settings: Settings, key: str, team: Team, now: int) -> Vau
     return vault
 
 
-def _quotas(bounds: HttpSettings) -> dict[str, Any]:
+def _limits(server: ServerSettings) -> dict[str, Any]:
+    """Return the quotas and bounds of a server, and where people reach it."""
     from noetl.server.auth.quota import Quota
 
+    bounds = server.http
     return {
+        "bounds": _bounds(server),
+        "public_url": server.public_url,
         "streams": Quota(bounds.streams, bounds.token_streams, "event streams"),
         "answers": Quota(bounds.answer_bytes, bounds.answer_bytes // 2, "large answers"),
     }
@@ -515,11 +553,11 @@ def _quotas(bounds: HttpSettings) -> dict[str, Any]:
 
 def _jobs(
     settings: Settings, store: Store, services: Services
-) -> tuple[ResultGC, Scheduler, EndedTriggers, Notifications]:
-    from noetl.wiring.triggers import open_ended_triggers, open_notifications, open_scheduler
+) -> tuple[ResultGC, Scheduler, EndedTriggers, Notifications, SubscriptionPoller]:
+    from noetl.wiring.triggers import open_ended_triggers, open_notifications, open_poller, open_scheduler
 
     parts = (services, open_derived(store))
-    triggers = (open_scheduler(*parts), open_ended_triggers(*parts), open_notifications(*parts))
+    triggers = (open_scheduler(*parts), open_ended_triggers(*parts), open_notifications(*parts), open_poller(*parts))
     return open_collector(settings, store), *triggers
 
 

@@ -6,13 +6,14 @@ tests/acceptance/admin/test_credential_cli.py.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 from noetl.model.errors import InvalidInput
 from noetl.ports import AuditEntry
-from noetl.private_files import write_private
+from noetl.private_files import lock_private, write_private
 from noetl.server.auth.credential_types import problems
 from noetl.server.auth.stored_credential import data_key_rows, describe_credential, open_credential, row_of
 from noetl.server.auth.vault import NEW_KEY, Vault, new_key
@@ -76,19 +77,24 @@ class LocalCredentials:
     async def rotate_keys(self) -> KeysRotated:
         """Wrap every data key with the first configured master key, or with a new one.
 
-        A store with a key file gets a new key: the file has both keys until every data key is wrapped again. Servers
-        that run keep the data keys that they have, and read the file again for others.
+        A store with a key file gets a new key: the file has both keys until every data key is wrapped again, so that an
+        interrupted rotation loses nothing and the next one completes it. Servers that run keep the data keys that they have,
+        and read the file again for others.
         """
         if self._settings.key or self._settings.database:
-            vault = self._some_vault()
-            count = await vault.rotate(self._team, self._act("key.rotate", vault.master))
-            return KeysRotated(rotated=count, master=vault.master)
+            return await self._rotate()
         file, new = key_file(self._settings), new_key()
         self._some_vault()  # creates a missing file
-        write_private(file, f"{new},{file.read_text(encoding='ascii').strip()}")
+        # Else two rotations at once would remove each other's keys.
+        with await asyncio.to_thread(lock_private, file.with_name("key.lock")):
+            write_private(file, f"{new},{file.read_text(encoding='ascii').strip()}")
+            done = await self._rotate()
+            write_private(file, new)
+        return done
+
+    async def _rotate(self) -> KeysRotated:
         vault = self._some_vault()
         count = await vault.rotate(self._team, self._act("key.rotate", vault.master))
-        write_private(file, new)
         return KeysRotated(rotated=count, master=vault.master)
 
     def _some_vault(self) -> Vault:

@@ -3,7 +3,7 @@
 The `http` tool delivers `http` and `webhook` messages, with its timeouts, credentials and limits; the address of a `webhook` is
 the `url` of its credential. Messages to `smtp` are e-mails. A package adds a target as a coroutine function in the entry point
 group `noetl.outbox`, which takes the message and the `ToolContext` and returns an outcome. Tested in
-tests/acceptance/admin/test_outbox_cli.py, tests/unit/server/background/test_outbox_relay.py and tests/server/api/test_notifications.py.
+tests/acceptance/admin/test_outbox_cli.py, tests/unit/server/background/test_outbox_relay.py and tests/server/api/triggers/test_notifications.py.
 """
 
 from __future__ import annotations

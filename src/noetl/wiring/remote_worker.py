@@ -16,7 +16,7 @@ from noetl.client.remote import RemoteBlobs, RemoteControl, RemoteCredentials, R
 from noetl.client.session import Session
 from noetl.clock import SteadyClock
 from noetl.environ import variables
-from noetl.settings import Settings, WorkerSettings, credential
+from noetl.settings import Settings, WorkerSettings, credential, credential_suffixes
 from noetl.wire.session import Hello
 from noetl.wiring.embedded import WARM_UP_S, child_processes, confined, worker_resources
 from noetl.worker.loop import Worker, current_lease
@@ -43,6 +43,7 @@ async def remote_worker(settings: Settings, worker_settings: WorkerSettings) -> 
             worker.held,
             host=host,
             version=__version__,
+            credentials=credential_suffixes(variables()),
         )
 
     clock = SteadyClock("the server's clock")

@@ -17,7 +17,7 @@ from noetl.expr.runtime.running import RUNNING
 from noetl.model.errors import NoetlError, log_level
 from noetl.model.messages import Ending
 from noetl.model.outcome import ErrorKind, failed
-from noetl.model.work import Lease
+from noetl.model.work import Lease, kept_slots
 from noetl.ports.work import Subscription
 from noetl.worker.steps.playbook_cache import Playbooks
 from noetl.worker.steps.reporter import FLUSH_MS, Reporter
@@ -169,7 +169,9 @@ class Worker:
             del self._held[work_id]
 
     def _want(self) -> int:
-        return 0 if self._draining.is_set() else 1
+        """Return how much work is wanted in the place of work that ends."""
+        is_full = len(self._held) > self._capacity - kept_slots(self._capacity)
+        return 0 if self._draining.is_set() or is_full else 1
 
     async def _give_up(self, held: Reporter, error: Exception) -> list[Lease]:
         _log.error("the worker failed on %s", held.lease.work.work_id, exc_info=error)

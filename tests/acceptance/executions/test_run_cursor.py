@@ -13,7 +13,7 @@ import pytest
 
 from tests.acceptance import dying
 from tests.acceptance.running import Folder, summary
-from tests.services import postgres
+from tests.databases import empty_database
 
 WORKFLOW = """
 - step: send
@@ -37,7 +37,7 @@ NAMES = ["a", "b", "c", "d"]
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    with postgres() as started:
+    with empty_database() as started:
         yield started
 
 

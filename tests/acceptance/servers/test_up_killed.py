@@ -12,8 +12,9 @@ from noetl.client.local_server import local_server
 from noetl.settings import Settings
 from tests.acceptance.running import until
 from tests.cluster.process import Process
+from tests.databases import empty_database
 from tests.server.serving import PATIENCE_S, playbook, process
-from tests.services import free_port, postgres
+from tests.services import free_port
 
 LONG = {"NOETL_LEASE_SECONDS": "3600"}  # what does not go on at once fails by the test's patience
 GATED = """  - step: gate
@@ -73,7 +74,7 @@ def test_the_work_of_a_killed_up_goes_on_at_once(tmp_path: Path) -> None:
 
 
 def test_the_work_of_a_killed_up_on_postgresql_goes_on_at_once(tmp_path: Path) -> None:
-    with postgres() as address:
+    with empty_database() as address:
         with process(tmp_path, "up", "--postgres", address, environment=LONG) as (url, up):
             started = start(url, tmp_path)
             up.kill()

@@ -158,6 +158,19 @@ def webhook(verb: str = "", body: Any = None) -> Callable[[Served], Awaitable[As
     return ask
 
 
+async def triggering(served: Served) -> Asked:
+    return "/api/triggers", {"name": "t", "path": await served.register(ONE), "after": "other/*"}
+
+
+def trigger(verb: str = "", body: Any = None) -> Callable[[Served], Awaitable[Asked]]:
+    async def ask(served: Served) -> Asked:
+        path, made = await triggering(served)
+        await served.json("POST", path, made)
+        return f"/api/triggers/t{verb}", body
+
+    return ask
+
+
 NOTIFICATION = {"name": "n", "path": "test/*", "on": ["failed"], "channel": "webhook", "url": "http://127.0.0.1:9/x"}
 
 
@@ -167,6 +180,25 @@ def notification(verb: str = "", body: Any = None) -> Callable[[Served], Awaitab
         return f"/api/notifications/n{verb}", body
 
     return ask
+
+
+SUBSCRIPTION = {
+    "name": "m", "path": "test/one", "source": "folder", "folder": "/none", "paused": True,
+}  # fmt: skip
+
+
+def subscription(verb: str = "") -> Callable[[Served], Awaitable[Asked]]:
+    async def ask(served: Served) -> Asked:
+        await served.register(ONE)
+        await served.json("POST", "/api/subscriptions", SUBSCRIPTION)
+        return f"/api/subscriptions/m{verb}", None
+
+    return ask
+
+
+async def subscribed(served: Served) -> Asked:
+    await served.register(ONE)
+    return "/api/subscriptions", SUBSCRIPTION
 
 
 def letter(verb: str, body: Any) -> Callable[[Served], Awaitable[Asked]]:
@@ -243,8 +275,19 @@ CALLS: dict[str, Callable[[Served], Awaitable[Asked]]] = {
     "POST /api/webhooks/{webhook_id}/resume": webhook("/resume"),
     "POST /api/webhooks/{webhook_id}/test": webhook("/test", {}),
     "DELETE /api/webhooks/{webhook_id}": webhook(),
+    "POST /api/subscriptions": subscribed,
+    "POST /api/subscriptions/{subscription_id}/pause": subscription("/pause"),
+    "POST /api/subscriptions/{subscription_id}/resume": subscription("/resume"),
+    "POST /api/subscriptions/{subscription_id}/test": subscription("/test"),
+    "DELETE /api/subscriptions/{subscription_id}": subscription(),
     "POST /api/notifications": plain("/api/notifications", NOTIFICATION),
     "POST /api/notifications/{notification_id}/test": notification("/test"),
+    "POST /api/notifications/{notification_id}/pause": notification("/pause"),
+    "POST /api/notifications/{notification_id}/resume": notification("/resume"),
+    "POST /api/triggers": triggering,
+    "POST /api/triggers/{trigger_id}/pause": trigger("/pause"),
+    "POST /api/triggers/{trigger_id}/resume": trigger("/resume"),
+    "DELETE /api/triggers/{trigger_id}": trigger(),
     "DELETE /api/notifications/{notification_id}": notification(),
     "POST /api/catalog": plain("/api/catalog", {"content": ONE}),
     "DELETE /api/catalog": registered,

@@ -377,3 +377,32 @@ async def test_every_act_is_in_the_audit_trail(tmp_path: Path) -> None:
         assert entries[0]["detail"] == {"reason": "no", "run": None}
         (one,) = (await served.json("GET", f"/api/audit?entity={started}&limit=1"))["entries"]
         assert one["action"] == "execution.cancel"
+
+
+@pytest.mark.asyncio
+async def test_a_retry_waits_for_the_limit_of_its_playbook(tmp_path: Path) -> None:
+    def limited(on_limit: str) -> str:
+        executor = {"spec": {"concurrency": {"limit": 1, "key": "k", "on_limit": on_limit}}}
+        steps = (
+            "  - step: one\n    tool: {kind: noop}\n    next: [{step: bad, when: '{{ workload.fails }}'}, {step: ask, when: '{{ not workload.fails }}'}]\n"
+            "  - {step: ask, tool: {kind: wait, signal: go}}\n"
+            "  - {step: bad, tool: {kind: python, code: 'result = 1 / 0'}}\n"
+        )
+        return playbook(steps, on_limit, executor=executor, workload={"fails": False})
+
+    async with in_process(tmp_path) as served, served.embedded.run_worker(""):
+        failed = [await served.start(limited("queue"), payload={"fails": True})]
+        await served.until(failed[0], "failed")
+        failed.append(await served.start(limited("reject"), payload={"fails": True}))
+        await served.until(failed[1], "failed")
+        holder = await served.start(limited("queue"))
+        await served.until(holder, "waiting")
+        made = await served.json("POST", f"/api/executions/{failed[0]}/retry", {}, 201)
+        assert made["status"] == "pending"
+        told = await served.json("GET", f"/api/executions/{made['execution_id']}/explain")
+        assert [one["what"] for one in told["standing"]] == ["execution"]
+        assert "place 1 in line" in told["standing"][0]["waits_for"]
+        refused = await served.json("POST", f"/api/executions/{failed[1]}/retry", {}, 409)
+        assert refused["type"].endswith("#limit-reached")
+        await served.json("POST", f"/api/executions/{holder}/signal", {"name": "go"})
+        assert (await served.until(made["execution_id"], "failed"))["error"] is not None

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from noetl.dsl.tree.pin import unpinned
-from tests.server.serving import ONE, TWO, Served, in_process
+from noetl.wire import session as frames
+from tests.server.serving import ONE, TWO, Served, in_process, listening, session
 
 pytestmark = pytest.mark.asyncio
 
@@ -81,3 +82,20 @@ async def test_pools_and_workers_are_listed(tmp_path: Path) -> None:
         assert (await served.json("POST", "/api/workers/b/drain"))["status"] == "draining"
         await served.json("DELETE", "/api/workers/b")
         assert [row["worker_id"] for row in (await served.json("GET", "/api/workers"))["workers"]] == ["a"]
+
+
+async def test_a_limit_of_the_server_is_shown_and_explained(tmp_path: Path) -> None:
+    limits = {"kind noop": 1, "pool gpu": 3}
+    async with listening(tmp_path, work_limits=limits) as served, session(served) as worker:
+        first, second = await served.start(ONE), await served.start(ONE)
+        leased = await worker.leases(frames.Claim("c", 5))
+        assert [lease.work.execution_id for lease in leased.leases] == [first]
+        rows = (await served.json("GET", "/api/queue"))["limits"]
+        assert [(row["group"], row["running"], row["waiting"], row["of"], row["limit"]) for row in rows] == [
+            ("kind noop", 1, 1, "work", 1),
+            ("pool gpu", 0, 0, "work", 3),
+        ]
+        explained = await served.json("GET", f"/api/executions/{second}/explain")
+        assert "the server's limit of 1 work items of the kind `noop` at once" in explained["standing"][0]["waits_for"]
+        line = await served.json("GET", f"/api/executions/{second}/line")
+        assert (line["work"][0]["limits"], line["full"]) == (["kind noop"], {"kind noop": 1})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -79,3 +80,40 @@ def test_a_command_that_fetches_a_secret_stays_readable() -> None:
     text = 'export NOETL_ENCRYPTION_KEY="$(noetl credential key)"'
     assert mask_text(text, lambda _name: True) == text
     assert mask_text('NOETL_ENCRYPTION_KEY="abcdefgh"', lambda _name: True) == f'NOETL_ENCRYPTION_KEY="{MASK}"'
+
+
+class Answer(msgspec.Struct):
+    """An answer with fields of NoETL, and data of a user in them."""
+
+    key: str
+    rows: list[dict[str, Any]]
+    inner: list[Variable]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("count", [1, 20_000])  # the second is masked in a thread
+async def test_an_answer_of_any_size_is_masked_in_the_same_way(count: int) -> None:
+    rows = [{"password": "x", "n": number} for number in range(count)]
+    inner = [Variable("1", "password", "x"), Variable("1", "n", 1)]
+    answer = Answer("row 7", rows, inner)
+    mask = ReaderMask()
+    assert await mask.answer(answer) == mask.json(answer)
+    shown = msgspec.json.decode(await mask.answer(answer), type=Answer)
+    assert (shown.key, shown.rows[-1]) == ("row 7", {"password": MASK, "n": count - 1})
+    assert [one.value for one in shown.inner] == [MASK, 1]
+
+
+@pytest.mark.asyncio
+async def test_a_large_answer_is_what_it_was_when_it_was_asked_for() -> None:
+    data = {"rows": [{"password": "x"}] * 10_000, "n": 1}
+    asked = asyncio.create_task(ReaderMask().answer(data))
+    await asyncio.sleep(0)
+    data["n"] = 2
+    data["rows"] = []
+    assert msgspec.json.decode(await asked) == {"rows": [{"password": MASK}] * 10_000, "n": 1}
+
+
+@pytest.mark.asyncio
+async def test_a_large_answer_without_secrets_is_sent_as_it_is() -> None:
+    data = {"rows": ["x" * 100] * 10_000}
+    assert await ReaderMask().answer(data) == msgspec.json.encode(data)

@@ -10,7 +10,7 @@ import pytest
 from noetl.settings import Settings
 from noetl.stores.common.queries import migrations
 from noetl.wiring.embedded import open_rebuild, open_store
-from tests.services import postgres
+from tests.databases import empty_database
 from tests.unit.stores.level import (
     DIALECTS,
     ENDED,
@@ -39,7 +39,7 @@ async def test_a_store_of_a_level_is_opened_and_goes_on(dialect: str, level: int
     if dialect == "sqlite":
         await _goes_on(load_sqlite(data, tmp_path))
     else:
-        with postgres() as address:
+        with empty_database() as address:
             await _goes_on(load_postgres(data, tmp_path, address))
 
 

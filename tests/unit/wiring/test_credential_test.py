@@ -126,9 +126,13 @@ async def test_what_cannot_be_tested_says_so() -> None:
 
 
 @pytest.mark.parametrize("value", [{"\0": 1}, ["a"], 2**70, "\ud800", "\0", "= a =", "://a"])
-@pytest.mark.parametrize("kind", ["postgres", "mysql", "sqlite", "oauth2", "nats", "bearer"])
+@pytest.mark.parametrize(
+    "kind",
+    ["postgres", "mysql", "sqlite", "oauth2", "nats", "bearer", "s3", "gcs", "azure", "snowflake", "service_account"],
+)
 async def test_an_odd_value_is_an_answer(kind: str, value: Any) -> None:
-    names = ("dsn", "host", "port", "url", "servers", "path", "token_url", "test_url", "token", "user")
+    names = ("dsn", "host", "port", "url", "servers", "path", "token_url", "test_url", "token", "user",
+             "service_account_json", "connection_string", "bucket", "private_key")  # fmt: skip
     for given in (dict.fromkeys(names, value), *({name: value} for name in names)):
         assert not (await tried(kind, given)).ok
 

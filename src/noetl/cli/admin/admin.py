@@ -118,6 +118,9 @@ def restore(
         echo(f"held {len(held.executions)} executions and {held.messages} outbox messages for review")
         if held.schedules:
             echo(f"paused {held.schedules} schedules; resume each with `noetl schedule resume NAME` on a server")
+        if held.subscriptions:
+            fix = "resume each with `noetl subscription resume NAME` on a server"
+            echo(f"paused {held.subscriptions} subscriptions; {fix}")
 
     call(job)
 

@@ -91,13 +91,19 @@ def try_credential(
     name: Name,
     url: Annotated[
         str | None,
-        typer.Option("--url", metavar="URL", help="For bearer, basic, api_key and http: URL to request with it."),
+        typer.Option(
+            "--url",
+            metavar="URL",
+            help="For bearer, basic, api_key and http: URL to request with it. For gcs, azure, s3 and snowflake: address of the service, if it is another one.",
+        ),
     ] = None,
     json: AsJson = False,
     server: Place = None,
 ) -> None:
     """Connect with a credential and print what answered.
 
+    Databases and token servers are signed in to; s3, gcs and azure list the bucket, the buckets or the containers; snowflake
+    with a key pair answers a statement. Nothing is changed there.
     The connection is made where the credential is stored: by the server, or by this command. Exit code 1 means that the
     connection failed; a type that has nothing to connect to exits with 0 and says so.
     """

@@ -44,7 +44,7 @@ async def start_and_drive(
     """Start an execution, drive it and print its result; return the exit code."""
     async with embedded(settings) as app:
         for made in preparer.found.values():
-            if made is not None and (b'"auth"' in made.canonical or b"keychain" in made.canonical):
+            if made is not None:
                 from noetl.wiring.preflight import require_credentials
 
                 await require_credentials(made.canonical, app.credential)

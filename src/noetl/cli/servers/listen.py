@@ -21,6 +21,7 @@ from noetl.cli.runtime.runner import tune_gc
 from noetl.cli.runtime.store import local_settings
 from noetl.cli.runtime.terminal import echo
 from noetl.client.local_server import offered_token
+from noetl.environ import variables
 from noetl.model.errors import InvalidInput, NoetlError, log_level
 from noetl.ports import Clock, WorkerInfo
 from noetl.server.app import app
@@ -30,7 +31,7 @@ from noetl.server.control_plane import LocalControlPlane
 from noetl.server.http.connection import ServerConfig
 from noetl.server.services import Services
 from noetl.server.workers.presence import attending
-from noetl.settings import Settings, server_settings
+from noetl.settings import Settings, credential_suffixes, server_settings
 from noetl.wiring.embedded import WARM_UP_S, Embedded, child_processes, serving
 from noetl.wiring.watchdog import watched
 
@@ -163,6 +164,7 @@ def _worker_info(services: Services, settings: Settings) -> WorkerInfo:
         version=__version__,
         registered_at=now,
         seen_at=now,
+        credentials=credential_suffixes(variables()),
     )
 
 

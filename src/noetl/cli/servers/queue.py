@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from noetl.cli.arguments.options import AsJson, Place
 from noetl.cli.output.format import format_duration, to_json
-from noetl.cli.runtime.store import read_history
+from noetl.cli.runtime.store import local_settings, read_history
 from noetl.cli.runtime.terminal import echo
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def command(json: AsJson = False, store: Place = None) -> None:
     async def job(history: History) -> dict[str, _Rows]:
         from msgspec import to_builtins
 
-        from noetl.server.workers.presence import by_playbook, pools_of
+        from noetl.server.workers.presence import all_limits, by_playbook, pools_of
         from noetl.wiring.embedded import open_team
 
         if hasattr(history, "client"):  # a server
@@ -38,7 +38,8 @@ def command(json: AsJson = False, store: Place = None) -> None:
         team = open_team(cast("Store", history))
         pools = pools_of(await team.workers(), await team.depths())
         flows = by_playbook(await team.flows())
-        return {"pools": cast("_Rows", pools), "flows": cast("_Rows", flows), "limits": await team.limits()}
+        limits = all_limits(await team.limits(), await team.work_limits(), local_settings(store).work_limits)
+        return {"pools": cast("_Rows", pools), "flows": cast("_Rows", flows), "limits": cast("_Rows", limits)}
 
     found = read_history(store, job)
     if json:
@@ -55,14 +56,17 @@ def _lines(found: Mapping[str, _Rows], now: int) -> Iterator[str]:
     for row in found["pools"]:
         waiting = f"{row['queued']} queued{_age(row, now)}, {row['leased']} leased"
         dead = f", {row['dead']} dead" if row["dead"] else ""
-        workers = f"{row['workers']} workers with {row['capacity']} places"
+        kept = f", {row['kept']} of them for playbooks that have nothing running" if row["kept"] else ""
+        workers = f"{row['workers']} workers with {row['capacity']} places{kept}"
         yield f"pool {row['pool'] or '(default)'}: {waiting}{dead}; {workers}"
         for flow in found["flows"]:
             if flow["pool"] == row["pool"]:
                 priority = f" at priority {flow['priority']}" if flow["priority"] else ""
                 yield f"  {flow['flow'] or '(no playbook)'}: {flow['queued']} queued{_age(flow, now)}{priority}"
     for row in found["limits"]:
-        yield f"limit {row['group']}: {row['running']} running, {row['waiting']} waiting{_age(row, now)}"
+        group = f"{row['group']}(default)" if row.get("of") == "work" and row["group"] == "pool " else row["group"]
+        most = f" of {row['limit']}" if row.get("limit") is not None else ""
+        yield f"limit {group}: {row['running']}{most} running, {row['waiting']} waiting{_age(row, now)}"
 
 
 def _age(row: Mapping[str, Any], now: int) -> str:

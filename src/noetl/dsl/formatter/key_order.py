@@ -21,6 +21,7 @@ ROOT: Final = (
     "workflow",
     "policy",
     "triggers",
+    "notifications",
 )
 METADATA: Final = ("name", "path", "version", "description", "labels", "tags")
 STEP: Final = ("step", "desc", "spec", "loop", "input", "tool", "set", "next", "compensate")

@@ -7,6 +7,9 @@ from noetl.dsl.grammar.layered_settings import ANY_MAP, COUNT, FAILURE_POLICY, F
 from noetl.dsl.grammar.types import Choice, Field, Flag, Level, LevelOf, ListOf, Number, OneOf, Text
 from noetl.schedules.spec import CATCH_UPS, OVERLAPS
 from noetl.triggers.ended import STATUSES
+from noetl.triggers.notification import CHANNELS, EVENTS
+from noetl.triggers.subscription import AFTERS, BEGINS, FORMATS
+from noetl.triggers.subscription import KINDS as SOURCES
 from noetl.triggers.webhook import AUTHS, ENCODINGS
 
 API_VERSIONS = ("noetl.io/v1", "noetl.io/v2", "noetl.io/v10")
@@ -39,7 +42,13 @@ DOCUMENT_LEVELS: tuple[Level, ...] = (
             Field(
                 "triggers",
                 ListOf(trigger_item()),
-                "Schedules, webhooks and ends of executions that start the playbook, once a server has registered it.",
+                "Schedules, webhooks, ends of executions and subscriptions that start the playbook, once a server has "
+                "registered it.",
+            ),
+            Field(
+                "notifications",
+                ListOf(LevelOf("notification")),
+                "Messages about executions of the playbook that need a person, once a server has registered it.",
             ),
         ),
     ),
@@ -184,6 +193,103 @@ DOCUMENT_LEVELS: tuple[Level, ...] = (
                 "Values for `workload`; templates read `execution`.",
                 default="execution",
                 rendered="server",
+            ),
+        ),
+    ),
+    Level(
+        "trigger_subscription",
+        "A subscription of the playbook. A server polls its source, and starts an execution for each message.",
+        (
+            Field(
+                "subscription",
+                Text(),
+                "Name of the subscription, unique in the playbook.",
+                required=True,
+                example="orders",
+            ),
+            Field(
+                "source",
+                Choice(SOURCES),
+                "Where messages come from: notifications of a channel or new rows of a table of PostgreSQL, files in a "
+                "folder of the server, or items of a response over HTTP.",
+                required=True,
+                example="table",
+            ),
+            Field("auth", Text(), "Credential on the server, with `listen`, `table` and `http`.", example="orders_db"),
+            Field("channel", Text(), "With `listen`: its channel. With `table`: a channel that wakes the poll."),
+            Field("table", Text(), "With `table`: its name.", example="public.orders"),
+            Field("key", Text(), "With `table`: column whose values are unique and grow.", example="id"),
+            Field("begin", Choice(BEGINS), "With `table`: which rows come first.", default="now"),
+            Field("folder", Text(), "With `folder`: whole path on the server.", example="/srv/drop"),
+            Field("pattern", Text(), "With `folder`: pattern of file names.", default='"*"', example="*.json"),
+            Field("after", Choice(AFTERS), "With `folder`: what becomes of a file that was taken in.", default="keep"),
+            Field(
+                "format",
+                Choice(FORMATS),
+                "With `listen` and `folder`: how the content is read. `none`: it is not.",
+                default="json",
+            ),
+            Field("url", Text(), "With `http`: URL without a secret.", example="https://example.com/orders"),
+            Field(
+                "params",
+                ANY_MAP,
+                "With `http`: parameters of the query; templates read `cursor`. Empty ones are left out.",
+                rendered="server",
+            ),
+            Field(
+                "items",
+                Text(),
+                "With `http`: the list of items; templates read `body`.",
+                default='"{{ body }}"',
+                example="{{ body.orders }}",
+                rendered="server",
+            ),
+            Field(
+                "id",
+                Text(),
+                "With `http`: what identifies an item; templates read `item`.",
+                example="{{ item.id }}",
+                rendered="server",
+            ),
+            Field(
+                "cursor",
+                Text(),
+                "With `http`: position for the next request; templates read `body`.",
+                example="{{ body.next }}",
+                rendered="server",
+            ),
+            Field(
+                "every", OneOf((Text(), COUNT)), "Interval of polls in seconds, or a text such as `5m`.", default="10s"
+            ),
+            Field(
+                "payload",
+                ANY_MAP,
+                "Values for `workload`; templates read `message`.",
+                default="message",
+                rendered="server",
+            ),
+        ),
+    ),
+    Level(
+        "notification",
+        "Messages about executions of the playbook. A server sends one for each event.",
+        (
+            Field("name", Text(), "Name of the notification, unique in the playbook.", required=True, example="ops"),
+            Field("on", ListOf(Choice(EVENTS), least=1), "Events that it reports.", required=True, example="[failed]"),
+            Field("channel", Choice(CHANNELS), "How the message is sent.", required=True, example="slack"),
+            Field(
+                "credential",
+                Text(),
+                "Credential on the server with the URL, the token or the mail server.",
+                example="ops_slack",
+            ),
+            Field("url", Text(), "URL of a webhook, if it holds no secret.", example="https://example.com/alerts"),
+            Field("to", ListOf(Text(), least=1), "Receivers of e-mails.", example="[ops@example.com]"),
+            Field(
+                "sla",
+                OneOf((Text(), COUNT)),
+                "Duration after which an execution has missed its SLA, for the event `sla`.",
+                example="2h",
             ),
         ),
     ),

@@ -8,7 +8,12 @@ from noetl.dsl.reading.nodes import ListNode, MapNode, Node
 _TASK = LevelOf("task")
 _NAMED = LevelOf("workbook_task")
 _LABELLED: Type = MapOf(_TASK)
-TRIGGER_LEVELS = {"schedule": "trigger", "webhook": "trigger_webhook", "ended": "trigger_ended"}
+TRIGGER_LEVELS = {
+    "schedule": "trigger",
+    "webhook": "trigger_webhook",
+    "ended": "trigger_ended",
+    "subscription": "trigger_subscription",
+}
 
 
 def is_labelled(node: Node) -> bool:

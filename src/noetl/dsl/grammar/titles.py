@@ -19,6 +19,8 @@ TITLES: dict[str, str] = {
     "trigger_calendar": "a trigger's `calendar`",
     "trigger_webhook": "a webhook",
     "trigger_ended": "a trigger of ends",
+    "trigger_subscription": "a subscription",
+    "notification": "a notification",
     "step": "a step",
     "step_spec": "a step's `spec`",
     "step_policy": "a step's `spec.policy`",

@@ -8,7 +8,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from noetl.dsl.tree.playbook import Action, Arc, Assign, Loop, Playbook, Router, Step, Task, TaskRule, Value
+from noetl.dsl.tree.playbook import (
+    NOTIFICATION,
+    Action,
+    Arc,
+    Assign,
+    Loop,
+    Playbook,
+    Router,
+    Step,
+    Task,
+    TaskRule,
+    Value,
+)
 
 Data = dict[str, Any]
 
@@ -30,7 +42,10 @@ def canonical(playbook: Playbook) -> Data:
     root["workflow"] = [_step(step) for step in playbook.workflow]
     if playbook.rollback is not None:
         root["policy"] = {"rollback": playbook.rollback}
-    return root | _maybe("triggers", [{one.kind: one.name, **_values(one.fields)} for one in playbook.triggers])
+    triggers = [one for one in playbook.triggers if one.kind != NOTIFICATION]
+    others = [one for one in playbook.triggers if one.kind == NOTIFICATION]
+    root |= _maybe("triggers", [{one.kind: one.name, **_values(one.fields)} for one in triggers])
+    return root | _maybe("notifications", [{"name": one.name, **_values(one.fields)} for one in others])
 
 
 def _maybe(name: str, data: Any) -> Data:

@@ -6,7 +6,7 @@ Templates are kept as text with canonical names (`outcome`, `ctx`). Tested in te
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
@@ -200,8 +200,11 @@ class Keychain(Part, frozen=True, eq=False):
     at: Node | None = None
 
 
+NOTIFICATION: Final = "notification"  # kind of trigger: an entry of `notifications`
+
+
 class Trigger(Part, frozen=True, eq=False):
-    """Schedule, webhook or other trigger of the playbook."""
+    """Schedule, webhook or other trigger of the playbook, or a notification."""
 
     kind: str  # key that holds the name
     name: str

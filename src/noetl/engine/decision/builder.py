@@ -174,8 +174,8 @@ class DecisionBuilder(msgspec.Struct, eq=False):
         return Scope(self.state, args, own, self.resolved, self.evaluations, **fixed)
 
     def queue(self, item: WorkItem) -> None:
-        """Put work in the queue, or replace its content there; a review withholds it."""
-        if self.state.review is None:
+        """Put work in the queue, or replace its content there, unless it is withheld."""
+        if not self.state.is_withheld:
             self.work[item.work_id] = item
 
     def finish(self, name: str, epoch: int) -> None:
@@ -252,7 +252,7 @@ class DecisionBuilder(msgspec.Struct, eq=False):
         """Return the finished decision."""
         state, events = self.state, self.events
         finished = {name for name, _ in self.finished} if self.held or self.dropped else ()
-        timers = state.timers if state.review is None else {}
+        timers = {} if state.is_withheld else state.timers
         standing = _standing(state) if events else _NO_ROW
         row = _row(state, standing) if events else {}
         has_same_row = self._standing_before == standing and state.phase != "ended"

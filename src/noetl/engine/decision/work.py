@@ -17,10 +17,9 @@ from noetl.engine.plan.step_plan import Part, StepPlan
 from noetl.engine.state.execution import Execution, Loop, StepRun, see
 from noetl.model.events import Event
 from noetl.model.manifest import within
-from noetl.model.work import Chunk, WorkItem
+from noetl.model.work import NEW, Chunk, WorkItem
 
 WORK_EVENTS = frozenset({"step.scheduled", "loop.iteration.scheduled", "loop.claim.scheduled", "dlq.replayed"})
-NEW = " (new)"  # ends the flow of executions that have not begun
 REPLAYED = "replayed"  # the only piece of a retried item
 
 
@@ -73,7 +72,14 @@ def item(plan: Plan, state: Execution, run: StepRun, chunk: str | None = None, a
         known.requires,
         flow=_begun(state) if _has_begun(plan, state, run, part, resume) else f"{state.path}{NEW}",
         weight=plan.weight,
+        limits=_limits(plan, known, state.pool or run.pool) if plan.work_limits else (),
     )
+
+
+def _limits(plan: Plan, known: StepPlan, pool: str) -> tuple[str, ...]:
+    """Return the limits of the server that work counts for while it is leased."""
+    name = f"pool {pool}"
+    return (*known.kinds, name) if name in plan.work_limits else known.kinds
 
 
 def _begun(state: Execution) -> str:
@@ -137,6 +143,7 @@ def _retried(plan: Plan, state: Execution, run: StepRun, of: Mapping[str, Any]) 
         patch={"task": of.get("task", ""), "values": patch} if patch else None,
         flow=_begun(state),
         weight=plan.weight,
+        limits=_limits(plan, known, state.pool or run.pool) if plan.work_limits else (),
     )
 
 

@@ -9,7 +9,7 @@ the time is an argument and ids are derived. A decision that reads a stored resu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from noetl.engine.decision.builder import Decision, DecisionBuilder, begin
@@ -25,7 +25,7 @@ from noetl.engine.routing.flow import advance
 from noetl.engine.routing.loops import collect, fail, go_on
 from noetl.engine.routing.route import Ending, end, failure, patch
 from noetl.engine.routing.saga import abandon, stop, undoing
-from noetl.engine.routing.start import admit, start
+from noetl.engine.routing.start import admit, rearm, start
 from noetl.engine.routing.suspend import deliver, wake
 from noetl.engine.state.execution import Execution, StepRun
 from noetl.model.messages import (
@@ -183,10 +183,11 @@ def _cancel(d: DecisionBuilder, message: Cancel) -> None:
     error = failure("cancelled", reason)
     payload: dict[str, Any] = {"cause": "cancelled", "outcome": "cancelled", "error": error, "by": message.by}
     payload |= {"compensate": True} if message.compensate else {}
-    review = d.state.review
+    since = int(d.state.review["since"]) if d.state.review is not None else d.state.started_at
+    is_withheld = d.state.is_withheld
     d.emit("execution.cancelled", d.state.execution_id, payload)
-    if review is not None:
-        _rearm(d, review)
+    if is_withheld:
+        rearm(d, since)
     stop(d, reason)
 
 
@@ -225,22 +226,12 @@ def _resume(d: DecisionBuilder, _message: Unpause) -> None:
     review = d.state.review
     d.emit("playbook.resumed", d.state.execution_id)
     if review is not None:
-        _rearm(d, review)
+        rearm(d, int(review["since"]))
         for _, item in open_work(d.plan, d.state, {}):
             d.queue(item)
     d.retry_gates({"name": EventName("playbook.resumed"), "payload": {}})
     for run in list(d.state.runs.values()):
         go_on(d, run)
-
-
-def _rearm(d: DecisionBuilder, review: Mapping[str, Any]) -> None:
-    """Set withheld timers again; time limits do not run during a review."""
-    for timer in list(d.state.timers.values()):
-        if timer.cause == "wake":
-            d.arm_timer(timer.timer_id, timer.at)
-        else:
-            at = timer.at + d.at - int(review["since"])
-            d.set_timer(timer.timer_id, timer.cause, at, _run(d, timer.run_id or ""), timer.index)
 
 
 def _mend(d: DecisionBuilder, message: Mend) -> None:

@@ -30,7 +30,7 @@ from noetl.engine.tasks.policy_rules import CONTINUE, Attempt, Verdict, ended_by
 from noetl.engine.tasks.render import RenderError, reads_secret
 from noetl.engine.tasks.retry import HOLD_MS
 from noetl.engine.tasks.run_info import RunInfo, Scopes
-from noetl.engine.tasks.sinks import classed
+from noetl.engine.tasks.sinks import classed, kept_field
 from noetl.engine.tasks.task_plan import CODE_KINDS
 from noetl.engine.tasks.task_scope import Frame
 from noetl.engine.tasks.waits import SUSPENDING, answered, wait_for, woken
@@ -189,8 +189,9 @@ class Pipeline(Frame):
                 self.memory.wait(waiting)
                 return woken(waiting, at, at) or waiting
             return waiting
-        if task.kind == "outbox" and (self.holds_secret(fields) or self.holds_secret(own)):
-            raise RenderError("payload", "a secret of a credential must not be written down", "name it with `auth`")
+        kept = kept_field(task.kind, fields)
+        if kept is not None and (self.holds_secret(fields) or self.holds_secret(own)):
+            raise RenderError(kept, "a secret of a credential must not be written down", "name it with `auth`")
         auth = within.value(task.auth.data, "auth") if task.auth is not None else None
         spec = self.settings
         if "result" in spec or "timeout" in spec:

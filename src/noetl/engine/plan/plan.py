@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from noetl.dsl.tree.playbook import Playbook, Step, Task, Value
 from noetl.engine.plan.step_plan import Paths, StepPlan, part, roots, router_reads
 from noetl.engine.state.writes import merge, plain
 from noetl.expr import Template, TemplateError, compile_template
+from noetl.model.work import PLAYBOOK_LIMITS, WORK_LIMITS
 
 MAX_STEP_RUNS: Final = 10_000  # of one step; arcs alone lead a step that is in no cycle to a handful
 _MENTIONS = re.compile(r"\b(context|input_data)\b")
@@ -76,8 +78,16 @@ class Plan:
 
     @cached_property
     def has_limits(self) -> bool:
-        """Whether `concurrency` or `rate` limits its executions."""
-        return self.setting("concurrency") is not None or self.setting("rate") is not None
+        """Whether `concurrency`, `rate` or the server may limit its executions."""
+        own = self.setting("concurrency") is not None or self.setting("rate") is not None
+        return own or bool(self.defaults.get(PLAYBOOK_LIMITS))
+
+    def playbook_limit(self, path: str) -> dict[str, Any] | None:
+        """Return the first limit of the server whose pattern matches a path."""
+        for pattern, most in (self.defaults.get(PLAYBOOK_LIMITS) or {}).items():
+            if fnmatchcase(path, pattern):
+                return {"group": f"playbook {pattern}", "limit": most}
+        return None
 
     @cached_property
     def fixed_workload(self) -> Mapping[str, Any] | None:
@@ -126,6 +136,7 @@ class Plan:
             ctx=part(reads, "ctx", "vars"),
             workload=part(reads, "workload"),
             requires=self._requires(step),
+            kinds=self._limited_kinds(step),
             places=self._places(step),
             deadline=deadline,
             timeouts=tuple(seconds for seconds in allowed if seconds is not None),
@@ -161,6 +172,20 @@ class Plan:
         return tuple(
             sorted({str(tag) for spec in specs if isinstance(spec, Mapping) for tag in spec.get("tags") or ()})
         )
+
+    @cached_property
+    def work_limits(self) -> Mapping[str, int]:
+        """How much work the server leases at once, by `pool gpu` and `kind http`."""
+        return self.defaults.get(WORK_LIMITS) or {}
+
+    def _limited_kinds(self, step: Step) -> tuple[str, ...]:
+        if not self.work_limits:
+            return ()
+        book = {task.label: task.kind for task in self.playbook.workbook}
+        called = [book.get(str(_data(task.fields.get("task")) or task.label), "") for task in step.tasks]
+        cursor = step.loop.cursor if step.loop is not None else None
+        kinds = [*(task.kind for task in step.tasks), *called, str(_data((cursor or {}).get("kind")))]
+        return tuple(sorted({name for kind in kinds if (name := f"kind {kind}") in self.work_limits}))
 
     def _places(self, step: Step) -> bool:
         names = ("pool", "priority")

@@ -40,6 +40,7 @@ class StepPlan(Struct, frozen=True):
     ctx: Part
     workload: Part
     requires: tuple[str, ...]  # tags that a worker must have
+    kinds: tuple[str, ...]  # of its tasks that the server limits, as `kind http`
     places: bool  # a pool or a priority is set for it
     deadline: Any  # `deadline_s` as written
     timeouts: tuple[Any, ...]  # each `timeout_s` as written

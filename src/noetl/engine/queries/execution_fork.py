@@ -14,6 +14,8 @@ from noetl.engine.decision.builder import Decision, projection
 from noetl.engine.decision.work import item
 from noetl.engine.plan.plan import Plan
 from noetl.engine.routing import loop_results
+from noetl.engine.routing.slots import limits_of, slot_of
+from noetl.engine.routing.start import check_waits, queued_by
 from noetl.engine.state.dead_letters import change_of
 from noetl.engine.state.evolve import fold
 from noetl.engine.state.execution import Execution
@@ -24,7 +26,10 @@ from noetl.model.ids import event_id, message_digest
 from noetl.model.work import WorkItem
 
 # Last events after which nothing has run yet.
-_UNDECIDED = frozenset({"playbook.execution.requested", "playbook.request.evaluated", "playbook.started"})
+_UNDECIDED = frozenset((
+    "playbook.execution.requested", "playbook.request.evaluated", "playbook.started", "execution.queued",
+    "execution.admitted",
+))  # fmt: skip
 
 
 def failed_step(state: Execution) -> str | None:
@@ -99,19 +104,52 @@ def shared(
     return tuple(copied)
 
 
-def fork(plan: Plan, events: Sequence[Event], execution_id: str) -> Decision:
-    """Return the commit that creates a fork: events, work in flight and timers."""
+def fork(plan: Plan, events: Sequence[Event], execution_id: str, *, queued: str = "") -> Decision:
+    """Return the commit that creates a fork: events, work in flight and timers.
+
+    It asks for a place under the limits of its playbook, as a start does. With `queued`, the limit that keeps it waiting, its
+    work and timers are withheld meanwhile. Raises LimitReached if it must not wait.
+    """
     state = fold(execution_id, events)
     _refuse(plan, state, events)
+    limits = limits_of(plan, state, state.started_at)
+    if queued and limits is not None:
+        check_waits(limits, queued)
     moved = _restarted_timers(state, events)
     fold(execution_id, moved, state)
-    timers = tuple((timer.timer_id, timer.at) for timer in state.timers.values())
-    whole = (*events, *moved)
-    inbox = tuple((execution_id, message) for message in loop_results.unsaid(state))
-    letters = tuple(change for event in whole if (change := change_of(state.path, event)) is not None)
-    work = tuple(_in_flight(plan, state))
-    row = projection(state)
-    return Decision(execution_id, 0, whole, work, timers=timers, inbox=inbox, projection=row, letters=letters)
+    asked: tuple[Event, ...] = ()
+    if limits is not None or state.slot is not None:
+        name, about = "execution.admitted", limits or {}
+        if limits is not None and queued:
+            name, about = "execution.queued", queued_by(limits, queued)
+        asked = (_event(state, state.seq + 1, name, "execution", execution_id, payload=about),)
+        fold(execution_id, asked, state)
+    whole = (*events, *moved, *asked)
+    return Decision(
+        execution_id,
+        0,
+        whole,
+        () if state.is_withheld else tuple(_in_flight(plan, state)),
+        timers=() if state.is_withheld else tuple((one.timer_id, one.at) for one in state.timers.values()),
+        inbox=tuple((execution_id, message) for message in loop_results.unsaid(state)),
+        projection=projection(state),
+        letters=tuple(change for event in whole if (change := change_of(state.path, event)) is not None),
+        slot=None if limits is None or queued else slot_of(limits, state.started_at),
+    )
+
+
+def _event(state: Execution, seq: int, name: str, entity_type: str, entity_id: str, **more: Any) -> Event:
+    """Return an event of the fork itself, at its start."""
+    return Event(
+        event_id(f"fork:{state.execution_id}", seq),
+        state.execution_id,
+        seq,
+        name,
+        state.started_at,
+        entity_type=entity_type,
+        entity_id=entity_id,
+        **more,
+    )
 
 
 def _restarted_timers(state: Execution, events: Sequence[Event]) -> tuple[Event, ...]:
@@ -123,20 +161,9 @@ def _restarted_timers(state: Execution, events: Sequence[Event]) -> tuple[Event,
         if timer.cause == "wake" or since >= state.started_at:
             continue
         seq = state.seq + len(moved) + 1
-        moved.append(
-            Event(
-                event_id(f"fork:{state.execution_id}", seq),
-                state.execution_id,
-                seq,
-                "timer.set",
-                state.started_at,
-                entity_type="timer",
-                entity_id=timer.timer_id,
-                step_run_id=timer.run_id,
-                iteration=timer.index,
-                payload={"cause": timer.cause, "at": state.started_at + timer.at - since},
-            )
-        )
+        payload = {"cause": timer.cause, "at": state.started_at + timer.at - since}
+        where = {"step_run_id": timer.run_id, "iteration": timer.index}
+        moved.append(_event(state, seq, "timer.set", "timer", timer.timer_id, **where, payload=payload))
     return tuple(moved)
 
 

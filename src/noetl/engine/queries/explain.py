@@ -5,7 +5,7 @@ Reads a state and its events. The command prints it. Tested in tests/unit/engine
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -85,8 +85,9 @@ def standings(
         if event.event_type == "policy.admit.evaluated" and event.payload.get("errors")
         for token in event.payload.get("tokens", ())
     }
-    waiting = [*_tokens(plan, state, times, broken), *_runs(plan, state, times, workers, lacks, line or Line())]
-    waiting += [*_queued(state, events, line or Line())]
+    waiting = [*_queued(state, events, line or Line())]
+    if not waiting:  # else its tokens and runs are those of a fork that waits
+        waiting = [*_tokens(plan, state, times, broken), *_runs(plan, state, times, workers, lacks, line or Line())]
     waiting += [*_children(state, events), *_messages(state, events)]
     underway = under_way(events)
     timed = (_timed(plan, state, standing, underway) for standing in waiting)
@@ -215,8 +216,14 @@ def _queued(state: Execution, events: Sequence[Event], line: Line) -> Iterator[S
     if state.phase != "queued" or slot is None:
         return
     place = f" (place {line.position} in line)" if line.position else ""
-    since = next((event.timestamp for event in events if event.event_type == "execution.queued"), state.started_at)
-    if slot.get("limit"):
+    by = line.held_by or str(slot.get("by") or ("limit" if slot.get("limit") else "rate"))
+    times = (event.timestamp for event in reversed(events) if event.event_type == "execution.queued")
+    since = next(times, state.started_at)
+    if by == "above" or (by == "limit" and slot.get("server")):
+        above = slot.get("above") or slot
+        waits = f"the server's limit of {above['limit']} running executions of {above['group']!r}{place}"
+        moved = "the end of one of them"
+    elif by == "limit":
         running = f": {', '.join(line.running[:5])}" if line.running else ""
         waits = f"the limit of {slot['limit']} running executions with the concurrency key {slot['group']!r}{place}"
         moved = f"the end of one of them{running}"
@@ -226,7 +233,8 @@ def _queued(state: Execution, events: Sequence[Event], line: Line) -> Iterator[S
         moved = "the time"
     if state.paused:
         waits, moved = "the execution to be unpaused", f"`noetl unpause {state.execution_id}`"
-    yield Standing("execution", state.execution_id, "", waits, moved, since)
+    until = line.turn_at or None if by == "rate" and not state.paused else None
+    yield Standing("execution", state.execution_id, "", waits, moved, since, until)
 
 
 def _runs(
@@ -242,7 +250,7 @@ def _runs(
         if state.review is not None and run.phase != "routing":
             yield _reviewed(state, state.review, run)
         elif run.loop is not None:
-            yield from _loop(plan, state, run, times, until, lacks.get(run.run_id))
+            yield from _loop(plan, state, run, times, until, lacks.get(run.run_id), line)
         elif run.suspended is not None:
             yield _held(plan, state, run, run.suspended, times, until)
         elif run.phase == "started":
@@ -257,9 +265,25 @@ def _runs(
             ahead = line.work.get(work_id(state, run), 0)
             behind = f"; {ahead} work items of its pool go before it" if ahead else ""
             waits, moved = f"a worker{behind}", "a worker that claims it" + _driver(state)
+            reached = _reached(line, [work_id(state, run)])
+            if reached:
+                waits, moved = f"{reached}{behind}", "the end of one of them"
             if lacks.get(run.run_id):
                 waits, moved = f"a worker; {lacks[run.run_id]}", "starting such a worker" + _driver(state)
             yield Standing("run", run.run_id, run.step, waits, moved, run.scheduled_at, until)
+
+
+def _reached(line: Line, work: Iterable[str]) -> str:
+    """Return the limits of the server that keep queued work waiting, for people."""
+    names = dict.fromkeys(name for one in work for name in line.limits.get(one, ()) if name in line.full)
+    named = " and ".join(f"{line.full[name]} work items of {_limit_name(name)}" for name in names)
+    return f"the server's limit of {named} at once" if named else ""
+
+
+def _limit_name(name: str) -> str:
+    """Return a limit of the server for people."""
+    what, _, which = name.partition(" ")
+    return f"the {what} `{which}`" if which else "the default pool"
 
 
 def _reviewed(state: Execution, review: Mapping[str, Any], run: StepRun) -> Standing:
@@ -279,21 +303,36 @@ def _children(state: Execution, events: Sequence[Event]) -> Iterator[Standing]:
 
 
 def _loop(
-    plan: Plan, state: Execution, run: StepRun, times: Mapping[int, int], until: int | None, lack: str | None
+    plan: Plan,
+    state: Execution,
+    run: StepRun,
+    times: Mapping[int, int],
+    until: int | None,
+    lack: str | None,
+    line: Line,
 ) -> Iterator[Standing]:
     loop = run.loop
     if loop is None:
         return
-    under_way = sum(len(piece.pending) for piece in loop.pieces.values())
+    pending = {work_id(state, run, name): len(piece.pending) for name, piece in loop.pieces.items()}
+    queued = {name: count for name, count in pending.items() if name in line.work}
     total = "?" if loop.cursor else str(loop.total)
+    under_way = sum(pending.values()) - sum(queued.values())
     waits = f"its items: {loop.ended} of {total} have ended, {under_way} are in flight"
+    if queued:
+        waits += f", {sum(queued.values())} are queued"
     if loop.suspended:
         waits += f", {len(loop.suspended)} wait"
     if loop.failed:
         waits += f", {loop.failed} failed"
     if lack and any(not piece.epoch for piece in loop.pieces.values()):
         waits += f"; {lack}"
-    moved = "a worker's report" + _driver(state)
+    reached = _reached(line, queued)
+    if reached:
+        waits += f"; those that are queued wait for {reached}"
+    moved = (
+        "a worker's report" + _driver(state) if under_way or not reached else "the end of other work under the limit"
+    )
     yield Standing("run", run.run_id, run.step, waits, moved, run.scheduled_at, until)
     for index, held in loop.suspended.items():
         standing = _held(plan, state, run, held, times, until)

@@ -51,12 +51,12 @@ class Recorded(msgspec.Struct):
 
 def work(plan: Plan, state: Execution, recorded: Recorded) -> list[tuple[int, WorkItem]]:
     """Return the queued and leased work with its time of scheduling, oldest first."""
-    return [] if state.review is not None else open_work(plan, state, recorded.available_at)
+    return [] if state.is_withheld else open_work(plan, state, recorded.available_at)
 
 
 def timers(state: Execution) -> tuple[tuple[str, int], ...]:
     """Return the timers that are set."""
-    found = () if state.review is not None else state.timers.values()
+    found = () if state.is_withheld else state.timers.values()
     return tuple((timer.timer_id, timer.at) for timer in found)
 
 

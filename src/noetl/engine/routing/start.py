@@ -15,10 +15,11 @@ from noetl.dsl.analysis.workload_schema import SchemaProblem, misfits
 from noetl.engine.decision.builder import DecisionBuilder
 from noetl.engine.decision.evaluations import Evaluations
 from noetl.engine.decision.scope import Scope, functions, number, render
+from noetl.engine.decision.work import open_work
 from noetl.engine.plan.plan import Plan
 from noetl.engine.routing.route import failure, send_token
 from noetl.engine.routing.saga import close
-from noetl.engine.routing.slots import limits_of, slot_of
+from noetl.engine.routing.slots import limits_of, slot_of, without_held
 from noetl.engine.state.execution import Execution
 from noetl.engine.state.writes import merge, plain
 from noetl.expr import TemplateError, first_undefined
@@ -32,12 +33,19 @@ def check(
     plan: Plan, execution_id: str, message: Start, at: int, evaluations: Evaluations | None = None
 ) -> dict[str, Any]:
     """Return the workload of a new execution. Raises InvalidPayload and Heavy."""
+    return _checked(plan, execution_id, message, at, evaluations)[0]
+
+
+def _checked(
+    plan: Plan, execution_id: str, message: Start, at: int, evaluations: Evaluations | None
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Return the workload of a new execution, and its limits."""
     if plan.lacks is not None:
         raise InvalidPayload(plan.lacks)
     workload = _workload(plan, execution_id, message, at, evaluations)
-    if plan.has_limits:
-        limits_of(plan, Execution(execution_id, path=message.path, workload=workload), at, evaluations)
-    return workload
+    if not plan.has_limits:
+        return workload, None
+    return workload, limits_of(plan, Execution(execution_id, path=message.path, workload=workload), at, evaluations)
 
 
 def _workload(
@@ -134,8 +142,8 @@ def start(d: DecisionBuilder, message: Start) -> None:
         return
     d.emit("playbook.execution.requested", state.execution_id, _request(message))
     try:
-        workload = check(d.plan, state.execution_id, message, d.at, d.evaluations)
-        limits = _limits(d, message, workload) if d.plan.has_limits else None
+        workload, limits = _checked(d.plan, state.execution_id, message, d.at, d.evaluations)
+        limits = None if limits is None else _limits(message, limits)
     except InvalidPayload as problem:
         _refuse(d, failure("schema", str(problem), "INVALID_PAYLOAD"))
         return
@@ -146,28 +154,65 @@ def start(d: DecisionBuilder, message: Start) -> None:
         return
     d.emit("playbook.request.evaluated", state.execution_id, {"workload": workload}, status="accepted")
     if limits is not None and message.queued:
-        d.emit("execution.queued", state.execution_id, limits)
+        d.emit("execution.queued", state.execution_id, queued_by(limits, message.queued))
     else:
         _begin(d, limits)
 
 
 def admit(d: DecisionBuilder, _message: Admit) -> None:
     """Begin an execution that its limits kept waiting, if they allow it now."""
-    if d.state.phase == "queued" and not d.state.paused:
-        _begin(d, d.state.slot)
+    state = d.state
+    if state.phase != "queued" or state.paused:
+        return
+    if not state.has_begun or state.slot is None:
+        _begin(d, state.slot)
+        return
+    d.emit("execution.admitted", state.execution_id, state.slot)  # a fork: what it did in its history goes on
+    d.take_slot(slot_of(state.slot, d.at))
+    rearm(d, state.started_at)
+    for _, item in open_work(d.plan, state, {}):
+        d.queue(item)
 
 
-def _limits(d: DecisionBuilder, message: Start, workload: dict[str, Any]) -> dict[str, Any] | None:
-    state = Execution(d.state.execution_id, path=message.path, workload=workload)
-    limits = limits_of(d.plan, state, d.at, d.evaluations)
-    if limits is not None and limits["group"] in ((message.parent or {}).get("groups") or ()):
-        return None  # its parent holds the place and waits for it
-    if limits is not None and message.queued and limits.get("on_limit") == "reject":
-        raise LimitReached(
-            f"{limits['limit']} executions with the concurrency key {limits['group']!r} run already, and"
-            " `executor.spec.concurrency.on_limit` is `reject`. Start it again when one of them has ended."
-        )
+def rearm(d: DecisionBuilder, since: int) -> None:
+    """Set timers that were withheld since a time, in which time limits do not run."""
+    for timer in list(d.state.timers.values()):
+        if timer.cause == "wake":
+            d.arm_timer(timer.timer_id, timer.at)
+        else:
+            run = d.state.runs.get(timer.run_id or "") or d.state.replays.get(timer.run_id or "")
+            d.set_timer(timer.timer_id, timer.cause, timer.at + d.at - since, run, timer.index)
+
+
+def _limits(message: Start, given: dict[str, Any]) -> dict[str, Any] | None:
+    limits = without_held(given, (message.parent or {}).get("groups") or ())
+    if limits is not None and message.queued:
+        check_waits(limits, message.queued)
     return limits
+
+
+def check_waits(limits: Mapping[str, Any], by: str) -> None:
+    """Refuse an execution beyond its limits that must not wait. Raises LimitReached."""
+    if limits.get("on_limit") == "reject":
+        raise LimitReached(
+            f"{_reached(limits, by)}, and `executor.spec.concurrency.on_limit` is `reject`. Start it again later."
+        )
+
+
+def queued_by(limits: Mapping[str, Any], by: str) -> dict[str, Any]:
+    """Return limits, and which of them keeps an execution waiting."""
+    return {**limits} if by == "limit" else {**limits, "by": by}
+
+
+def _reached(limits: Mapping[str, Any], by: str) -> str:
+    """Return which limit admits no further execution now."""
+    if by == "rate":
+        rate = limits["rate"]
+        return f"The rate of {rate['per_second']:g} executions per second with the key {rate['group']!r} is reached"
+    if by == "above":
+        above = limits["above"]
+        return f"{above['limit']} executions run already under the server's limit of {above['group']!r}"
+    return f"{limits['limit']} executions with the concurrency key {limits['group']!r} run already"
 
 
 def _refuse(d: DecisionBuilder, error: dict[str, Any]) -> None:

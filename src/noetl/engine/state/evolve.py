@@ -77,7 +77,9 @@ def _queued(state: Execution, _event: Event, payload: Payload) -> None:
 
 
 def _admitted(state: Execution, _event: Event, payload: Payload) -> None:
-    state.slot = payload
+    state.slot = payload or None
+    if state.phase == "queued" and state.has_begun:
+        state.phase = "running"
 
 
 def _patched(state: Execution, event: Event, payload: Payload) -> None:

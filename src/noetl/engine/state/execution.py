@@ -257,6 +257,16 @@ class Execution(Struct):
             self.warnings.append({"step": step, "message": message, "seq": self.seq})
 
     @property
+    def has_begun(self) -> bool:
+        """Whether it has tokens or runs: a fork may be queued with those of its history."""
+        return bool(self.tokens or self.runs or self.replays)
+
+    @property
+    def is_withheld(self) -> bool:
+        """Whether neither work nor timers are handed out: for a review, or by a limit."""
+        return self.review is not None or self.phase == "queued"
+
+    @property
     def status(self) -> str:
         """The status in the words of the language."""
         phase = self.phase

@@ -37,6 +37,19 @@ def sink_id(task: Task) -> str | None:
     return None
 
 
+def kept_field(kind: str, fields: Mapping[str, Any]) -> str | None:
+    """Return the field whose value NoETL itself keeps for others to read, if any.
+
+    Files, tables and other systems belong to the user; the outbox and stored artifacts do not.
+    """
+    if kind == "outbox":
+        return "payload"
+    if kind != "artifact" or fields.get("action") != "put":
+        return None
+    ref = fields.get("ref") or fields.get("uri")
+    return None if isinstance(ref, str) and ref.startswith("file://") else "data"
+
+
 def classed(task: Task, outcome: Outcome, error: TaskError) -> Outcome:
     """Return an error outcome with the class SinkError if a write failed."""
     if error.class_ or error.kind in ("timeout", "db_timeout", "cancelled") or sink_id(task) is None:

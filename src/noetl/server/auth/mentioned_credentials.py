@@ -16,7 +16,7 @@ import msgspec
 
 _NAMES: Final = ("auth", "credential")
 _PLACES: Final = ("source", "target")  # of data; as a template, one may hold an `auth`
-_TRIGGERS: Final = "triggers"
+_TRIGGERS: Final = ("triggers", "notifications")  # which only the server uses
 _SECRETS: Final = "secrets"  # the kind that reads a secret by its name
 _TEMPLATE: Final = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _SHORT: Final = re.compile(r"(?:^|/)secrets/([^/]+)")  # in the long name of a secret
@@ -40,17 +40,17 @@ class MentionedCredentials:
 def mentioned_in(canonical: bytes) -> MentionedCredentials:
     """Return the credentials that a pinned playbook mentions."""
     tree = msgspec.json.decode(canonical)
-    run = {name: value for name, value in tree.items() if name != _TRIGGERS}
+    run = {name: value for name, value in tree.items() if name not in _TRIGGERS}
     return MentionedCredentials((*_in_values(run), *_in_keychain(tree.get("keychain") or ())))
 
 
 def is_in_triggers(canonical: bytes, name: str) -> bool:
-    """Return whether a trigger of a pinned playbook names a credential.
+    """Return whether a trigger or notification of a playbook names a credential.
 
     Only the server uses it, so no worker gets it.
     """
     tree = msgspec.json.decode(canonical)
-    return name in _in_values(tree.get(_TRIGGERS) or ())
+    return name in _in_values([tree.get(part) or () for part in _TRIGGERS])
 
 
 def mentioned_in_patch(patch: Mapping[str, Any] | None) -> MentionedCredentials:

@@ -3,7 +3,7 @@
 A sealed credential is bound to its name, so it cannot be swapped for another. Data keys are in the store, wrapped; the
 master keys are not. The first of several master keys wraps, all of them unwrap: to rotate them, only the data keys are
 wrapped again, however many credentials there are. A process keeps the data keys that it has unwrapped. Tested in
-tests/server/auth/test_vault.py.
+tests/server/auth/test_vault.py and test_rotation.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -94,8 +94,8 @@ class Vault:
     async def load(self, team: Credentials) -> None:
         """Unwrap the data keys of the store that are not known yet."""
         rows = await team.data_keys()
-        if self._read is not None and any(row.wrapped[:_MARK_BYTES] not in self._masters for row in rows):
-            self._use(self._read())
+        if any(row.wrapped[:_MARK_BYTES] not in self._masters for row in rows):
+            self.refresh()
         for row in rows:
             key_id = bytes.fromhex(row.key_id)
             if key_id not in self._data_keys and (key := self._unwrap(row)) is not None:
@@ -103,12 +103,24 @@ class Vault:
         known = [bytes.fromhex(row.key_id) for row in rows if bytes.fromhex(row.key_id) in self._data_keys]
         self._newest = known[0] if known else b""
 
+    def refresh(self) -> None:
+        """Read the master keys again if they are in a file: a rotation replaces it."""
+        if self._read is not None:
+            self._use(self._read())
+
     async def rotate(self, team: Credentials, act: Audit = None) -> int:
         """Wrap every data key with the first master key; return how many changed.
 
-        Raises InvalidInput if a data key is wrapped by a master key that this process does not have.
+        On return none is wrapped by another key, so that other keys can be removed. Raises InvalidInput if one is wrapped by
+        a master key that this process does not have.
         """
-        rows = await team.data_keys()
+        count = await team.rewrap_data_keys(self._outdated(await team.data_keys()), act)
+        while changed := self._outdated(await team.data_keys()):  # another process was faster
+            count += await team.rewrap_data_keys(changed)
+        return count
+
+    def _outdated(self, rows: Iterable[DataKey]) -> dict[str, tuple[bytes, bytes]]:
+        """Return old and new wrapping of the data keys that another master key wraps."""
         changed = {}
         for row in rows:
             key = self._unwrap(row)
@@ -119,7 +131,7 @@ class Vault:
                 )
             if row.wrapped[:_MARK_BYTES] != _mark(self._first):
                 changed[row.key_id] = (row.wrapped, self._wrap(bytes.fromhex(row.key_id), key))
-        return await team.rewrap_data_keys(changed, act)
+        return changed
 
     def _wrap(self, key_id: bytes, key: bytes) -> bytes:
         return _mark(self._first) + _encrypt(self._first, key, _WRAPPED + key_id)

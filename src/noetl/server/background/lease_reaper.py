@@ -67,7 +67,8 @@ class LeaseReaper:
         """Begin a grace period if this process did not run for a while."""
         if self._looked_at is not None:
             if now - self._looked_at > 1000 * self._every_s + _LATE_MS:
-                self._spare(round(2_000 * self._every_s))  # connected workers renew every second
+                # Connected workers renew every second, and may stall for as long as no gap is noticed.
+                self._spare(round(2_000 * self._every_s) + _LATE_MS)
             self._looked_at = now
 
     def _spare(self, milliseconds: int) -> None:

@@ -206,7 +206,7 @@ def _is_over(state: Execution) -> bool:
 
 def _work(plan: Plan, state: Execution) -> list[str]:
     found: list[str] = []
-    if state.review is not None:
+    if state.is_withheld:
         return found
     for run in state.runs.values():
         if run.phase not in ("scheduled", "started"):

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import json
 
+from noetl.dsl.analysis.needed_credentials import Need, needed_credentials
 from noetl.dsl.checking.requirements import CannotRun, lacking
 from noetl.dsl.checking.uses import Unavailable
 from noetl.dsl.tree.pin import unpinned
@@ -38,6 +39,7 @@ class PlanCache:
         self._most = most
         self._most_bytes = most_bytes  # of canonical playbooks; a plan takes about ten times as much
         self._sizes: dict[str, int] = {}
+        self._needs: dict[str, tuple[Need, ...]] = {}
         self._plans: OrderedDict[str, Plan] = OrderedDict()
 
     @property
@@ -60,15 +62,21 @@ class PlanCache:
             lacks = lacking(tree, self._cannot_run, self._unavailable)
             found = self._plans[playbook] = plan(tree, playbook, self._defaults, lacks)
             self._sizes[playbook] = len(json.encode(data))
+            self._needs[playbook] = needed_credentials(data)
             self._evict()
         self._plans.move_to_end(playbook)
         return found
+
+    async def needs(self, playbook: str) -> tuple[Need, ...]:
+        """Return the credentials that a pinned playbook surely needs."""
+        await self.get(playbook)
+        return self._needs[playbook]
 
     def _evict(self) -> None:
         """Evict plans until the bounds hold; the newest stays."""
         while len(self._plans) > 1 and (len(self._plans) > self._most or sum(self._sizes.values()) > self._most_bytes):
             old, _ = self._plans.popitem(last=False)
-            del self._sizes[old]
+            del self._sizes[old], self._needs[old]
 
     async def source(self, message: AnyMessage, state: Execution | None = None) -> tuple[str, bytes, Mapping[str, Any]]:
         """Return what a plan is made of: content hash, canonical tree, defaults."""

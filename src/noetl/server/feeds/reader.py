@@ -1,15 +1,15 @@
 """Read states and histories of executions from the log, for queries.
 
 Recent states are cached and updated by the events after them. Never reads the sequencer's uncommitted states. Tested in
-tests/server/api/test_executions.py.
+tests/unit/server/feeds/test_reader.py and tests/server/api/test_executions.py.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections import OrderedDict
 from typing import Any
+from weakref import WeakValueDictionary
 
 from noetl.engine.queries.view import envelope, step_of, types
 from noetl.engine.state.evolve import fold
@@ -23,7 +23,7 @@ from noetl.wire.requests import EventsQuery
 _ID = re.compile(r"[0-9]{1,18}")
 _PAGE = 1_000
 _MOST_PAGES = 20  # read for one request
-_MOST_STATES = 64
+_MOST_STATES, _MOST_BYTES = 64, 8 << 20  # in memory, between requests
 
 
 def known_id(text: str) -> str:
@@ -39,11 +39,12 @@ def unknown_execution(execution_id: str) -> UnknownExecution:
 
 
 class Reader:
-    """Cache of states by execution."""
+    """Reads rows, states and events; bounded in the states that it keeps."""
 
     def __init__(self, log: EventLog) -> None:
         self._log = log
-        self._states: OrderedDict[str, tuple[asyncio.Lock, Execution]] = OrderedDict()
+        self._states = StateCache(log, _MOST_STATES, most_bytes=_MOST_BYTES)
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # one reads an execution at a time
 
     async def row(self, execution_id: str) -> dict[str, Any]:
         """Return the row of an execution. Raises UnknownExecution."""
@@ -54,26 +55,24 @@ class Reader:
 
     async def state(self, execution_id: str) -> Execution:
         """Return the committed state; do not change it or keep it across an await."""
-        known = self._states.get(known_id(execution_id))
-        if known is None:
-            known = (asyncio.Lock(), await StateCache(self._log).get(execution_id))
-            if not known[1].seq:
-                raise unknown_execution(execution_id)
-            known = self._states.setdefault(execution_id, known)
-            if len(self._states) > _MOST_STATES:
-                self._states.popitem(last=False)
-        self._states.move_to_end(execution_id)
-        lock, state = known
-        async with lock:
+        turn = self._turns.setdefault(known_id(execution_id), asyncio.Lock())
+        async with turn:
+            state = await self._states.get(execution_id)
+            before = state.seq
             while events := await self._log.read(execution_id, state.seq, _PAGE):
                 fold(execution_id, events, state)
                 if len(events) < _PAGE:
                     break
+            if not state.seq:
+                self._states.drop(execution_id)
+                raise unknown_execution(execution_id)
+            if state.seq > before:
+                self._states.weigh(execution_id)
         return state
 
     def forget(self, execution_id: str) -> None:
         """Drop an execution that was removed."""
-        self._states.pop(execution_id, None)
+        self._states.drop(execution_id)
 
     async def events(self, execution_id: str, query: EventsQuery) -> Events:
         """Return a page of the events that match a query."""

@@ -1,7 +1,7 @@
 """A delivery to a webhook: read, authenticated, parsed and mapped to a start.
 
 The signature covers the bytes that arrived, so it is checked before anything is parsed; templates are rendered in a process
-of its own. A refusal names its reason in one word, for the audit trail. Tested in tests/server/api/test_webhooks.py.
+of its own. A refusal names its reason in one word, for the audit trail. Tested in tests/server/api/triggers/test_webhooks.py.
 """
 
 from __future__ import annotations

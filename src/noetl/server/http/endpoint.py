@@ -7,7 +7,7 @@ entry is added here. Tested in tests/server/api/test_matrix.py and test_audit.py
 
 from __future__ import annotations
 
-import inspect
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -130,6 +130,7 @@ class Endpoint:
     # What its objects belong to: `execution`, checked here; `path`, checked by the route with `Call.sees` or in its query; or
     # nothing, so that a role on a namespace is not enough.
     of: Literal["", "execution", "path"] = ""
+    returns: Any = None  # type of the answer, where the annotation of `run` is general
 
     @cached_property
     def _hints(self) -> Mapping[str, Any]:
@@ -146,14 +147,13 @@ class Endpoint:
 
     @cached_property
     def gives_type(self) -> Any:
-        hint = self._hints.get("return")
+        hint = self.returns or self._hints.get("return")
         return None if hint is None or hint is Response else hint
 
     @cached_property
     def places(self) -> tuple[str, ...]:
         """Names of the parameters in the path."""
-        names = list(inspect.signature(self.run).parameters)[1:]
-        return tuple(name for name in names if name not in ("body", "query"))
+        return tuple(re.findall(r"{(\w+)", self.path))
 
     @cached_property
     def _decoder(self) -> msgspec.json.Decoder[Any]:
@@ -198,7 +198,8 @@ class Endpoint:
                 raise refusal(call.actor, self.role)
             if self.method != "GET" and services.control.sequencer.unanswered >= services.bounds.most_unanswered:
                 raise _overloaded()
-            arguments: dict[str, Any] = {name: call.parameters[name] for name in self.places} if self.places else {}
+            places = [call.parameters[name] for name in self.places]
+            arguments: dict[str, Any] = {}
             if self.query is not None:
                 arguments["query"] = _parse_query(call.scope["query_string"], self.query)
             if self.body is not None:
@@ -206,13 +207,13 @@ class Endpoint:
                     body = await read_body(call.headers, call.receive, services.bounds.http.body_s, self.most)
                 arguments["body"] = self._decode(call, body)
             if self.of == "execution":
-                await call.find_execution(arguments["execution_id"])
-            result = await self.run(call, **arguments)
+                await call.find_execution(call.parameters["execution_id"])
+            result = await self.run(call, *places, **arguments)
             if self.act and not call.is_noted:
-                await services.team.audit([call.act(next((str(arguments[name]) for name in self.places), ""))])
+                await services.team.audit([call.act(next(iter(places), ""))])
             if isinstance(result, Response):
                 return result
-            data = _encode(result) if self.is_plain or self.role == "worker" else services.mask.json(result)
+            data = _encode(result) if self.is_plain or self.role == "worker" else await services.mask.answer(result)
             if len(data) <= SLICE:
                 return data
             take = services.answers.take if self.method == "GET" else services.answers.count  # a change is made
@@ -297,12 +298,12 @@ class Noun:
         self.about = about
         self.endpoints: list[Endpoint] = []
 
-    def route(self, method: str, path: str, role: Role, **more: Any) -> Callable[[Made], Made]:
-        """Declare a route; the first line of the function's docstring is its summary."""
+    def route(self, method: str, path: str, role: Role, summary: str = "", **more: Any) -> Callable[[Made], Made]:
+        """Declare a route; its summary is by default the first line of the docstring."""
 
         def declare(run: Made) -> Made:
-            summary = (run.__doc__ or "").strip().splitlines()[0]
-            self.endpoints.append(Endpoint(method, path, role, self.name, run, summary, **more))
+            about = summary or (run.__doc__ or "").strip().splitlines()[0]
+            self.endpoints.append(Endpoint(method, path, role, self.name, run, about, **more))
             return run
 
         return declare

@@ -49,8 +49,8 @@ async def stream_execution(call: Call, execution_id: str, query: FollowQuery) ->
         following = followers.follow_batches(execution_id, after, may_be_over=is_over, wanted=wanted)
         async with aclosing(following) as batches:
             async for events in batches:
-                shown = (event for event in events if wanted is None or event.event_type in wanted)
-                for piece in _pieces(_text(mask, event, str(event.seq)) for event in shown):
+                shown = [(event, str(event.seq)) for event in events if wanted is None or event.event_type in wanted]
+                async for piece in _pieces(mask, shown):
                     yield piece
         yield "event: end\ndata: {}\n\n"
 
@@ -75,7 +75,8 @@ async def stream_all(call: Call, query: FeedQuery) -> Response:
         async with aclosing(call.services.control.followers.follow_all(position, wanted)) as positions:
             async for batch in positions:
                 hidden = await _hidden(call, batch)
-                for piece in _pieces(_positioned(call.services.mask, batch, position, wanted, hidden)):
+                shown = _positioned(batch, position, wanted, hidden)
+                async for piece in _pieces(call.services.mask, shown):
                     yield piece
 
     return _stream(call, texts())
@@ -91,18 +92,21 @@ async def _hidden(call: Call, batch: Iterable[Position]) -> set[str]:
 
 
 def _positioned(
-    mask: ReaderMask, batch: Iterable[Position], position: dict[str, int], wanted: frozenset[str], hidden: set[str]
-) -> Iterator[str]:
+    batch: Iterable[Position], position: dict[str, int], wanted: frozenset[str], hidden: set[str]
+) -> Iterator[tuple[Event, str]]:
+    """Yield the events that are shown, each with its id."""
     for found in batch:
         position[found.writer_id] = found.writer_seq
         if found.event.event_type in wanted and found.event.execution_id not in hidden:
-            yield _text(mask, found.event, _id(position))
+            yield found.event, _id(position)
 
 
-def _pieces(texts: Iterable[str]) -> Iterator[str]:
-    """Join texts into pieces of bounded size, one write each."""
+async def _pieces(mask: ReaderMask, events: Iterable[tuple[Event, str]]) -> AsyncGenerator[str, None]:
+    """Join events into pieces of bounded size, one write each."""
     piece, size = [], 0
-    for text in texts:
+    for event, name in events:
+        data = await mask.answer(envelope(event))
+        text = f"id: {name}\nevent: {event.event_type}\ndata: {data.decode()}\n\n"
         piece.append(text)
         size += len(text)
         if size >= _PIECE:
@@ -114,10 +118,6 @@ def _pieces(texts: Iterable[str]) -> Iterator[str]:
 
 def _id(position: Mapping[str, int]) -> str:
     return msgspec.json.encode(position).decode()
-
-
-def _text(mask: ReaderMask, event: Event, name: str) -> str:
-    return f"id: {name}\nevent: {event.event_type}\ndata: {mask.json(envelope(event)).decode()}\n\n"
 
 
 def _stream(call: Call, texts: AsyncGenerator[str, None]) -> Response:

@@ -1,7 +1,7 @@
 """Requests that start executions: find the playbook, start it once per key.
 
 Key and execution id are stored before the start, so a repeated request on any server starts or finds the same execution.
-Tested in tests/server/api/test_executions.py, test_execute_many.py and test_webhooks.py.
+Tested in tests/server/api/test_executions.py, test_execute_many.py and triggers/test_webhooks.py.
 """
 
 from __future__ import annotations

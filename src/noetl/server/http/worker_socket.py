@@ -17,6 +17,7 @@ from starlette.websockets import WebSocketDisconnect
 
 from noetl.model.letters import NO_LETTERS
 from noetl.model.plain_data import MOST_DEPTH
+from noetl.model.work import PLAYBOOK_LIMITS, WORK_LIMITS
 from noetl.ports import AuditEntry
 from noetl.server.auth.gate import NOBODY, Actor, reach, refusal
 from noetl.server.http.endpoint import address_of, headers_of
@@ -28,7 +29,7 @@ from noetl.wire import session as wire
 
 PATH = "/api/worker/session"
 ADMIT = "noetl.admit"  # in the state of a connection: lifts the bound on what it may send before its token is known
-_OWN = ("pool_capacity", NO_LETTERS)  # of this server: workers decide nothing
+_OWN = ("pool_capacity", NO_LETTERS, PLAYBOOK_LIMITS, WORK_LIMITS)  # of this server: workers decide nothing
 _HELLO_S = 10.0
 _MOST_DEPTH = MOST_DEPTH + 56  # a report around results of tasks, which are limited where they are made
 _MOST_AT_ONCE = 256  # frames of one session that are being served

@@ -19,12 +19,13 @@ from noetl.engine.queries.recall import recalled
 from noetl.engine.state.dead_letters import is_of_message
 from noetl.model.errors import InvalidInput
 from noetl.model.ids import message_digest
-from noetl.model.letters import PENDING, DeadLetter
+from noetl.model.letters import DISCARDED, PENDING, DeadLetter
 from noetl.model.messages import Again, AnyMessage, Discard, Redrive
 from noetl.ports import Audit, Commit, EventLog, IdempotencyKeys
 from noetl.ports.letters import DeadLetters, LetterSelection
 from noetl.server.cache.ids import KEY_MS
 from noetl.server.operations.forks import submit_with_retry
+from noetl.server.operations.poisoned_messages import split
 
 if TYPE_CHECKING:
     from noetl.server.control_plane import LocalControlPlane
@@ -65,6 +66,12 @@ async def ready(
     store: Store, control: LocalControlPlane, letters: Iterable[DeadLetter], patch: Mapping[str, Any], kinds: Kinds
 ) -> list[Ready]:
     """Recall the work of letters and check the patch. Raises InvalidInput."""
+    letters, messages = split(letters)
+    if messages:
+        fix = "`noetl dlq replay` with --server does it; here they can only be discarded."
+        raise InvalidInput(
+            f"Dead letter {messages[0].message_id} is a message of a subscription, which a server replays: {fix}"
+        )
     made: list[Ready] = []
     for execution_id, own in _by_execution(letters).items():
         events = await store.read(execution_id)
@@ -118,7 +125,11 @@ async def discard(
     note: Note | None = None,
 ) -> int:
     """Close letters without their work; return their number. Idempotent by `name`."""
-    count = 0
+    letters, messages = split(letters)
+    for letter in messages:
+        act = None if note is None else note(letter.execution_id, 1)
+        await control.close_message(letter, DISCARDED, act, by, reason)
+    count = len(messages)
     for execution_id, own in _by_execution(letters).items():
         for start in range(0, len(own), _TOGETHER):
             part = tuple((one.step_id, one.run_id, one.loop_index) for one in own[start : start + _TOGETHER])

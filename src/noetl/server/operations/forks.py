@@ -64,9 +64,12 @@ async def fork_from(
     copied = shared(events, seq, execution_id, at=at, playbook=pinned, pool=pool, workload=workload)
     plan = await PlanCache(store, control.defaults).get(pinned)
     check_schema(plan, fold(execution_id, copied).workload)
+    acts = () if act is None else (act,)
     made = fork(plan, copied, execution_id)
-    first = replace(made, inbox=())
-    receipt = await store.commit([first if act is None else replace(first, audit=(act,))])
+    receipt = await store.commit([replace(made, inbox=(), audit=acts)])
+    if receipt.commits[0].status == "full":
+        made = fork(plan, copied, execution_id, queued=receipt.commits[0].why)
+        receipt = await store.commit([replace(made, inbox=(), audit=acts)])
     if receipt.commits[0].status not in ("applied", "duplicate"):
         raise Conflict(f"The id {execution_id} belongs to another execution. Fork again.")
     state = fold(execution_id, made.events)

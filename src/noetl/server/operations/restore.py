@@ -17,7 +17,7 @@ from noetl.ports.schedules import Schedules
 from noetl.ports.triggers import Triggers
 from noetl.server.control_plane import LocalControlPlane
 from noetl.server.operations.schedules import pause_all
-from noetl.server.operations.triggers import skip_ends
+from noetl.server.operations.triggers import pause_subscriptions, skip_ends
 
 _REASON: Final = "the store was restored from a backup, so what was in flight may have had its effects already"
 _LAST: Final = 2**62
@@ -26,11 +26,12 @@ _IDLE_S: Final = 0.01
 
 
 class Held(NamedTuple):
-    """What waits for a review: executions by id, and how many messages and schedules."""
+    """What waits for a review: executions by id, and how many messages and triggers."""
 
     executions: list[str]
     messages: int
     schedules: int
+    subscriptions: int
 
 
 async def hold_for_review(
@@ -42,7 +43,7 @@ async def hold_for_review(
     triggers: Triggers,
     clock: CivilClock,
 ) -> Held:
-    """Hold executions with work or timers, pending messages and schedules.
+    """Hold executions with work or timers, pending messages and triggers that start.
 
     The control plane must not run: it would fire timers. Messages between executions are delivered, as children that
     they start are held too. Ends of executions that no trigger has read yet start nothing.
@@ -63,7 +64,9 @@ async def hold_for_review(
             held += found
             if not found:
                 await skip_ends(triggers, store)
-                return Held(held, await _hold_messages(outbox), await pause_all(schedules, clock.civil()))
+                messages, now = await _hold_messages(outbox), clock.civil()
+                paused = (await pause_all(schedules, now), await pause_subscriptions(triggers, now))
+                return Held(held, messages, *paused)
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

@@ -1,7 +1,7 @@
 """Create, change, pause and resume schedules; follow the triggers of a playbook.
 
 Every change computes the next time anew and records the times that it passes over, so that none disappears without a reason.
-Tested in tests/server/api/test_schedules.py.
+Tested in tests/server/api/triggers/test_schedules.py.
 """
 
 from __future__ import annotations

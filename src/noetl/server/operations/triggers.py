@@ -1,6 +1,6 @@
 """Pause, resume and follow triggers other than schedules.
 
-Tested in tests/server/api/test_webhooks.py.
+Tested in tests/server/api/triggers/test_webhooks.py.
 """
 
 from __future__ import annotations
@@ -16,17 +16,20 @@ from noetl.ports.team import Audit
 from noetl.ports.triggers import StoredTrigger, Triggers
 from noetl.server.background.reactions.ended_triggers import KIND as ENDED
 from noetl.server.background.reactions.notifications import KIND as NOTIFICATION
+from noetl.server.background.subscriptions.feed import KIND as SUBSCRIPTION
 from noetl.server.operations.schedules import trigger_prefix
 
-KINDS: Final = ("webhook", ENDED)
+KINDS: Final = ("webhook", ENDED, SUBSCRIPTION, NOTIFICATION)
 _TRIES: Final = 20
 _MOST: Final = 10_000  # triggers of one playbook
 Change = Callable[[StoredTrigger], StoredTrigger]
 
 
-async def follow_playbook(triggers: Triggers, path: str, given: Sequence[Mapping[str, Any]], by: str, now: int) -> None:
-    """Make the stored triggers of a playbook those of its `triggers`; others stay."""
+async def follow_playbook(triggers: Triggers, path: str, tree: Mapping[str, Any], by: str, now: int) -> None:
+    """Make the stored triggers and notifications of a playbook its own; others stay."""
     prefix = trigger_prefix(path)
+    told = ({NOTIFICATION: one["name"], **_spec(one, "name")} for one in tree.get("notifications", ()))
+    given: list[Mapping[str, Any]] = [*tree.get("triggers", ()), *told]
     for kind in KINDS:
         wanted = {f"{prefix}:{one[kind]}": _spec(one, kind) for one in given if kind in one}
         for old in await triggers.triggers(kind, owner=path, limit=_MOST):
@@ -61,6 +64,39 @@ async def skip_ends(triggers: Triggers, log: EventLog) -> None:
                 break
         else:
             raise Conflict("A server reads this store. Stop it, and try again.")
+
+
+async def pause_subscriptions(triggers: Triggers, now: int) -> int:
+    """Pause every subscription; return how many were not paused."""
+    count, after = 0, None
+    while page := await triggers.triggers(SUBSCRIPTION, after=after):
+        after = page[-1].trigger_id
+        for one in page:
+            if not one.paused:
+                await switch(triggers, SUBSCRIPTION, one.trigger_id, True, now)
+                count += 1
+    return count
+
+
+async def list_within(
+    triggers: Triggers, kind: str, path: str | None, after: str | None, limit: int, within: Sequence[str] | None
+) -> list[StoredTrigger]:
+    """List triggers by id, only those of playbooks in these namespaces."""
+    found: list[StoredTrigger] = []
+    while len(found) < limit:
+        page = await triggers.triggers(kind, path=path, after=after, limit=limit)
+        found += [one for one in page if within is None or one.path.startswith(tuple(within))]
+        if len(page) < limit:
+            break
+        after = page[-1].trigger_id
+    return found[:limit]
+
+
+async def switch(
+    triggers: Triggers, kind: str, trigger_id: str, paused: bool, now: int, act: Audit = None
+) -> StoredTrigger | None:
+    """Pause or resume a trigger; None if it is unknown. Raises Conflict."""
+    return await apply(triggers, kind, trigger_id, lambda old: replace(old, paused=paused, changed_at=now), act)
 
 
 async def apply(

@@ -1,13 +1,15 @@
 """Render templates of a request with the values of an execution.
 
-A pure function: the API calls it in a process of its own. Tested in tests/server/api/test_rendering.py.
+`render_data` is a pure function: the API calls it in a process of its own. Tested in tests/server/api/test_rendering.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from noetl.engine.decision.scope import Scope, functions, render
 from noetl.engine.state.execution import Execution
@@ -24,19 +26,15 @@ class Mistake:
     fix: str | None = None
 
 
-def visible(state: Execution, mask: Callable[[Any], Any]) -> Execution:
-    """Return the part of a state that templates can read.
+async def visible(state: Execution, mask: Callable[[Any], Awaitable[bytes]]) -> Execution:
+    """Return a copy of the part of a state that templates can read.
 
     It is masked: else a template would show a secret under another name.
     """
-    return Execution(
-        state.execution_id,
-        seq=state.seq,
-        workload=mask(state.workload),
-        ctx=mask(state.ctx),
-        iter=mask(state.iter),
-        ended=mask(state.ended),
+    part = Execution(
+        state.execution_id, seq=state.seq, workload=state.workload, ctx=state.ctx, iter=state.iter, ended=state.ended
     )
+    return msgspec.json.decode(await mask(part), type=Execution)
 
 
 def render_data(data: Any, state: Execution, args: Mapping[str, Any], at: int, strict: bool) -> Any:
@@ -54,7 +52,13 @@ def render_data(data: Any, state: Execution, args: Mapping[str, Any], at: int, s
         return Mistake(error.message, "$.template")
 
 
+def render_each(data: Any, scopes: Sequence[Mapping[str, Any]], at: int) -> list[Any]:
+    """Return the data rendered over each scope, or the Mistake in it."""
+    return [render_data(data, Execution("0"), scope, at, True) for scope in scopes]
+
+
 RENDER: Final = f"{__name__}:{render_data.__name__}"
+RENDER_EACH: Final = f"{__name__}:{render_each.__name__}"
 
 
 def _mistake(data: Any, where: str) -> Mistake | None:

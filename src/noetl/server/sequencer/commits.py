@@ -31,10 +31,10 @@ def commit_of(entry: Entry, decision: Decision) -> Commit:
     cleared = decision.cleared
     if isinstance(entry.message, TimerDue) and entry.message.timer_id not in dict(decision.timers):
         cleared = tuple(dict.fromkeys((*cleared, entry.message.timer_id)))  # also one that nothing waits for any more
-    elif not entry.is_own and entry.act is None:
+    elif not entry.is_own and entry.act is None and entry.intake is None:
         return decision
     audit = () if entry.act is None else (entry.act,)
-    return replace(decision, cleared=cleared, consumed=entry.consumed, audit=audit)
+    return replace(decision, cleared=cleared, consumed=entry.consumed, audit=audit, intake=entry.intake)
 
 
 async def refuse_taken_id(log: EventLog, entry: Entry, start: Start, state: Execution) -> Commit | None:

@@ -15,8 +15,9 @@ from msgspec.structs import replace
 
 from noetl.engine.decision.evaluations import Answer
 from noetl.engine.state.execution import Execution
+from noetl.model.commit import Intake
 from noetl.model.messages import AnyMessage, Start
-from noetl.model.work import Lease, WorkItem
+from noetl.model.work import Lease, WorkItem, asked_work
 from noetl.ports import Audit, Claim, Commit
 from noetl.ports.work import Deliver, Reply
 
@@ -44,6 +45,7 @@ class Entry(Struct, eq=False):
     answers: tuple[Execution, int, Sequence[Answer]] | None = None  # of its templates, in a state with a seq
     rounds: int = 0  # how often its templates were evaluated apart
     trouble: Exception | None = None  # why that could not be loaded
+    intake: Intake | None = None  # message of a subscription that it starts an execution for
 
     @property
     def consumed(self) -> tuple[str, ...]:
@@ -69,11 +71,11 @@ class Entry(Struct, eq=False):
         self.refused, self.late, self.alone = True, self.late or late, self.alone or alone
         self.answers = None
 
-    def queue(self) -> bool:
+    def queue(self, why: str) -> bool:
         """Decide a start again, as one that its limits admit not yet; False for others."""
         if not isinstance(self.message, Start):
             return False
-        self.message = replace(self.message, queued=True)
+        self.message = replace(self.message, queued=why)
         return True
 
     def resolve(self, loaded: Mapping[str, Any]) -> None:
@@ -108,11 +110,13 @@ class Entry(Struct, eq=False):
 class Subscription:
     """A worker that waits for work, or one claim.
 
-    Leases are delivered by a callback while there is capacity. With `waits=False` the next look into the queue is the
-    answer, even if it finds nothing.
+    Leases are delivered by a callback while there is capacity; the last `kept` slots are for playbooks that have no work
+    leased. With `waits=False` the next look into the queue is the answer, even if it finds nothing.
     """
 
-    __slots__ = ("_deliver", "_request", "_withdraw", "capacity", "is_closed", "pools", "tags", "waits", "worker")
+    __slots__ = (
+        *("_deliver", "_kept", "_request", "_withdraw", "capacity", "is_closed", "pools", "tags", "waits", "worker"),
+    )
 
     def __init__(
         self,
@@ -124,12 +128,14 @@ class Subscription:
         withdraw: Callable[[Subscription], None],
         *,
         waits: bool = True,
+        kept: int = 0,
     ) -> None:
         self.worker = worker
         self.pools, self.tags = takes
         self.capacity = capacity
         self.waits = waits
         self.is_closed = False
+        self._kept = kept  # slots for playbooks that have no work leased
         self._deliver = deliver
         self._request = request
         self._withdraw = withdraw
@@ -139,10 +145,15 @@ class Subscription:
         """Whether work is wanted now."""
         return self.capacity > 0
 
+    @property
+    def asks(self) -> tuple[int, bool]:
+        """How much work is wanted now, and whether only of idle playbooks."""
+        return asked_work(self.capacity, self._kept)
+
     def set_capacity(self, capacity: int) -> None:
         """Set how many more work items may be delivered."""
         had, self.capacity = self.capacity, 0 if self.is_closed else capacity
-        if had <= 0 < self.capacity:
+        if had <= self._kept and self.capacity > max(had, 0):
             self._request(self)
 
     def deliver(self, leases: Sequence[Lease]) -> None:
@@ -296,7 +307,7 @@ class Inbox:
                 full.append(one)
             elif found:
                 fed.append(one)
-            if not self._look:  # else the queue has changed in the meantime
+            if not self._look and not claim.is_for_idle:  # else the queue has changed, or has work for others
                 self._dry[claim.pools, claim.tags] = 0 if is_full else claim.now + _DRY_MS
         waiting = [one for one in dict.fromkeys([*self._waiting, *chosen]) if one.waits and one.is_open]
         if fed:  # one that was served comes after the others
@@ -311,7 +322,7 @@ class Inbox:
         kinds = {(item.pool, item.requires) for item in work}
         if kinds:
             self._dry.clear()
-        if any(fits(one, *kind) for kind in kinds for one in self._waiting):
+        if any(fits(one, *kind) for kind in kinds for one in self._waiting if not one.asks[1]):
             self._look = True
 
 
@@ -322,7 +333,7 @@ def fits(one: Subscription | Claim, pool: str, requires: tuple[str, ...]) -> boo
 
 def _takes(one: Subscription | Claim, fresh: dict[Kind, int]) -> bool:
     """Deduct a worker's work from the new work; return whether there was any."""
-    most = one.capacity if isinstance(one, Subscription) else one.most
+    most = one.asks[0] if isinstance(one, Subscription) else one.most
     wanted = most
     for kind, count in fresh.items():
         if count and fits(one, *kind):

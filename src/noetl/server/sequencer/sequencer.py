@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Coroutine, Sequence
+from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from functools import partial
 
 from msgspec import Struct, field
@@ -23,7 +23,8 @@ from msgspec import Struct, field
 from noetl.engine.decision.builder import projection
 from noetl.engine.handlers.decide import NeedsLoad
 from noetl.engine.state.execution import Execution
-from noetl.model.errors import Overloaded, StoreUnavailable, log_level
+from noetl.model.commit import Intake
+from noetl.model.errors import Overloaded, Passed, StoreUnavailable, log_level
 from noetl.model.messages import AnyMessage, Report, Start
 from noetl.model.work import Lease
 from noetl.ports import Audit, Claim, Clock, Commit, Committed, EventLog, Receipt, WorkQueue
@@ -65,9 +66,11 @@ class Batch(Struct):
     unread: list[tuple[Entry, Committed]] = []  # applied; the row of the answer has to be made of the state
     snapshots: list[Committed] = []  # applied; a snapshot is due
 
-    def claim(self, inbox: Inbox, lease_ms: int) -> None:
+    def claim(self, inbox: Inbox, lease_ms: int, limits: Mapping[str, int]) -> None:
         """Claim work for the reporters, then for subscriptions it may suffice for."""
         now, until = self.now, self.now + lease_ms
+        if limits and any(commit.finished or commit.dropped for commit in self.commits):
+            inbox.look()  # what ends may make room under a limit
         has_work = any(commit.work for commit in self.commits)
         for entry in self.entries:
             takes = entry.takes
@@ -77,10 +80,11 @@ class Batch(Struct):
                 entry.serve(())  # there is nothing
             else:
                 self.reporters.append(entry)
-                self.claims.append(Claim(entry.message.worker, takes[0], entry.want, now, until, takes[1]))
+                self.claims.append(Claim(entry.message.worker, takes[0], entry.want, now, until, takes[1], limits))
         self.subscriptions = inbox.choose(self.claims, self.commits, now)
         for one in self.subscriptions:
-            self.claims.append(Claim(one.worker, one.pools, one.capacity, now, until, one.tags))
+            most, is_for_idle = one.asks
+            self.claims.append(Claim(one.worker, one.pools, most, now, until, one.tags, limits, is_for_idle))
 
     @property
     def is_finished(self) -> bool:
@@ -104,8 +108,10 @@ class Sequencer:
         most_unanswered: int = 4_096,
         patience_s: float | None = None,
         heavy: HeavyTemplates | None = None,
+        limits: Mapping[str, int] | None = None,
     ) -> None:
         self._store = log
+        self._limits = limits or {}
         self._heavy = heavy
         self._quick = QUICK if heavy is not None else None
         self._parked: dict[str, list[Entry]] = {}  # by execution: messages behind one that is evaluated apart
@@ -144,19 +150,23 @@ class Sequencer:
         else:
             self._admission.enter(entries)
 
-    async def submit(self, execution_id: str, message: AnyMessage, act: Audit = None) -> Answer:
+    async def submit(
+        self, execution_id: str, message: AnyMessage, act: Audit = None, intake: Intake | None = None
+    ) -> Answer:
         """Decide a message, audited as `act`; return the answer or raise its refusal."""
-        [answer] = await self.submit_all([(execution_id, message, act)])
+        [answer] = await self.submit_all([(execution_id, message, act)], intake)
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    async def submit_all(self, messages: Sequence[tuple[str, AnyMessage, Audit]]) -> list[Answer | Exception]:
+    async def submit_all(
+        self, messages: Sequence[tuple[str, AnyMessage, Audit]], intake: Intake | None = None
+    ) -> list[Answer | Exception]:
         """Decide messages that arrived together; return each one's answer or error."""
         loop = asyncio.get_running_loop()
         answers: list[asyncio.Future[Answer | Exception]] = [loop.create_future() for _ in messages]
         entries = tuple(
-            Entry(to, message, partial(resolve, answer), act)
+            Entry(to, message, partial(resolve, answer), act, intake=intake)
             for (to, message, act), answer in zip(messages, answers, strict=True)
         )
         self.offer(*entries)
@@ -430,7 +440,7 @@ class Sequencer:
     def _commit(self, batch: Batch) -> _Outcome:
         if batch.postponed:
             self._inbox.put_back(batch.postponed)
-        batch.claim(self._inbox, self._lease_ms)
+        batch.claim(self._inbox, self._lease_ms, self._limits)
         if not batch.entries and not batch.claims:
             return None
         try:
@@ -490,8 +500,11 @@ class Sequencer:
             else:
                 self._inbox.doubt()  # others write to the same store
                 self._states.drop(commit.execution_id)
-                if verdict.status == "full" and not entry.queue():
+                if verdict.status == "full" and not entry.queue(verdict.why):
                     self._answer(entry, Answer("full"))  # it waits on
+                    continue
+                if verdict.status == "passed":
+                    self._answer(entry, Passed())
                     continue
                 if verdict.status != "duplicate":
                     entry.refuse(late=verdict.status == "fenced")

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, Protocol
 
 from noetl.model.errors import NoetlError, log_level
+from noetl.model.work import kept_slots
 from noetl.ports import Clock, Runtime, WorkerInfo
 
 _log = logging.getLogger(__name__)
@@ -86,8 +87,8 @@ def pools_of(workers: Iterable[WorkerInfo], depths: Iterable[Mapping[str, Any]])
     rows: dict[str, dict[str, Any]] = {}
 
     def row(pool: str) -> dict[str, Any]:
-        empty = {"pool": pool, "workers": 0, "capacity": 0, "queued": 0, "leased": 0, "dead": 0, "oldest": None}
-        return rows.setdefault(pool, empty)
+        counts = dict.fromkeys(("workers", "capacity", "kept", "queued", "leased", "dead"), 0)
+        return rows.setdefault(pool, {"pool": pool, **counts, "oldest": None})
 
     for worker in workers:
         if worker.status == "ready":
@@ -95,6 +96,7 @@ def pools_of(workers: Iterable[WorkerInfo], depths: Iterable[Mapping[str, Any]])
                 found = row(pool)
                 found["workers"] += 1
                 found["capacity"] += worker.capacity
+                found["kept"] += kept_slots(worker.capacity)
     for depth in depths:
         found = row(str(depth["pool"]))
         for name in ("queued", "leased", "dead"):
@@ -104,11 +106,32 @@ def pools_of(workers: Iterable[WorkerInfo], depths: Iterable[Mapping[str, Any]])
     return [rows[name] for name in sorted(rows)]
 
 
+def all_limits(
+    executions: Iterable[Mapping[str, Any]], work: Iterable[Mapping[str, Any]], most: Mapping[str, int]
+) -> list[dict[str, Any]]:
+    """Return limits with what runs and waits: those of executions, then those of work.
+
+    `most` are the server's limits of work, which are listed also if nothing counts for them.
+    """
+    rows: list[dict[str, Any]] = [{**row, "of": "executions"} for row in executions]
+    counted = {str(row["limit"]): row for row in work}
+    for name in sorted({*counted, *most}):
+        row = counted.get(name, {"leased": 0, "queued": 0})
+        about = {"of": "work", "limit": most.get(name)}
+        rows.append({"group": name, "running": row["leased"], "waiting": row["queued"], **about})
+    return rows
+
+
+def is_ready(worker: WorkerInfo, now: int) -> bool:
+    """Return whether a worker takes work now."""
+    return worker.status == "ready" and now - worker.seen_at < _SILENT_MS
+
+
 def groups(workers: Iterable[WorkerInfo], now: int) -> list[Mapping[str, Any]]:
     """Group workers by pool and tags, with their number and when last seen."""
     found: dict[tuple[str, tuple[str, ...]], dict[str, Any]] = {}
     for worker in workers:
-        takes = worker.status == "ready" and now - worker.seen_at < _SILENT_MS
+        takes = is_ready(worker, now)
         for pool in worker.pool.split(","):
             tags = tuple(sorted(worker.tags))
             group = found.setdefault((pool, tags), {"pool": pool, "tags": tags, "workers": 0, "idle_since": 0})

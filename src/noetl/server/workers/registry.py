@@ -156,7 +156,7 @@ class WorkerRegistry:
         connection.draining = status == "draining"
         pools, count, state = ",".join(hello.pools), len(hello.held), "draining" if connection.draining else "ready"
         about = (hello.tags, hello.capacity, count, state, hello.host, hello.version)
-        await self._runtime.enlist(WorkerInfo(connection.name, pools, *about, now, now), act)
+        await self._runtime.enlist(WorkerInfo(connection.name, pools, *about, now, now, hello.credentials), act)
 
     async def _disown(self, connection: WorkerConnection, now: int, *, is_new: bool) -> None:
         if is_new:  # no server can deliver them any more
@@ -262,7 +262,9 @@ class WorkerRegistry:
             return []
         hello = connection.hello
         most, wait_s = max(1, min(claim.most, _MOST_WORK)), max(0.0, min(claim.wait_s, _LONGEST_WAIT_S))
-        leases = await self._control.claim(connection.name, hello.pools, most, wait_s, hello.tags)
+        leases = await self._control.claim(
+            connection.name, hello.pools, most, wait_s, hello.tags, is_for_idle=claim.is_for_idle
+        )
         self._handed(connection, leases)
         return leases
 

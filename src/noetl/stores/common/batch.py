@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from noetl.model.commit import Slot
+from noetl.model.commit import Intake, Slot
 from noetl.model.events import Event
 from noetl.model.letters import DeadLetter, LetterChange, changed
 from noetl.model.messages import AnyMessage, LeaseLost
@@ -34,11 +34,18 @@ class Facts(Struct):
     messages: set[str] = set()  # in the inbox
     holders: dict[str, set[str]] = {}  # executions that began with a key and have not ended
     rates: dict[str, int] = {}  # by key: when the next execution may begin, in microseconds
+    revisions: dict[str, int] = {}  # of the positions of subscriptions, by state id
+    taken: set[tuple[str, str]] = set()  # (state id, message id) of messages that were taken in before
 
     def add_limits(self, holders: Mapping[str, Iterable[str]], rates: Mapping[str, int]) -> None:
         """Add what the limits of the batch's executions depend on."""
         self.holders |= {key: set(ids) for key, ids in holders.items()}
         self.rates |= rates
+
+    def add_positions(self, revisions: Mapping[str, int], taken: Iterable[tuple[str, str]]) -> None:
+        """Add what the intakes of the batch depend on."""
+        self.revisions |= revisions
+        self.taken.update(taken)
 
 
 class Changes(Struct):
@@ -56,6 +63,7 @@ class Changes(Struct):
     audit: list[AuditEntry] = []
     letters: dict[str, LetterChange] = {}  # the net change of each
     rates: dict[str, int] = {}  # when the next execution may begin, in microseconds
+    intakes: list[Intake] = []  # messages of subscriptions, in order
 
     @property
     def events(self) -> list[Event]:
@@ -95,8 +103,12 @@ def judge(commits: Sequence[Commit], facts: Facts) -> tuple[tuple[Committed, ...
             status = "duplicate"
         else:
             status = _status(commit, changes, facts)
-        if status == "applied" and commit.slot is not None and not _take(commit.slot, commit, holders, changes, facts):
-            status = "full"
+        if status == "applied" and commit.intake is not None and not _is_new(commit.intake, changes, facts):
+            status = "passed"
+        why = ""
+        if status == "applied" and commit.slot is not None:
+            why = _take(commit.slot, commit, holders, changes, facts)
+            status = "full" if why else status
         if status == "applied":
             if holders and "ended_at" in commit.projection:
                 for ids in holders.values():
@@ -105,9 +117,11 @@ def judge(commits: Sequence[Commit], facts: Facts) -> tuple[tuple[Committed, ...
                 last = last_seqs[execution_id] = last + len(events)
                 applied.add((execution_id, events[0].event_id))
             _fold(commit, last, changes)
+            if commit.intake is not None:
+                changes.intakes.append(commit.intake)
         elif events:
             refused.add(execution_id)
-        verdicts.append(Committed(execution_id, status, last))
+        verdicts.append(Committed(execution_id, status, last, why))
     return tuple(verdicts), changes
 
 
@@ -121,19 +135,32 @@ def _status(commit: Commit, changes: Changes, facts: Facts) -> str:
     return "applied"
 
 
-def _take(slot: Slot, commit: Commit, holders: dict[str, set[str]], changes: Changes, facts: Facts) -> bool:
-    """Take a place under the limits of an execution; return whether one was free."""
-    held = holders.setdefault(slot.key, set())
-    if slot.limit and len(held - {commit.execution_id}) >= slot.limit:
-        return False
+def _take(slot: Slot, commit: Commit, holders: dict[str, set[str]], changes: Changes, facts: Facts) -> str:
+    """Take a place under the limits of an execution; return which of them is reached."""
+    own = {commit.execution_id}
+    held, above = holders.setdefault(slot.key, set()), holders.setdefault(slot.above, set())
+    if slot.limit and len(held - own) >= slot.limit:
+        return "limit"
+    if slot.above and len(above - own) >= slot.above_limit:
+        return "above"
     if slot.interval_us:
         now = slot.at * 1000
         turn = max(changes.rates.get(slot.rate, facts.rates.get(slot.rate, 0)), now)
         if turn - (slot.burst - 1) * slot.interval_us > now:
-            return False
+            return "rate"
         changes.rates[slot.rate] = turn + slot.interval_us
-    held.add(commit.execution_id)
-    return True
+    held.update(own)
+    above.update(own)
+    return ""
+
+
+def _is_new(intake: Intake, changes: Changes, facts: Facts) -> bool:
+    """Return whether no one has taken in the message or moved the position."""
+    earlier = [one for one in changes.intakes if one.state_id == intake.state_id]
+    if intake.revision != facts.revisions.get(intake.state_id, 0) + len(earlier):
+        return False
+    is_taken = (intake.state_id, intake.message_id) in facts.taken
+    return not intake.message_id or not (is_taken or any(one.message_id == intake.message_id for one in earlier))
 
 
 def _fold(commit: Commit, last: int, changes: Changes) -> None:
@@ -208,12 +235,16 @@ def by_id(letters: Iterable[DeadLetter]) -> list[DeadLetter]:
     return sorted(letters, key=lambda letter: letter.message_id)
 
 
-def slot_columns(projection: Mapping[str, Any]) -> tuple[str | None, bool]:
-    """Return the key under which an execution counts or waits, and whether it waits."""
+def slot_columns(projection: Mapping[str, Any]) -> tuple[str | None, bool, str | None]:
+    """Return the key under which an execution counts or waits, and whether it waits.
+
+    Then the key of a limit of the server under which it counts too.
+    """
     slot = projection.get("slot")
     if slot is None or "ended_at" in projection:
-        return (None, False)
-    return (slot["group"], bool(slot.get("queued")))
+        return (None, False, None)
+    above = slot.get("above")
+    return (slot["group"], bool(slot.get("queued")), None if above is None else above["group"])
 
 
 def about(projection: Mapping[str, Any]) -> tuple[str, str | None, list[str], int]:

@@ -88,9 +88,11 @@ class MemoryDerived:
             tables.timers,
             tables.messages,
             tables.snapshots,
-            tables.letters,
         ):
             table.clear()
+        kinds = {name: msgspec.json.decode(text).get("tool_kind") for name, text in tables.letters.items()}
+        for name in [name for name, kind in kinds.items() if kind != "subscription"]:  # those are not in the log
+            del tables.letters[name]
         tables.epoch = max(tables.epoch, epoch)
 
     async def skip_epochs(self) -> None:

@@ -17,9 +17,11 @@ from noetl.audit.chain import with_references
 from noetl.model.events import Event
 from noetl.model.letters import DeadLetter, LetterChange, changed
 from noetl.model.messages import AnyMessage
-from noetl.model.work import Lease, Line, WorkItem, distance
+from noetl.model.work import Lease, Line, WorkItem, distance, playbook_of
 from noetl.ports import Audit, Claim, Commit, Position, Receipt, Selection
+from noetl.ports.triggers import Progress
 from noetl.stores.common.batch import Changes, Facts, about, judge, lost, slot_columns, turns
+from noetl.stores.common.work_limits import Room
 from noetl.stores.memory.catalog import MemoryCatalog
 from noetl.stores.memory.dead_letters import MemoryLetters
 from noetl.stores.memory.tables import Row, Tables
@@ -191,7 +193,7 @@ class MemoryStore(MemoryCatalog, MemoryLetters):
 
     async def queued_keys(self) -> list[str]:
         slots = [slot_columns(msgspec.json.decode(text)) for text in self.tables.executions.values()]
-        return sorted({key for key, queued in slots if queued and key is not None})
+        return sorted({key for key, queued, _ in slots if queued and key is not None})
 
     async def queued(self, key: str, most: int) -> list[Mapping[str, Any]]:
         rows = [await self.execution(name) for name in _with_slot(self.tables, key, queued=True)[:most]]
@@ -208,11 +210,12 @@ class MemoryStore(MemoryCatalog, MemoryLetters):
             for name, row in self.tables.queue.items()
             if row.state == "queued" and row.execution_id == execution_id
         }
-        key, waits = slot_columns(await self.execution(execution_id) or {})
+        limits = {name: self.tables.queue[name].limits for name in work if self.tables.queue[name].limits}
+        key, waits, _ = slot_columns(await self.execution(execution_id) or {})
         if key is None or not waits:
-            return Line(work)
+            return Line(work, limits=limits)
         position = _with_slot(self.tables, key, queued=True).index(execution_id) + 1
-        return Line(work, key, position, tuple(await self.holders(key)))
+        return Line(work, key, position, tuple(await self.holders(key)), limits)
 
     async def turn_at(self, rate: str) -> int:
         return self.tables.rates.get(rate, 0)
@@ -242,13 +245,20 @@ def _read_facts(tables: Tables, commits: Sequence[Commit]) -> Facts:
         facts.applied |= tables.event_ids & {(commit.execution_id, event.event_id) for event in commit.events[:1]}
         facts.messages |= tables.messages.keys() & set(commit.consumed)
         if commit.slot is not None:
-            facts.add_limits({commit.slot.key: _with_slot(tables, commit.slot.key, queued=False)}, tables.rates)
+            keys = (commit.slot.key, commit.slot.above)
+            facts.add_limits({key: _with_slot(tables, key, queued=False) for key in keys}, tables.rates)
+        if commit.intake is not None:
+            name, message_id = commit.intake.state_id, commit.intake.message_id
+            taken = [(name, message_id)] if message_id in tables.taken.get(name, {}) else []
+            facts.add_positions({name: tables.progress.get(name, Progress()).revision}, taken)
     return facts
 
 
 def _with_slot(tables: Tables, key: str, *, queued: bool) -> list[str]:
     rows = [(name, slot_columns(msgspec.json.decode(text))) for name, text in tables.executions.items()]
-    return [name for name, slot in rows if slot == (key, queued)]
+    if queued:
+        return [name for name, slot in rows if slot[:2] == (key, True)]
+    return [name for name, (own, waits, above) in rows if not waits and key in (own, above)]
 
 
 def apply(tables: Tables, changes: Changes) -> None:
@@ -282,6 +292,8 @@ def apply(tables: Tables, changes: Changes) -> None:
         else:
             tables.timers[key] = at
     tables.rates.update(changes.rates)
+    for intake in changes.intakes:
+        tables.take_in(intake)
     for message_id in changes.consumed:
         tables.messages.pop(message_id, None)
     for message_id, row in messages.items():
@@ -304,7 +316,7 @@ def _put(tables: Tables, item: WorkItem, text: bytes, born: int, rank: int) -> N
         tables.number += 1
         row = tables.queue[item.work_id] = Row(tables.number, item.execution_id, born, flow=item.flow, rank=rank)
     row.work, row.pool, row.priority, row.available_at = text, item.pool, item.priority, item.available_at
-    row.requires = frozenset(item.requires)
+    row.requires, row.limits = frozenset(item.requires), item.limits
 
 
 def _next_rank(tables: Tables, item: WorkItem) -> int:
@@ -328,8 +340,15 @@ def _claim(tables: Tables, claim: Claim) -> list[Lease]:
         and row.pool in claim.pools
         and row.requires.issubset(claim.tags)
     ]
-    leases = []
-    for row in sorted(rows, key=_order)[: max(claim.most, 0)]:
+    leases: list[Lease] = []
+    leased = [row for row in tables.queue.values() if row.state == "leased"]
+    room, busy = Room(claim.limits, [row.limits for row in leased]), {playbook_of(row.flow) for row in leased}
+    for row in sorted(rows, key=_order):
+        if len(leases) >= max(claim.most, 0):
+            break
+        if (claim.is_for_idle and playbook_of(row.flow) in busy) or not room.take(row.limits):
+            continue
+        busy.add(playbook_of(row.flow))
         tables.epoch += 1
         row.state, row.epoch, row.attempt = "leased", tables.epoch, row.attempt + 1
         row.worker, row.until = claim.worker, claim.until

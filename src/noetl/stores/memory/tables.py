@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct, field
 
 from noetl.audit.chain import Chained, Head, digest_of, extend
+from noetl.model.commit import Intake
 from noetl.model.work import Lease, WorkItem
 from noetl.ports import AuditEntry, Token, WorkerInfo
 from noetl.ports.keychain import SealedToken
@@ -17,7 +18,7 @@ from noetl.ports.outbox import OutboxMessage
 from noetl.ports.people import Group, Session, User
 from noetl.ports.schedules import Firing, Schedule
 from noetl.ports.team import DataKey
-from noetl.ports.triggers import StoredTrigger
+from noetl.ports.triggers import Progress, StoredTrigger
 
 _work = msgspec.json.Decoder(WorkItem)
 
@@ -31,6 +32,7 @@ class Row(Struct):
     work: bytes = b""
     pool: str = ""
     requires: frozenset[str] = frozenset()
+    limits: tuple[str, ...] = ()
     priority: int = 0
     flow: str = ""
     rank: int = 0
@@ -75,6 +77,8 @@ class Tables(Struct):
     schedules: dict[str, Schedule] = {}
     triggers: dict[tuple[str, str], StoredTrigger] = {}  # by kind and id
     positions: dict[str, tuple[dict[str, int], int]] = {}  # of readers of the feed, with their revisions
+    progress: dict[str, Progress] = {}  # of subscriptions, by state id
+    taken: dict[str, dict[str, int]] = {}  # by state id: messages that were taken in, and when they were last seen
     firings: dict[tuple[str, int], Firing] = {}  # by schedule and time
     duties: dict[str, tuple[str, int]] = {}  # name → holder, until
     letters: dict[str, bytes] = {}
@@ -92,6 +96,21 @@ class Tables(Struct):
                 made = msgspec.structs.replace(entry, detail=detail, number=len(self.audit) + 1)
                 chained, self.audit_head = extend(self.audit_head, [(made, digest_of(made))])
                 self.audit += chained
+
+    def take_in(self, intake: Intake) -> None:
+        """Write the intake of a commit."""
+        known, is_message = self.progress.get(intake.state_id, Progress()), bool(intake.shown)
+        self.progress[intake.state_id] = msgspec.structs.replace(
+            known,
+            position=msgspec.json.decode(msgspec.json.encode(intake.position)),
+            revision=intake.revision + 1,
+            received=known.received + (is_message and not intake.is_poisoned),
+            poisoned=known.poisoned + intake.is_poisoned,
+            last_message=intake.shown or known.last_message,
+            last_at=intake.at if is_message else known.last_at,
+        )
+        if intake.message_id:
+            self.taken.setdefault(intake.state_id, {})[intake.message_id] = intake.at
 
     def last_seq(self, execution_id: str) -> int:
         return len(self.logs.get(execution_id, ()))

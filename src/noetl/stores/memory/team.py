@@ -13,6 +13,7 @@ from noetl.ports import Audit, AuditEntry, Token, WorkerInfo
 from noetl.ports.keychain import DAY_MS, SealedToken
 from noetl.ports.team import DataKey
 from noetl.stores.common.batch import slot_columns
+from noetl.stores.common.work_limits import count_by_limit
 from noetl.stores.memory.tables import Row, Tables
 
 _replace = msgspec.structs.replace
@@ -87,8 +88,10 @@ class MemoryTeam:
         rows = [msgspec.json.decode(text) for text in self.tables.executions.values()]
         groups: dict[str, list[tuple[bool, int]]] = {}
         for row in rows:
-            key, queued = slot_columns(row)
-            if key is not None:
+            own, queued, above = slot_columns(row)
+            for key in (own, above):
+                if key is None:
+                    continue
                 groups.setdefault(key, []).append((queued, int(row.get("started_at", 0))))
         return [
             {
@@ -99,6 +102,10 @@ class MemoryTeam:
             }
             for key, found in sorted(groups.items())
         ]
+
+    async def work_limits(self) -> list[Mapping[str, Any]]:
+        rows = self.tables.queue.values()
+        return count_by_limit((row.limits, int(row.state == "queued"), int(row.state == "leased")) for row in rows)
 
     async def add_token(self, token: Token, act: Audit = None) -> None:
         if any(token.token_id == known.token_id or token.digest == known.digest for known in await self.tokens()):
@@ -150,6 +157,9 @@ class MemoryTeam:
     async def credentials(self) -> list[Mapping[str, Any]]:
         rows = [await self.sealed_credential(name) or {} for name in sorted(self.tables.credentials)]
         return [{key: value for key, value in row.items() if key != "sealed"} for row in rows]
+
+    async def known_credentials(self, names: Collection[str]) -> set[str]:
+        return set(names) & self.tables.credentials.keys()
 
     async def delete_credential(self, name: str, act: Audit = None) -> bool:
         was = self.tables.credentials.pop(name, None)

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from noetl.model.commit import Slot
+from noetl.model.commit import Intake, Slot
 from noetl.model.errors import Conflict
 from noetl.model.work import Lease, WorkItem
 from noetl.ports import Claim, Commit, Receipt
 from noetl.stores.common.batch import KEPT_RATES_US, Changes, Facts, expected_facts, in_turn, judge, turns
+from noetl.stores.common.intake_rows import intake_row
 from noetl.stores.common.queries import queries
 from noetl.stores.postgres.dead_letters import letter_rows
 from noetl.stores.postgres.rows import (
@@ -56,9 +57,13 @@ class Claims:
         self._groups: dict[tuple[Any, ...], list[int]] = {}  # indexes into `claims`
         for index, claim in enumerate(claims):
             if claim.most > 0:
-                key = (tuple(dict.fromkeys(claim.pools)), claim.tags, claim.now, claim.until)
+                key = (tuple(dict.fromkeys(claim.pools)), claim.tags, claim.now, claim.until, claim.is_for_idle)
                 self._groups.setdefault(key, []).append(index)
-        self._assigned = _assign(claims, in_turn(new, turns(new))) if claims and new else {}
+        # Only the database can judge the limits of the server.
+        may_assign = (
+            new and not any(claim.is_for_idle for claim in claims) and not any(item.limits for item in new.values())
+        )
+        self._assigned = _assign(claims, in_turn(new, turns(new))) if may_assign and new else {}
 
     def assigned(self, work_id: str) -> Claim | None:
         """Return the claim that gets a new work item if nothing is queued."""
@@ -75,8 +80,10 @@ class Claims:
                 "now": now,
                 "until": until,
                 "wanted": [self._claims[index].most for index in indexes],
+                **({"limits": limits} if (limits := self._claims[indexes[0]].limits) else {}),
+                **({"idle": True} if is_for_idle else {}),
             }
-            for (pools, tags, now, until), indexes in self._groups.items()
+            for (pools, tags, now, until, is_for_idle), indexes in self._groups.items()
         ]
         return text(rows) if rows else None
 
@@ -147,7 +154,7 @@ async def commit_batch(
     async with database.connection(apart=True) as connection:
         for attempt in range(_MOST_TRIES):
             try:
-                if not attempt and not any(commit.slot for commit in commits):
+                if not attempt and not any(commit.slot or commit.intake for commit in commits):
                     receipt = await _commit_expected(connection, writer, commits, claims)
                     if receipt is not None:
                         return receipt
@@ -183,6 +190,10 @@ async def _commit_judged(
     if changes.rates:
         await connection.execute(_SQL["put_rates"], list(changes.rates), list(changes.rates.values()))
         await connection.execute(_SQL["forget_rates"], min(changes.rates.values()) - KEPT_RATES_US)
+    for intake in changes.intakes:
+        await connection.execute(_SQL["put_intake"], *intake_row(intake))
+        if intake.message_id:
+            await connection.execute(_SQL["put_taken"], intake.state_id, intake.message_id, intake.at)
     return Receipt(verdicts, await _apply(connection, writer, facts, changes, Claims(claims)))
 
 
@@ -208,16 +219,30 @@ async def _read_facts(connection: asyncpg.Connection, commits: Sequence[Commit])
     slots = [commit.slot for commit in commits if commit.slot is not None]
     if slots:
         await _read_limits(connection, slots, facts)
+    intakes = [commit.intake for commit in commits if commit.intake is not None]
+    if intakes:
+        await _read_intakes(connection, intakes, facts)
     return facts
+
+
+async def _read_intakes(connection: asyncpg.Connection, intakes: Sequence[Intake], facts: Facts) -> None:
+    """Read and lock the positions of subscriptions; find messages that were taken in."""
+    names = sorted({one.state_id for one in intakes})
+    await connection.execute(_SQL["begin_positions"], names)
+    revisions = dict(await connection.fetch(_SQL["lock_positions"], names))
+    given = [one.state_id for one in intakes], [one.message_id for one in intakes]
+    taken = await connection.fetch(_SQL["find_taken"], *given)
+    facts.add_positions(revisions, [(row[0], row[1]) for row in taken])
 
 
 async def _read_limits(connection: asyncpg.Connection, slots: Sequence[Slot], facts: Facts) -> None:
     """Read which executions hold a place, and when the next may begin; lock that."""
-    keys, rates = {slot.key for slot in slots}, {slot.rate for slot in slots if slot.rate}
+    keys = {key for slot in slots for key in (slot.key, slot.above) if key}
+    rates = {slot.rate for slot in slots if slot.rate}
     await connection.execute(_SQL["lock_limits"], [*keys, *(f"rate {rate}" for rate in rates)])
     held = await connection.fetch(_SQL["holders"], list(keys))
     turns_of = await connection.fetch(_SQL["turns_of"], list(rates)) if rates else ()
-    facts.add_limits({key: [row[0] for row in held if row[1] == key] for key in keys}, dict(turns_of))
+    facts.add_limits({key: [row[0] for row in held if key in (row[1], row[2])] for key in keys}, dict(turns_of))
 
 
 async def put_changes(database: PostgresDatabase, writer: int, changes: Changes) -> None:

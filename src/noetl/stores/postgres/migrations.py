@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "noetl"
 _SQL = queries("postgres")
-_LOCK = 7_086_823_701
+LOCK = 7_086_823_701
 _AHEAD = 3  # months
 _TIMEOUT_S = 86_400.0  # migrating a long log takes long
 _REFERENCE = "noetl_check"
@@ -24,7 +24,7 @@ _REFERENCE = "noetl_check"
 
 async def level_of(connection: asyncpg.Connection, name: str) -> int:
     """Count the applied migrations. Raises InvalidInput if they are others."""
-    if await connection.fetchval(_SQL["find_table"], f"{SCHEMA}.migration") is None:
+    if await connection.fetchval(_SQL["find_table"], SCHEMA, "migration") is None:
         return 0
     rows, steps = await connection.fetch(_SQL["read_migrations"]), migrations("postgres")
     if rows and (rows[0]["name"] != steps[0][1] or not rows[0]["hash"]):
@@ -42,7 +42,7 @@ async def bring_up_to_date(connection: asyncpg.Connection, name: str) -> int:
     if await level_of(connection, name) == len(steps):
         return 0
     async with connection.transaction():
-        await connection.execute(_SQL["lock_migrations"], _LOCK, timeout=_TIMEOUT_S)
+        await connection.execute(_SQL["lock_migrations"], LOCK, timeout=_TIMEOUT_S)
         level = await level_of(connection, name)
         if level > len(steps):
             raise InvalidInput(

@@ -21,6 +21,7 @@ from noetl.model.work import Lease, WorkItem, distance
 from noetl.ports import AuditEntry, Claim, Position
 from noetl.stores.common.audit_rows import content_row
 from noetl.stores.common.batch import about, slot_columns
+from noetl.stores.common.work_limits import limits_text
 
 _encode = msgspec.json.encode
 _decode = msgspec.json.decode
@@ -110,7 +111,7 @@ def execution_row(execution_id: str, expected: int, seq: int, projection: Mappin
     """Return the row of an execution, with the last seq that the batch expects."""
     name = numbered(execution_id)
     if projection is None:
-        return (name, expected, seq, None, None, None, None, None, None, None, None, None, None)
+        return (name, expected, seq, None, None, None, None, None, None, None, None, None, None, None)
     path, parent, tags, started_at = (None,) * 4 if expected else about(projection)
     error = projection.get("error")
     message = str(error.get("message") or "").replace("\0", "") if isinstance(error, Mapping) else None
@@ -130,6 +131,7 @@ def work_row(item: WorkItem, born: int, behind: int, claim: Claim | None) -> tup
     return (
         item.work_id, numbered(item.execution_id), item.step, item.pool, item.priority, item.available_at,
         sorted(set(item.requires)) or None, born, text(item), worker, until, item.flow, distance(item), behind,
+        limits_text(item) or None,
     )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from noetl.model.work import Lease, Line
 from noetl.ports import Audit, Claim, Commit, Position, Receipt, Selection
 from noetl.stores.common.batch import lost
 from noetl.stores.common.queries import queries
+from noetl.stores.common.work_limits import names_in
 from noetl.stores.postgres.catalog import PostgresCatalog
 from noetl.stores.postgres.commit import Claims, commit_batch, new_writer
 from noetl.stores.postgres.database import PostgresDatabase, columns
@@ -205,10 +206,11 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
         return [row[0] for row in await self.database.rows("holders", [key])]
 
     async def line(self, execution_id: str) -> Line:
-        work = {row[0]: row[1] for row in await self.database.rows("work_ahead", number(execution_id))}
+        rows = await self.database.rows("work_ahead", number(execution_id))
+        work, limits = {row[0]: row[2] for row in rows}, {row[0]: names_in(row[1]) for row in rows if row[1]}
         for key, position in await self.database.rows("place_in_line", number(execution_id)):
-            return Line(work, key, position, tuple(await self.holders(key)))
-        return Line(work)
+            return Line(work, key, position, tuple(await self.holders(key)), limits)
+        return Line(work, limits=limits)
 
     async def turn_at(self, rate: str) -> int:
         return next((int(row[1]) for row in await self.database.rows("turns_of", [rate])), 0)

@@ -18,6 +18,7 @@ from noetl.ports.keychain import DAY_MS, SealedToken
 from noetl.ports.team import DataKey
 from noetl.stores.common.audit_rows import chained_of
 from noetl.stores.common.queries import queries
+from noetl.stores.common.work_limits import count_by_limit, names_in
 from noetl.stores.postgres.database import PostgresDatabase
 from noetl.stores.postgres.rows import audit_rows, text
 
@@ -38,6 +39,7 @@ class PostgresTeam:
     async def enlist(self, worker: WorkerInfo, act: Audit = None) -> None:
         values = list(msgspec.structs.astuple(worker))
         values[2] = list(worker.tags)
+        values[-1] = None if worker.credentials is None else list(worker.credentials)
         await self._noted(act, "put_worker", *values)
 
     async def seen(self, worker_id: str, now: int, active: int) -> str | None:
@@ -58,7 +60,7 @@ class PostgresTeam:
 
     async def workers(self) -> list[WorkerInfo]:
         rows = await self._rows("list_workers")
-        return [WorkerInfo(row[0], row[1], tuple(row[2]), *tuple(row)[3:]) for row in rows]
+        return [_worker(tuple(row)) for row in rows]
 
     async def depths(self) -> list[Mapping[str, Any]]:
         return [{**row, "requires": tuple(row["requires"])} for row in await self._rows("queue_depths")]
@@ -68,6 +70,10 @@ class PostgresTeam:
 
     async def limits(self) -> list[Mapping[str, Any]]:
         return [dict(row) for row in await self._rows("limits")]
+
+    async def work_limits(self) -> list[Mapping[str, Any]]:
+        rows = await self._rows("work_limits")
+        return count_by_limit((names_in(names), queued, leased) for names, queued, leased in rows)
 
     async def add_token(self, token: Token, act: Audit = None) -> None:
         if not await self._noted(act, "put_token", *msgspec.structs.astuple(token)):
@@ -102,6 +108,9 @@ class PostgresTeam:
 
     async def credentials(self) -> list[Mapping[str, Any]]:
         return [_credential(row) for row in await self._rows("list_credentials")]
+
+    async def known_credentials(self, names: Collection[str]) -> set[str]:
+        return {str(row[0]) for row in await self._rows("known_credentials", list(names))}
 
     async def delete_credential(self, name: str, act: Audit = None) -> bool:
         return bool(await self._noted(act, "remove_credential", name, refer=lambda rows: (f"version {rows[0][0]}", "")))
@@ -172,6 +181,13 @@ class PostgresTeam:
     async def audit_head(self) -> Head:
         rows = await self._rows("find_audit_head")
         return Head(*rows[0]) if rows else Head()
+
+
+def _worker(row: Sequence[Any]) -> WorkerInfo:
+    values = list(row)
+    values[2] = tuple(values[2])
+    values[-1] = None if values[-1] is None else tuple(values[-1])
+    return WorkerInfo(*values)
 
 
 def _credential(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from typing import Any
 
 from noetl.audit.chain import with_references
 from noetl.ports.schedules import Firing, Schedule
@@ -22,10 +21,11 @@ class SqliteSchedules:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._rows = database.rows
+        self._noted = database.noted
 
     async def add(self, schedule: Schedule, act: Audit = None) -> bool:
-        act = with_references(act, "", "revision 1")
-        return await self._write("put_schedule", *schedule_row(schedule), act=act) > 0
+        return await self._noted(with_references(act, "", "revision 1"), "put_schedule", *schedule_row(schedule)) > 0
 
     async def save(self, schedule: Schedule, firings: Sequence[Firing] = (), act: Audit = None) -> bool:
         def job(connection: sqlite3.Connection) -> bool:
@@ -74,12 +74,12 @@ class SqliteSchedules:
         return [firing_of(row) for row in await self._rows("running_firings", schedule_id)]
 
     async def decide(self, firing: Firing) -> bool:
-        return await self._write("decide_firing", *firing_row(firing)) > 0
+        return await self._noted(None, "decide_firing", *firing_row(firing)) > 0
 
     async def settle(self) -> int:
         if not await self._rows("ended_firings"):  # looking takes no write lock
             return 0
-        return await self._write("settle_firings")
+        return await self._noted(None, "settle_firings")
 
     async def firings(self, schedule_id: str, before: int | None = None, limit: int = 50) -> list[Firing]:
         return [firing_of(row) for row in await self._rows("list_firings", schedule_id, before, limit)]
@@ -88,15 +88,4 @@ class SqliteSchedules:
         return tally_of(await self._rows("tally_firings", schedule_id))
 
     async def forget(self, before: int) -> int:
-        return await self._write("forget_firings", before)
-
-    async def _rows(self, name: str, *parts: Any) -> list[Any]:
-        return await self._database.run(lambda connection: connection.execute(_SQL[name], parts).fetchall())
-
-    async def _write(self, name: str, *parts: Any, act: Audit = None) -> int:
-        def job(connection: sqlite3.Connection) -> int:
-            count = connection.execute(_SQL[name], parts).rowcount
-            write_audit(connection, [act] if count else [])
-            return count
-
-        return await self._database.write(job)
+        return await self._noted(None, "forget_firings", before)

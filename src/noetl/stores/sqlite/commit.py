@@ -9,9 +9,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from noetl.model.commit import Slot
+from noetl.model.commit import Intake, Slot
 from noetl.ports import Claim, Commit, Receipt
 from noetl.stores.common.batch import KEPT_RATES_US, Changes, Facts, judge
+from noetl.stores.common.intake_rows import intake_row
 from noetl.stores.common.queries import queries
 from noetl.stores.sqlite.dead_letters import put_letters
 from noetl.stores.sqlite.queue import Epochs, hand_out
@@ -47,6 +48,8 @@ def _read_facts(connection: sqlite3.Connection, commits: Sequence[Commit]) -> Fa
             facts.leases[work_id] = None if row is None else row[0]
         if commit.slot is not None:
             _read_limits(connection, commit.slot, facts)
+        if commit.intake is not None:
+            _read_intake(connection, commit.intake, facts)
         for message_id in commit.consumed:
             if execute(_FIND_MESSAGE, (message_id,)).fetchone() is not None:
                 facts.messages.add(message_id)
@@ -54,11 +57,18 @@ def _read_facts(connection: sqlite3.Connection, commits: Sequence[Commit]) -> Fa
 
 
 def _read_limits(connection: sqlite3.Connection, slot: Slot, facts: Facts) -> None:
-    if slot.key not in facts.holders:
-        facts.add_limits({slot.key: [row[0] for row in connection.execute(_SQL["holders"], (slot.key,))]}, {})
+    for key in {slot.key, slot.above} - {"", *facts.holders}:
+        facts.add_limits({key: [row[0] for row in connection.execute(_SQL["holders"], (key,))]}, {})
     if slot.rate and slot.rate not in facts.rates:
         row = connection.execute(_SQL["turn_of"], (slot.rate,)).fetchone()
         facts.add_limits({}, {slot.rate: 0 if row is None else row[0]})
+
+
+def _read_intake(connection: sqlite3.Connection, intake: Intake, facts: Facts) -> None:
+    row = connection.execute(_SQL["revision_of"], (intake.state_id,)).fetchone()
+    key = (intake.state_id, intake.message_id)
+    is_taken = connection.execute(_SQL["find_taken"], key).fetchone() is not None
+    facts.add_positions({intake.state_id: 0 if row is None else row[0]}, [key] if is_taken else [])
 
 
 def write_changes(connection: sqlite3.Connection, changes: Changes) -> None:
@@ -85,5 +95,9 @@ def write_changes(connection: sqlite3.Connection, changes: Changes) -> None:
     if changes.rates:
         write(_SQL["put_rate"], list(changes.rates.items()))
         connection.execute(_SQL["forget_rates"], (min(changes.rates.values()) - KEPT_RATES_US,))
+    for intake in changes.intakes:
+        connection.execute(_SQL["put_intake"], intake_row(intake))
+        if intake.message_id:
+            connection.execute(_SQL["put_taken"], (intake.state_id, intake.message_id, intake.at))
     if changes.letters:
         put_letters(connection, changes.letters.values())

@@ -22,10 +22,12 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from noetl.model.errors import InvalidInput, StoreUnavailable
+from noetl.ports import Audit
 from noetl.private_files import open_private
 from noetl.stores.common.outage import Outage
 from noetl.stores.common.queries import hash_of, migrations, queries, require_same, statements
 from noetl.stores.sqlite.clock import FileClock
+from noetl.stores.sqlite.rows import write_audit
 
 Result = TypeVar("Result")
 Job = Callable[[sqlite3.Connection], Result]
@@ -33,6 +35,7 @@ _BUSY_MS = 30_000  # how long to wait for the lock of another process
 _BRIEF = 64  # rows whose statements and flush take about as long as handing them to the thread
 _SHORT = 512  # rows whose statements block the event loop for a few milliseconds at most
 _LONG_S = 0.001  # a brief job that takes longer blocked the event loop
+_LARGE_S = 0.005  # of processor time, for the statements of brief jobs whose rows are large: so is their flush
 _SLOW_IN_A_ROW = 8  # of these: the disk is slow, and not only this machine busy
 _BACKOFF = 200  # times the duration of the last slow job, during which the thread takes all jobs
 _RECHECK_S = 0.005  # how long the file is assumed to be in place after a check
@@ -104,16 +107,34 @@ class Database:
         """Run a job in the thread, in a transaction that begins with the write lock."""
         return await self.submit(self._in_transaction(job))
 
+    async def rows(self, name: str, *values: Any) -> list[Any]:
+        """Run a statement by name that only reads, in the thread."""
+        return await self.run(lambda connection: connection.execute(_SQL[name], values).fetchall())
+
+    async def noted(self, act: Audit, name: str, *values: Any) -> int:
+        """Run a statement by name; if it changes rows, audit it in its transaction."""
+
+        def job(connection: sqlite3.Connection) -> int:
+            count = connection.execute(_SQL[name], values).rowcount
+            write_audit(connection, [act] if count else [])
+            return count
+
+        return await self.write(job)
+
     def write_rows(self, job: Job[Result], rows: int) -> Result | asyncio.Future[Result]:
         """Run a job that writes about `rows` rows, in a transaction.
 
         It runs at once if that is faster than using the thread. Returns the result of a brief job, which is durable.
         The statements of a short job run here and the thread flushes them: with two threads at work, each statement
-        would wait for the interpreter lock. A long job, and every job while the thread or another process has the file,
-        runs in the thread.
+        would wait for the interpreter lock. So does a job whose few rows were large: their statements took long. A long
+        job, and every job while the thread or another process has the file, runs in the thread.
         """
         if rows <= _BRIEF and (start := self._start()) is not None and self._begin():
-            return self._write_here(job, start)
+            busy = time.thread_time()
+            result = self._run_statements(job)
+            if time.thread_time() - busy > _LARGE_S:
+                return self.submit(lambda connection: self._commit(connection, result))
+            return self._commit_here(result, start)
         if rows <= _SHORT and not (self._pending or self._closed) and self._begin():
             result = self._run_statements(job)
             return self.submit(lambda connection: self._commit(connection, result))
@@ -164,8 +185,7 @@ class Database:
                 raise _explain(self.path, error) from error
             raise
 
-    def _write_here(self, job: Job[Result], start: float) -> Result:
-        result = self._run_statements(job)
+    def _commit_here(self, result: Result, start: float) -> Result:
         try:
             self._commit(self._connection, result)
         except sqlite3.DatabaseError as error:

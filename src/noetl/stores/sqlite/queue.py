@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import groupby, islice
 from operator import attrgetter
@@ -16,10 +16,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from noetl.model.work import Lease, WorkItem, distance
+from noetl.model.work import Lease, WorkItem, distance, playbook_of
 from noetl.ports import Claim
 from noetl.stores.common.batch import in_turn, turns
 from noetl.stores.common.queries import queries
+from noetl.stores.common.work_limits import Room, names_in
 from noetl.stores.sqlite.rows import text, work_row
 
 Leases = tuple[tuple[Lease, ...], ...]  # of each claim
@@ -27,6 +28,7 @@ _SQL = queries("sqlite")
 _decode = msgspec.json.decode
 _decode_work = msgspec.json.Decoder(WorkItem).decode
 _BLOCK = 256  # epochs that a process reserves at once
+_HEAD = 128  # rows of the queue in which work of idle playbooks is looked for: it is queued at the front
 
 
 class Epochs:
@@ -52,6 +54,7 @@ class Epochs:
 
 class _Queue(Struct):
     due: bool  # work of a claimed pool is queued and due
+    limited: bool  # work counts for a limit of the server
     last_place: int
     last_block: tuple[int, str]  # of epochs: its end and its holder
 
@@ -70,7 +73,10 @@ def hand_out(
             _enqueue(connection, work.values(), born, place, turns(work))
         return ()
     queue = _inspect(connection, claims)
-    if queue.due:
+    if queue.limited or any(item.limits for item in work.values()):
+        _enqueue(connection, work.values(), born, queue.last_place, turns(work))
+        return _lease_limited(connection, claims, epochs)
+    if queue.due or any(claim.is_for_idle for claim in claims):
         _enqueue(connection, work.values(), born, queue.last_place, turns(work))
         return _lease_oldest(connection, claims, epochs)
     if not work:
@@ -99,7 +105,7 @@ def _inspect(connection: sqlite3.Connection, claims: Sequence[Claim]) -> _Queue:
     for pool in pools or ("",):
         row = connection.execute(_SQL["has_due_work"], (pool, now)).fetchone()
         due = due or bool(row[0])
-    return _Queue(due, row[1], row[2:])
+    return _Queue(due, bool(row[1]), row[2], row[3:])
 
 
 def _enqueue(
@@ -167,21 +173,73 @@ def _lease_oldest(connection: sqlite3.Connection, claims: Sequence[Claim], epoch
     """Lease the oldest work; consecutive claims for the same pools and tags at once."""
     connection.execute(_SQL["ripen_work"], (claims[0].now,))
     leases = []
-    for (pools, tags), group in groupby(claims, attrgetter("pools", "tags")):
+    for (pools, tags, is_for_idle), group in groupby(claims, attrgetter("pools", "tags", "is_for_idle")):
         alike = list(group)
-        found = _find_oldest(connection, pools, tags, sum([max(claim.most, 0) for claim in alike]))
+        most = sum([max(claim.most, 0) for claim in alike])
+        found = _find_oldest(connection, pools, tags, _HEAD if is_for_idle else most)
+        if is_for_idle:
+            found = _of_idle(connection, found, most)
         last_block = connection.execute(_SQL["last_epoch"]).fetchone()
         epoch = epochs.take(connection, len(found), last_block) if found else 0
         rows, following = [], iter(found)
         for claim in alike:
             taken = []
-            for *_, number, attempts, encoded in islice(following, max(claim.most, 0)):
+            for _, _, _, number, attempts, encoded, *_ in islice(following, max(claim.most, 0)):
                 epoch += 1
                 rows.append((epoch, claim.worker, claim.until, number))
                 taken.append(Lease(_decode_work(encoded), epoch, attempts + 1, claim.until, claim.worker))
             leases.append(tuple(taken))
         connection.executemany(_SQL["lease_work"], rows)
     return tuple(leases)
+
+
+def _lease_limited(connection: sqlite3.Connection, claims: Sequence[Claim], epochs: Epochs) -> Leases:
+    """Lease the oldest work that the limits of the server allow, claim by claim."""
+    connection.execute(_SQL["ripen_work"], (claims[0].now,))
+    rows = connection.execute(_SQL["work_limits"]).fetchall()
+    leased = [names_in(names) for names, _, count in rows for _ in range(count)]
+    room = Room(claims[0].limits, leased)
+    leases = []
+    for claim in claims:
+        found = _find_allowed(connection, claim, room)
+        last_block = connection.execute(_SQL["last_epoch"]).fetchone()
+        first = epochs.take(connection, len(found), last_block) + 1 if found else 0
+        numbered = list(enumerate(found, first))
+        changes = [(epoch, claim.worker, claim.until, row[3]) for epoch, row in numbered]
+        connection.executemany(_SQL["lease_work"], changes)
+        made = [Lease(_decode_work(row[5]), epoch, row[4] + 1, claim.until, claim.worker) for epoch, row in numbered]
+        leases.append(tuple(made))
+    return tuple(leases)
+
+
+def _find_allowed(connection: sqlite3.Connection, claim: Claim, room: Room) -> list[Any]:
+    most, orders = _HEAD if claim.is_for_idle else max(claim.most, 0), []
+    for pool in dict.fromkeys(claim.pools):
+        for requires in _covered(connection, pool, claim.tags):
+            limits: str | None = ""
+            while limits is not None:
+                if room.has(names_in(limits)):  # work of a limit that is reached costs one look at the index
+                    keys = (pool, requires, limits, most)
+                    orders.append(connection.execute(_SQL["find_limited_work"], keys).fetchall())
+                limits = connection.execute(_SQL["next_limits"], (pool, requires, limits)).fetchone()[0]
+    ordered: Iterable[Any] = merge(*orders, key=lambda row: (-row[0], row[1], row[2]))
+    if claim.is_for_idle:
+        return _of_idle(connection, ordered, max(claim.most, 0), lambda row: room.take(names_in(row[6])))
+    return list(islice((row for row in ordered if room.take(names_in(row[6]))), most))
+
+
+def _of_idle(
+    connection: sqlite3.Connection, rows: Iterable[Any], most: int, takes: Callable[[Any], bool] = lambda _: True
+) -> list[Any]:
+    """Choose one row of each playbook that has no work leased."""
+    busy = {playbook_of(flow) for (flow,) in connection.execute(_SQL["leased_flows"])}
+    chosen: list[Any] = []
+    for row in rows:
+        playbook = playbook_of(row[-1])
+        if len(chosen) < most and playbook not in busy and takes(row):
+            busy.add(playbook)
+            chosen.append(row)
+    return chosen
 
 
 def _find_oldest(connection: sqlite3.Connection, pools: Sequence[str], tags: Sequence[str], most: int) -> list[Any]:

@@ -17,6 +17,7 @@ from noetl.ports import AuditEntry
 from noetl.stores.common.audit_rows import content_row
 from noetl.stores.common.batch import about, slot_columns
 from noetl.stores.common.queries import queries
+from noetl.stores.common.work_limits import limits_text
 
 _SQL = queries("sqlite")
 _encode = msgspec.json.encode
@@ -58,7 +59,7 @@ def work_row(item: WorkItem, born: int, encoded: str) -> tuple[Any, ...]:
     chunk = None if item.chunk is None else item.chunk.chunk_id
     requires = text(sorted(set(item.requires))) if item.requires else ""
     order = (item.pool, requires, item.priority, item.available_at, born)
-    return (item.work_id, item.execution_id, item.run_id, chunk, *order, encoded, item.flow)
+    return (item.work_id, item.execution_id, item.run_id, chunk, *order, encoded, item.flow, limits_text(item))
 
 
 def message_row(execution_id: str, message: AnyMessage) -> tuple[str, str, str]:

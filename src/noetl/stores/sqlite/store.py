@@ -22,6 +22,7 @@ from noetl.model.work import Lease, Line, WorkItem
 from noetl.ports import Audit, Claim, Commit, Position, Receipt, Selection
 from noetl.stores.common.batch import lost
 from noetl.stores.common.queries import queries
+from noetl.stores.common.work_limits import names_in
 from noetl.stores.sqlite.catalog import SqliteCatalog
 from noetl.stores.sqlite.commit import commit_batch
 from noetl.stores.sqlite.database import Database
@@ -252,10 +253,11 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
         return [row[0] for row in await self._rows("holders", key)]
 
     async def line(self, execution_id: str) -> Line:
-        work = {row[0]: row[1] for row in await self._rows("work_ahead", execution_id)}
+        rows = await self._rows("work_ahead", execution_id)
+        work, limits = {row[0]: row[2] for row in rows}, {row[0]: names_in(row[1]) for row in rows if row[1]}
         for key, position in await self._rows("place_in_line", execution_id):
-            return Line(work, key, position, tuple(await self.holders(key)))
-        return Line(work)
+            return Line(work, key, position, tuple(await self.holders(key)), limits)
+        return Line(work, limits=limits)
 
     async def turn_at(self, rate: str) -> int:
         return next((int(row[0]) for row in await self._rows("turn_of", rate)), 0)

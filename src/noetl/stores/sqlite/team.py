@@ -18,6 +18,7 @@ from noetl.ports.keychain import DAY_MS, SealedToken
 from noetl.ports.team import DataKey
 from noetl.stores.common.audit_rows import chained_of
 from noetl.stores.common.queries import queries
+from noetl.stores.common.work_limits import count_by_limit, names_in
 from noetl.stores.sqlite.database import Database
 from noetl.stores.sqlite.rows import read_audit_head, text, write_audit
 
@@ -35,6 +36,7 @@ class SqliteTeam:
     async def enlist(self, worker: WorkerInfo, act: Audit = None) -> None:
         values = list(msgspec.structs.astuple(worker))
         values[2] = text(worker.tags)
+        values[-1] = None if worker.credentials is None else text(worker.credentials)
         await self._write("put_worker", *values, act=act)
 
     async def seen(self, worker_id: str, now: int, active: int) -> str | None:
@@ -58,7 +60,7 @@ class SqliteTeam:
 
     async def workers(self) -> list[WorkerInfo]:
         rows = await self._rows("list_workers")
-        return [WorkerInfo(row[0], row[1], tuple(_decode(row[2])), *row[3:]) for row in rows]
+        return [_worker(row) for row in rows]
 
     async def depths(self) -> list[Mapping[str, Any]]:
         names = ("pool", "requires", "queued", "leased", "dead", "oldest")
@@ -72,6 +74,10 @@ class SqliteTeam:
     async def limits(self) -> list[Mapping[str, Any]]:
         names = ("group", "running", "waiting", "oldest")
         return [dict(zip(names, row, strict=True)) for row in await self._rows("limits")]
+
+    async def work_limits(self) -> list[Mapping[str, Any]]:
+        rows = await self._rows("work_limits")
+        return count_by_limit((names_in(names), queued, leased) for names, queued, leased in rows)
 
     async def add_token(self, token: Token, act: Audit = None) -> None:
         try:
@@ -117,6 +123,10 @@ class SqliteTeam:
 
     async def credentials(self) -> list[Mapping[str, Any]]:
         return [_credential(row) for row in await self._rows("list_credentials")]
+
+    async def known_credentials(self, names: Collection[str]) -> set[str]:
+        asked = msgspec.json.encode(list(names)).decode()
+        return {str(row[0]) for row in await self._rows("known_credentials", asked)}
 
     async def delete_credential(self, name: str, act: Audit = None) -> bool:
         def job(connection: sqlite3.Connection) -> bool:
@@ -203,6 +213,13 @@ class SqliteTeam:
 
 def _token(row: Sequence[Any]) -> Token:
     return msgspec.structs.replace(Token(*row[:-1]), namespaces=tuple(_decode(row[-1])))
+
+
+def _worker(row: Sequence[Any]) -> WorkerInfo:
+    values = list(row)
+    values[2] = tuple(_decode(values[2]))
+    values[-1] = None if values[-1] is None else tuple(_decode(values[-1]))
+    return WorkerInfo(*values)
 
 
 def _credential(row: Sequence[Any]) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Triggers other than schedules: one adapter for each store."""
+"""Triggers other than schedules: in memory, and in SQL."""

@@ -100,8 +100,8 @@ def connection_string(given: Mapping[str, Any]) -> str:
     return make_conninfo(**found)
 
 
-async def pg_greeting(given: Mapping[str, Any], context: Reaches, seconds: int) -> tuple[str, str, str]:
-    """Sign in with a credential; return the server, user and database. Raises OSError."""
+async def pg_connect(given: Mapping[str, Any], context: Reaches, seconds: int) -> Any:
+    """Sign in with a credential; return a connection with autocommit. Raises OSError."""
     try:
         import psycopg
     except ImportError:
@@ -111,10 +111,14 @@ async def pg_greeting(given: Mapping[str, Any], context: Reaches, seconds: int) 
     except psycopg.Error:  # it quotes the string
         raise OSError("the connection string cannot be read. Write `postgresql://user:password@host/name`.") from None
     try:
-        opened = await psycopg.AsyncConnection.connect(address, autocommit=True, connect_timeout=seconds)
+        return await psycopg.AsyncConnection.connect(address, autocommit=True, connect_timeout=seconds)
     except psycopg.Error as error:
         raise OSError(" ".join(str(error).split())) from None
-    async with opened:
+
+
+async def pg_greeting(given: Mapping[str, Any], context: Reaches, seconds: int) -> tuple[str, str, str]:
+    """Sign in with a credential; return the server, user and database. Raises OSError."""
+    async with await pg_connect(given, context, seconds) as opened:
         row = await (await opened.execute("SELECT current_user, current_database()")).fetchone()
         number, info = opened.info.server_version, opened.info
         place = f"PostgreSQL {number // 10000}.{number % 10000} at {info.host}:{info.port}"

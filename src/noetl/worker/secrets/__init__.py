@@ -1,1 +1,1 @@
-"""Credentials, OAuth2 access tokens and redaction."""
+"""Credentials, access tokens, signed requests and redaction."""

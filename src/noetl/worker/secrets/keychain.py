@@ -16,6 +16,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
+from noetl.dsl.analysis.needed_credentials import STORED
 from noetl.dsl.tree.playbook import Keychain
 from noetl.engine.tasks.render import Names, Renderer, RenderError
 from noetl.model.errors import CredentialUnavailable
@@ -30,7 +31,6 @@ Resolve = Callable[[str], Awaitable[Mapping[str, Any]]]
 _ABOUT: Final = frozenset({"name", "kind", "credential", "auth", "auto_renew"})
 _SHARING: Final = frozenset({"local", "global", "catalog", "shared"})
 _SHORT: Final = re.compile(r"(?:^|/)secrets/([^/]+)")
-STORED: Final = ("stored", "credential", "credentials", "keychain", "noetl")  # providers: NoETL itself
 _WITH_TOKEN: Final = ("oauth2", "oauth2_client_credentials", "client_credentials")
 
 

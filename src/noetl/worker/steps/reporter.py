@@ -29,7 +29,7 @@ class Reporter:
     """The reports of one lease, and the task that runs its work."""
 
     task: asyncio.Task[None] | None = None
-    snapshot: Callable[[], Mapping[str, Any]] | None = None
+    snapshot: Callable[[], Mapping[str, Any] | None] | None = None  # None: it has ended, and its last report follows
     finishing = False  # the last report is being sent: too late to stop
     _since: int | None = None  # when what waits to be reported came, as far as that was looked at
     _number = 0
@@ -74,8 +74,10 @@ class Reporter:
             self._pull()
             if self._since is None and not self.records:
                 return []
-            pipeline = self.snapshot() if self.snapshot is not None and self.records else None
-            return await self._send(want, pipeline=pipeline)
+            if self.snapshot is None or not self.records:
+                return await self._send(want)
+            pipeline = self.snapshot()
+            return [] if pipeline is None else await self._send(want, pipeline=pipeline)
 
     async def suspend(self, suspension: Suspension, want: int = 0) -> list[Lease]:
         """Send all and a suspension; it ends the lease, unless a loop item suspends alone."""

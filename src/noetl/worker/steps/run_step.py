@@ -112,7 +112,7 @@ class StepWork:
     async def _run_whole(self) -> list[Lease]:
         reporter = self._reporter
         pipeline = await self._pipeline(self._scopes, None)
-        reporter.snapshot = pipeline.snapshot
+        reporter.snapshot = lambda: None if pipeline.ending is not None else pipeline.snapshot()
         ended = await self._drive(pipeline, None)
         if isinstance(ended, Suspend):
             return await reporter.suspend(_suspension(ended, pipeline), self._want())

@@ -18,7 +18,7 @@ from tests.unit.expr.plain import is_plain
 from tests.unit.expr.safety.escapes import ESCAPES
 
 KINDS = language_kinds()
-OF_TRIGGERS = ("trigger_webhook", "trigger_ended")  # they see a delivery or an end, and have rules of their own
+OF_TRIGGERS = ("trigger_webhook", "trigger_ended", "trigger_subscription")  # with names and rules of their own
 MARK = "{{ MARK }}"
 EVERYWHERE = """\
 apiVersion: noetl.io/v10

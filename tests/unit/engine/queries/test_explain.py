@@ -8,6 +8,7 @@ import pytest
 
 from noetl.engine.queries.explain import Standing, choices, standings
 from noetl.model.messages import Pause, Signal, Suspension
+from noetl.model.work import Line
 from noetl.testing.play import BEGIN, Hold, Said, Script
 
 HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: p, path: p}\n"
@@ -172,3 +173,21 @@ def test_a_loop_that_no_worker_can_take_says_so() -> None:
     pools = [{"pool": "gpu", "workers": 0, "idle_since": BEGIN}]
     (one,) = standings(script.plan, script.state, script.events, pools, BEGIN + 45_000)
     assert one.waits_for.endswith("pool gpu: no worker for 45 s")
+
+
+def test_items_that_a_limit_of_the_server_keeps_in_the_queue_are_told() -> None:
+    workflow = "- step: a\n  loop: {in: [1, 2, 3], iterator: x}\n  tool: {kind: http}\n"
+    script = played(workflow, a=Hold())
+    (run,) = script.state.runs.values()
+    assert run.loop is not None
+    work = [f"{script.state.execution_id}:{run.run_id}:{name}" for name in run.loop.pieces]
+    line = Line(dict.fromkeys(work, 4), limits=dict.fromkeys(work, ("kind http",)), full={"kind http": 2})
+    (one,) = standings(script.plan, script.state, script.events, line=line)
+    assert one.waits_for == (
+        "its items: 0 of 3 have ended, 0 are in flight, 3 are queued; those that are queued wait for the server's limit"
+        " of 2 work items of the kind `http` at once"
+    )
+    assert one.moved_by == "the end of other work under the limit"
+    (one,) = standings(script.plan, script.state, script.events, line=Line(dict.fromkeys(work, 4)))
+    assert one.waits_for == "its items: 0 of 3 have ended, 0 are in flight, 3 are queued"
+    assert one.moved_by.startswith("a worker's report")

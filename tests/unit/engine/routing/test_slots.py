@@ -9,12 +9,12 @@ import pytest
 from noetl.engine.handlers.decide import Decision, NeedsLoad, decide
 from noetl.engine.plan.plan import plan
 from noetl.engine.queries.explain import standings
-from noetl.engine.routing.slots import held_groups, limits_of, slot_of
+from noetl.engine.routing.slots import held_by, held_groups, limits_of, slot_of, without_held
 from noetl.engine.state.evolve import fold
 from noetl.engine.state.execution import Execution, checksum
 from noetl.model.errors import InvalidPayload, LimitReached
 from noetl.model.messages import Admit, Cancel, Start
-from noetl.model.work import Line
+from noetl.model.work import PLAYBOOK_LIMITS, Line
 from noetl.testing.play import BEGIN, read
 from tests.unit.engine.given import book
 
@@ -80,7 +80,7 @@ def test_an_execution_begins_with_its_place() -> None:
 
 
 def test_a_queued_execution_waits_until_it_is_admitted() -> None:
-    state, decision = started("concurrency: {limit: 2}", queued=True)
+    state, decision = started("concurrency: {limit: 2}", queued="limit")
     assert (state.phase, state.status, decision.work, decision.slot) == ("queued", "pending", (), None)
     known = plan(read(book(STEP, "executor: {spec: {concurrency: {limit: 2}}}")), "hash")
     line = Line({}, "a/b", 3, ("7", "8"))
@@ -95,7 +95,7 @@ def test_a_queued_execution_waits_until_it_is_admitted() -> None:
 
 
 def test_a_queued_execution_can_be_cancelled() -> None:
-    state, _ = started("rate: {per_second: 1}", queued=True)
+    state, _ = started("rate: {per_second: 1}", queued="rate")
     known = plan(read(book(STEP, "executor: {spec: {rate: {per_second: 1}}}")), "hash")
     assert standings(known, state, ())[0].moved_by == "the time"
     decide(known, state, Cancel("n"), BEGIN + 1)
@@ -104,9 +104,9 @@ def test_a_queued_execution_can_be_cancelled() -> None:
 
 def test_a_rejected_start_writes_nothing_but_a_child_fails() -> None:
     with pytest.raises(LimitReached, match="1 executions with the concurrency key 'a/b' run already"):
-        started("concurrency: {on_limit: reject}", queued=True)
+        started("concurrency: {on_limit: reject}", queued="limit")
     parent = {"execution_id": "9", "run_id": "call#1"}
-    state, decision = started("concurrency: {on_limit: reject}", queued=True, parent=parent)
+    state, decision = started("concurrency: {on_limit: reject}", queued="limit", parent=parent)
     assert state.status == "failed"
     assert state.error is not None
     assert state.error["code"] == "LIMIT_REACHED"
@@ -115,9 +115,66 @@ def test_a_rejected_start_writes_nothing_but_a_child_fails() -> None:
 
 def test_a_child_runs_in_the_place_of_its_parent() -> None:
     parent = {"execution_id": "9", "run_id": "call#1", "groups": ["x", "a/b"]}
-    state, decision = started("concurrency: {}", queued=True, parent=parent)
+    state, decision = started("concurrency: {}", queued="limit", parent=parent)
     assert (state.status, decision.slot, state.slot) == ("running", None, None)
     assert held_groups(state) == ["x", "a/b"]
     state, decision = started("concurrency: {key: y}", parent=parent)
     assert decision.slot is not None
     assert held_groups(state) == ["x", "a/b", "y"]
+
+
+SERVER = {PLAYBOOK_LIMITS: {"a/*": 2}}
+ABOVE = {"group": "playbook a/*", "limit": 2}
+
+
+def server_limits(spec: str) -> dict[str, Any] | None:
+    head = f"executor:\n  spec:\n    {spec}"
+    return limits_of(plan(read(book(STEP, head)), "hash", SERVER), Execution("1", path="a/b"), BEGIN)
+
+
+def test_a_limit_of_the_server_stands_beside_that_of_the_playbook() -> None:
+    alone = {**ABOVE, "on_limit": "queue", "server": True}
+    assert server_limits("timeout_s: 5") == alone
+    both = server_limits("concurrency: {}")
+    assert both == {"group": "a/b", "limit": 1, "on_limit": "queue", "above": ABOVE}
+    slot = slot_of(both or {}, BEGIN)
+    assert (slot.key, slot.limit, slot.above, slot.above_limit) == ("a/b", 1, "playbook a/*", 2)
+    rated = server_limits("rate: {per_second: 1}") or {}
+    assert (rated["group"], rated["limit"], rated["rate"]["group"]) == ("playbook a/*", 2, "a/b")
+    state = Execution("1", slot=both)
+    assert held_groups(state) == ["a/b", "playbook a/*"]
+
+
+def test_a_child_takes_no_place_that_its_parent_holds() -> None:
+    both = {"group": "a/b", "limit": 1, "on_limit": "queue", "above": ABOVE}
+    assert without_held(both, ["x"]) == both
+    assert without_held(both, ["playbook a/*"]) == {"group": "a/b", "limit": 1, "on_limit": "queue"}
+    assert without_held(both, ["a/b"]) == {**ABOVE, "on_limit": "queue", "server": True}
+    assert without_held(both, ["a/b", "playbook a/*"]) is None
+
+
+@pytest.mark.parametrize(
+    ("running", "above", "turn_us", "held"),
+    [
+        (1, 2, 0, ("limit", 0)),
+        (0, 2, 0, ("above", 0)),
+        (0, 0, 9_000_000, ("rate", 7_000)),
+        (0, 0, 1_000_000, ("rate", 5_000)),
+    ],
+)
+def test_which_limit_an_execution_waits_for(running: int, above: int, turn_us: int, held: tuple[str, int]) -> None:
+    slot = {"group": "a/b", "limit": 1, "above": ABOVE, "rate": {"group": "r", "per_second": 1, "burst": 3}}
+    assert held_by(slot, running, above, turn_us, 5_000) == held
+
+
+def test_the_text_names_the_limit_that_holds_it() -> None:
+    spec = "concurrency: {}\n    rate: {per_second: 2}"
+    for by, text in (("limit", "the concurrency key 'a/b'"), ("rate", "the rate of 2 executions per second")):
+        state, decision = started(spec, queued=by)
+        made = plan(read(book(STEP, f"executor:\n  spec:\n    {spec}")), "hash")
+        [told] = standings(made, state, decision.events, None, BEGIN, Line(position=1))
+        assert text in told.waits_for
+        [told] = standings(made, state, decision.events, None, BEGIN, Line(position=1, held_by="rate", turn_at=7))
+        assert ("the rate of 2" in told.waits_for, told.until) == (True, 7)
+    with pytest.raises(LimitReached, match="The rate of 2 executions per second with the key 'a/b' is reached"):
+        started("concurrency: {on_limit: reject}\n    rate: {per_second: 2}", queued="rate")

@@ -157,6 +157,26 @@ async def test_several_servers_start_at_once(address: str) -> None:
         await store.close()
 
 
+async def test_a_server_that_waited_for_the_lock_sees_what_the_other_created(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A short migration: the messages of a long one make PostgreSQL refresh the caches of the sessions that wait.
+    short = ("CREATE TABLE migration (level integer, name text, hash text)", "0001_schema")
+    monkeypatch.setattr(postgres_migrations, "migrations", lambda _: (short,))
+    first, second = await connect(address), await connect(address)
+    transaction = first.transaction()
+    await transaction.start()
+    await first.execute(queries("postgres")["lock_migrations"], postgres_migrations.LOCK)
+    waiting = asyncio.create_task(bring_up_to_date(second, "x"))
+    while not await first.fetchval("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"):
+        await asyncio.sleep(0.01)
+    assert await bring_up_to_date(first, "x") == 1
+    await transaction.commit()
+    assert await waiting == 0
+    await first.close()
+    await second.close()
+
+
 async def test_what_differs_is_reported(address: str) -> None:
     connection = await connect(address)
     assert await differences(connection, "x") == [

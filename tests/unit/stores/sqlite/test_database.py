@@ -174,6 +174,18 @@ async def test_a_brief_write_is_done_on_return(tmp_path: Path) -> None:
     await database.close()
 
 
+async def test_a_write_of_few_large_rows_is_flushed_by_the_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = Database(tmp_path / "noetl.db")
+    monkeypatch.setattr("noetl.stores.sqlite.database._LARGE_S", -1.0)
+    writing = database.write_rows(_put, 1)
+    assert isinstance(writing, asyncio.Future)
+    assert await writing == 1
+    assert await database.write(_put) == 2
+    await database.close()
+
+
 async def test_brief_reads_run_at_once_and_others_in_the_thread(tmp_path: Path) -> None:
     database = Database(tmp_path / "noetl.db")
 

@@ -8,6 +8,7 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -313,6 +314,32 @@ async def test_a_secret_is_not_given_to_a_child() -> None:
         )
         assert row["status"] == "failed"
         assert "must not be given to a child" in row["error"]["message"]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("fields", "refused"),
+    [
+        ("data: {deep: ['x{{ read }}']}", "data"),
+        ("ref: 'noetl://reports/{{ read }}', data: 1", "data"),
+        ("uri: 'file://{{ workload.folder }}/kept.txt', data: 'x{{ read }}'", ""),
+        ("data: {n: 1}", ""),
+    ],
+)
+async def test_a_secret_is_not_stored_as_an_artifact(tmp_path: Path, fields: str, refused: str) -> None:
+    async with system() as run:
+        worker_resources(run)
+        row = await run.run(
+            f"""
+            - step: leak
+              tool:
+                - read: {{kind: python, auth: api, code: "result = auth['token']"}}
+                - put: {{kind: artifact, action: put, {fields.replace("{{ workload.folder }}", str(tmp_path))}}}
+            """
+        )
+        assert row["status"] == ("failed" if refused else "completed"), row
+        if refused:
+            assert f"`{refused}`: a secret of a credential must not be written down" in row["error"]["message"]
 
 
 @pytest.mark.asyncio

@@ -11,6 +11,7 @@ import pytest
 from noetl.model.outcome import ok
 from noetl.model.refs import COMPACT
 from noetl.tools import kinds
+from noetl.worker.steps.run_step import StepWork
 from tests.unit.worker.system import System, system
 
 pytestmark = pytest.mark.asyncio
@@ -51,8 +52,16 @@ async def test_every_form_reads_a_pipeline() -> None:
         assert await done(made, execution, "s") == kept
 
 
+@pytest.mark.parametrize("is_flushed", [False, True])
 @pytest.mark.parametrize("count", [2, 20])
-async def test_a_pipeline_with_much_in_all_is_stored_and_read(count: int) -> None:
+async def test_a_pipeline_with_much_in_all_is_stored_and_read(
+    count: int, is_flushed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def failure_context(work: StepWork, *_: Any) -> None:
+        await work._reporter.flush()  # as the worker does at any time
+
+    if is_flushed:
+        monkeypatch.setattr(StepWork, "_failure_context", failure_context)
     tasks = "".join(
         f"    - t{n}: {{kind: python, code: \"result = {{'n': {n}, 'text': 'x' * {SIZE}}}\"}}\n" for n in range(count)
     )

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-
 from noetl.dsl.checking.context import CheckContext
-from noetl.dsl.checking.rule import Finding, Rule, at, example
-from noetl.dsl.checking.triggers import misnamed, node_of
-from noetl.dsl.reading.nodes import Node
-from noetl.dsl.tree.playbook import Trigger
-from noetl.schedules.spec import Problem
+from noetl.dsl.checking.rule import Finding, Rule, example
+from noetl.dsl.checking.triggers import trigger_findings
 from noetl.triggers.ended import EndedSpec
 from noetl.triggers.ended import check as check_spec
 
@@ -29,20 +24,8 @@ triggers:
 
 
 def check(subject: CheckContext) -> Iterator[Finding]:
-    for trigger, node, problem in misnamed(subject.playbook, "ended"):
-        if problem is not None:
-            yield at(node, *problem)
-        else:
-            yield from _problem(trigger, node, subject.playbook.path)
-
-
-def _problem(trigger: Trigger, name: Node, own: str) -> Iterator[Finding]:
-    try:
-        check_spec(msgspec.convert({key: value.data for key, value in trigger.fields.items()}, EndedSpec), own)
-    except Problem as problem:
-        yield at(node_of(trigger, problem.field) or name, f"In `{problem.field}`: {problem.what}", problem.fix)
-    except msgspec.ValidationError:
-        return  # a wrong key or type, which other rules report
+    playbook = subject.playbook
+    return trigger_findings(playbook, "ended", EndedSpec, lambda spec: check_spec(spec, playbook.path))
 
 
 RULE = Rule(

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-
 from noetl.dsl.checking.context import CheckContext
-from noetl.dsl.checking.rule import Finding, Rule, at, example
-from noetl.dsl.checking.triggers import misnamed, node_of
-from noetl.dsl.reading.nodes import Node
-from noetl.dsl.tree.playbook import Trigger
-from noetl.schedules.spec import Problem, ScheduleSpec
+from noetl.dsl.checking.rule import Finding, Rule, example
+from noetl.dsl.checking.triggers import trigger_findings
+from noetl.schedules.spec import ScheduleSpec
 
 GOOD = example("""\
 workflow:
@@ -25,22 +21,13 @@ triggers:
 
 
 def check(subject: CheckContext) -> Iterator[Finding]:
-    for trigger, node, problem in misnamed(subject.playbook, "schedule"):
-        if problem is not None:
-            yield at(node, *problem)
-        else:
-            yield from _problem(trigger, node)
+    return trigger_findings(subject.playbook, "schedule", ScheduleSpec, _check_spec)
 
 
-def _problem(trigger: Trigger, name: Node) -> Iterator[Finding]:
+def _check_spec(spec: ScheduleSpec) -> None:
     from noetl.schedules.times import times_of  # loads the library of cron expressions
 
-    try:
-        times_of(msgspec.convert({key: value.data for key, value in trigger.fields.items()}, ScheduleSpec))
-    except Problem as problem:
-        yield at(node_of(trigger, problem.field) or name, f"In `{problem.field}`: {problem.what}", problem.fix)
-    except msgspec.ValidationError:
-        return  # a wrong key or type, which other rules report
+    times_of(spec)
 
 
 RULE = Rule(

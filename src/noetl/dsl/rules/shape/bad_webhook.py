@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-
 from noetl.dsl.checking.context import CheckContext
-from noetl.dsl.checking.rule import Finding, Rule, at, example
-from noetl.dsl.checking.triggers import misnamed, node_of
-from noetl.dsl.reading.nodes import Node
-from noetl.dsl.tree.playbook import Trigger
-from noetl.schedules.spec import Problem
+from noetl.dsl.checking.rule import Finding, Rule, example
+from noetl.dsl.checking.triggers import trigger_findings
 from noetl.triggers.webhook import WebhookSpec
 from noetl.triggers.webhook import check as check_spec
 
@@ -29,22 +24,8 @@ triggers:
 
 
 def check(subject: CheckContext) -> Iterator[Finding]:
-    for trigger, node, problem in misnamed(subject.playbook, "webhook"):
-        if problem is not None:
-            yield at(node, *problem)
-        else:
-            yield from _problem(trigger, node)
-
-
-def _problem(trigger: Trigger, name: Node) -> Iterator[Finding]:
-    try:
-        check_spec(msgspec.convert({key: value.data for key, value in trigger.fields.items()}, WebhookSpec))
-    except Problem as problem:
-        if problem.field == "credential":
-            return  # empty, which NOE104 reports
-        yield at(node_of(trigger, problem.field) or name, f"In `{problem.field}`: {problem.what}", problem.fix)
-    except msgspec.ValidationError:
-        return  # a wrong key or type, which other rules report
+    # An empty credential is reported by NOE104.
+    return trigger_findings(subject.playbook, "webhook", WebhookSpec, check_spec, unless="credential")
 
 
 RULE = Rule(

@@ -7,8 +7,10 @@ from noetl.dsl.rules.shape import (
     action_field,
     action_outside_policy,
     bad_ended_trigger,
+    bad_notification,
     bad_schedule,
     bad_set_target,
+    bad_subscription,
     bad_value,
     bad_webhook,
     bound_without_parallel,
@@ -46,5 +48,6 @@ _MODULES = (
     incomplete_rule, misplaced_else, loop_source, action_field, bad_set_target, unreadable_name,
     duplicate_declaration, iter_outside_loop, loop_without_tool, bound_without_parallel, repeated_write,
     delay_above_cap, unknown_format, unknown_type, unsafe_schema, bad_schedule, bad_webhook, bad_ended_trigger,
+    bad_subscription, bad_notification,
 )  # fmt: skip
 RULES: tuple[Rule, ...] = tuple(module.RULE for module in _MODULES)

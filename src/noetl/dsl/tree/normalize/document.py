@@ -8,7 +8,7 @@ from noetl.dsl.reading.parse import Document
 from noetl.dsl.tree.normalize.step import step
 from noetl.dsl.tree.normalize.task import workbook
 from noetl.dsl.tree.normalize.values import first, optional, plain_text, text, value, values
-from noetl.dsl.tree.playbook import Executor, Keychain, Playbook, Step, Trigger
+from noetl.dsl.tree.playbook import NOTIFICATION, Executor, Keychain, Playbook, Step, Trigger
 
 
 def normalize(document: Document) -> Playbook:
@@ -30,7 +30,7 @@ def normalize(document: Document) -> Playbook:
         workload=values(root.get("workload")),
         workbook=workbook(root.get("workbook")),
         rollback=text(policy.get("rollback")) if isinstance(policy, MapNode) else None,
-        triggers=_triggers(root.get("triggers")),
+        triggers=(*_triggers(root.get("triggers")), *_notifications(root.get("notifications"))),
         at=root,
     )
 
@@ -44,6 +44,16 @@ def _triggers(node: Node | None) -> tuple[Trigger, ...]:
         if isinstance(item, MapNode)
         and (kind := trigger_kind(item)) is not None
         and (name := text(item.get(kind))) is not None
+    )
+
+
+def _notifications(node: Node | None) -> tuple[Trigger, ...]:
+    if not isinstance(node, ListNode):
+        return ()
+    return tuple(
+        Trigger(NOTIFICATION, name, values(item, without=("name",)), item)
+        for item in node
+        if isinstance(item, MapNode) and (name := text(item.get("name"))) is not None
     )
 
 

@@ -23,5 +23,6 @@ async def listed(call: Call) -> DataKeyRows:
 async def rotate(call: Call) -> KeysRotated:
     """Wrap every data key with the first master key of this server."""
     vault = vault_of(call)
+    vault.refresh()
     count = await vault.rotate(call.services.team, call.act(vault.master))
     return KeysRotated(rotated=count, master=vault.master)

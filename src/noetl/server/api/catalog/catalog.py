@@ -147,7 +147,7 @@ async def _follow(call: Call, path: str) -> None:
     now = call.services.clock.civil()
     given, by = tree.get("triggers", ()), call.actor.name
     await schedules.follow_playbook(call.services.schedules, path, given, by, now)
-    await triggers.follow_playbook(call.services.triggers, path, given, by, now)
+    await triggers.follow_playbook(call.services.triggers, path, tree, by, now)
 
 
 async def _found(call: Call, path: str, version: int | None) -> Mapping[str, Any]:

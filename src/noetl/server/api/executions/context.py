@@ -40,7 +40,7 @@ async def rendered(call: Call, body: Rendered) -> RenderedValue:
 
 async def _rendered(services: Services, body: Rendered) -> Any:
     """Return the value, or the mistake in the templates."""
-    state = visible(await services.reader.state(body.execution_id), services.mask.data)
+    state = await visible(await services.reader.state(body.execution_id), services.mask.answer)
     order = (body.template, state, body.args, services.clock.now(), body.strict)
     seconds = services.bounds.check_s
     try:

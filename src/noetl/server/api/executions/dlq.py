@@ -6,6 +6,7 @@ tests/server/api/test_dlq.py.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
@@ -13,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from noetl.model.letters import PENDING, STATUSES, DeadLetter
+from noetl.model.messages import Start
 from noetl.ports.letters import LetterSelection
 from noetl.server.auth.gate import reach
 from noetl.server.auth.namespaces import Reach
@@ -28,7 +30,9 @@ from noetl.server.operations.dead_letters import (
     replay,
     was_applied,
 )
+from noetl.server.operations.poisoned_messages import is_patchable, patched, prepared, restart, split
 from noetl.server.problems import Refusal
+from noetl.server.processes.render_apart import render_apart
 from noetl.wire.letters import (
     Discarded,
     Letter,
@@ -158,7 +162,16 @@ async def _replay(call: Call, letters: list[DeadLetter], body: LetterReplay, ent
     services = call.services
     if body.patch:
         call.require("editor")  # it changes what runs
-    found = await ready(services.store, services.control, letters, body.patch, services.kinds)
+    own, messages = split(letters)
+    unfit = next((path for path in body.patch if not is_patchable(path)), None)
+    if messages and unfit is not None:
+        what = f"Dead letter {messages[0].message_id} is a message of a subscription, which has no `{unfit[:80]}`."
+        fix = (
+            "Patch its `data`, such as `data.id`; or correct the `payload` of the subscription, and replay it as it is."
+        )
+        raise Refusal(422, "invalid-input", what, where="$.patch", fix=fix)
+    found = await ready(services.store, services.control, own, body.patch, services.kinds)
+    starts = [(letter, await _prepared(call, letter, body.patch)) for letter in messages]
     ids = [letter.message_id for letter in letters][:_NAMED]
     if body.dry_run:
         shown = [
@@ -174,7 +187,20 @@ async def _replay(call: Call, letters: list[DeadLetter], body: LetterReplay, ent
     note = _note(call, entity, patch=dict(body.patch))
     by = call.actor.name
     count = await replay(services.control, found, body.patch, by=by, name=name, note=note)
-    return Replayed(count=count, letters=ids)
+    for letter, start in starts:
+        act = note(letter.execution_id, 1)
+        await restart(services.control, services.store, letter, start, act, by)
+    return Replayed(count=count + len(starts), letters=ids)
+
+
+async def _prepared(call: Call, letter: DeadLetter, patch: Mapping[str, Any]) -> Start:
+    services = call.services
+
+    async def render(data: Any, scope: Mapping[str, Any]) -> Any:
+        return await render_apart(services.side, data, scope, services.clock.now(), services.bounds.check_s)
+
+    most = services.bounds.http.delivery_bytes
+    return await prepared(services.store, services.triggers, render, patched(letter, patch), most)
 
 
 async def _discard(call: Call, letters: list[DeadLetter], reason: str, entity: str, name: str) -> Discarded:

@@ -62,6 +62,7 @@ async def execute_many(call: Call, body: ExecuteMany) -> StartedMany:
     path, playbook = await find_playbook(call, body)
     parent = {"execution_id": known_id(body.parent)} if body.parent is not None else None
     like = Start("", path, playbook, {}, parent, tags=body.tags, priority=body.priority, trace=body.trace or "")
+    await call.services.control.require_credentials(playbook)
     wrong = await call.services.control.misfit(like, body.payloads)
     if wrong is not None:
         raise Refusal(422, "invalid-payload", str(wrong[1]), where=f"$.payloads[{wrong[0]}]")

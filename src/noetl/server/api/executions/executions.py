@@ -12,6 +12,7 @@ from starlette.responses import Response
 from noetl.engine.decision.builder import projection, status_of
 from noetl.engine.queries.explain import choices, standings
 from noetl.engine.queries.view import changed
+from noetl.engine.routing.slots import held_by
 from noetl.model.refs import expanded
 from noetl.model.work import Line
 from noetl.ports import Selection
@@ -24,6 +25,7 @@ from noetl.server.workers.presence import groups
 from noetl.wire.answers import Execution, ExecutionRow, Executions, Explained, LineRow, State, Told, WorkAhead
 from noetl.wire.requests import ExecutionsQuery, FeedQuery, FollowQuery, StateQuery
 
+_NO_LIMIT = 2**31
 _ENVELOPE = ("seq", "event", "status", "checksum")
 noun = Noun("executions", "Running and ended executions.")
 
@@ -111,13 +113,24 @@ async def state_at(call: Call, execution_id: str, query: StateQuery) -> State:
 @noun.route("GET", "/api/executions/{execution_id}/line", "viewer", problems=(404,), of="execution")
 async def line(call: Call, execution_id: str) -> LineRow:
     """Show where an execution and its queued work stand in the queue."""
-    await call.services.reader.row(execution_id)
-    found = await _line(call, execution_id)
-    return LineRow([WorkAhead(*one) for one in found.work.items()], found.group, found.position, list(found.running))
+    row = await call.services.reader.row(execution_id)
+    found = await _line(call, execution_id, row.get("slot"))
+    work = [WorkAhead(name, ahead, list(found.limits.get(name, ()))) for name, ahead in found.work.items()]
+    place = (found.group, found.position, list(found.running))
+    return LineRow(work, *place, found.held_by, found.turn_at, dict(found.full))
 
 
-async def _line(call: Call, execution_id: str) -> Line:
-    found = await call.services.store.line(execution_id)
+async def _line(call: Call, execution_id: str, slot: Mapping[str, Any] | None) -> Line:
+    store, most = call.services.store, call.services.control.work_limits
+    found = await store.line(execution_id)
+    if found.limits:
+        counts = {row["limit"]: row["leased"] for row in await call.services.team.work_limits()}
+        found = replace(found, full={name: most[name] for name in counts if counts[name] >= most.get(name, _NO_LIMIT)})
+    if slot is not None and found.position:
+        above = len(await store.holders(slot["above"]["group"])) if "above" in slot else 0
+        turn = await store.turn_at(slot["rate"]["group"]) if "rate" in slot else 0
+        by, at = held_by(slot, len(found.running), above, turn, call.services.clock.now())
+        found = replace(found, held_by=by, turn_at=at)
     return found if call.reach is None else replace(found, running=())  # they may be of another namespace
 
 
@@ -132,7 +145,9 @@ async def explain(call: Call, execution_id: str) -> Explained:
     if not state.pool.startswith("local:"):  # `noetl run` has its own worker
         pools = groups(await services.team.workers(), now)
     is_open = state.phase != "ended"
-    standing = standings(plan, state, events, pools, now, await _line(call, execution_id)) if is_open else ()
+    standing = (
+        standings(plan, state, events, pools, now, await _line(call, execution_id, state.slot)) if is_open else ()
+    )
     return Explained(
         execution_id=execution_id,
         status=status_of(state),

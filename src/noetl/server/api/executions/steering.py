@@ -156,7 +156,7 @@ async def complete(call: Call, execution_id: str, step: str, body: Forced) -> To
     status=201,
     act="execution.fork",
     example={"start": "load", "ctx": {"limit": 10}},
-    problems=(400, 404),
+    problems=(400, 404, 409),
     of="execution",
 )
 async def fork(call: Call, execution_id: str, body: Fork) -> Forked:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from noetl.ports import WorkerInfo
 from noetl.server.http.endpoint import Call, Noun
 from noetl.server.http.worker_socket import worker_name
 from noetl.server.problems import not_found
-from noetl.server.workers.presence import by_playbook, pools_of
+from noetl.server.workers.presence import all_limits, by_playbook, pools_of
 from noetl.wire.answers import (
     FlowRow,
     LimitRow,
@@ -84,8 +86,13 @@ async def queue(call: Call) -> QueueState:
     return QueueState(
         pools=await _pools(call),
         flows=[FlowRow(**row) for row in by_playbook(await call.services.team.flows())],
-        limits=[LimitRow(**row) for row in await call.services.team.limits()],
+        limits=[LimitRow(**row) for row in await _limits(call)],
     )
+
+
+async def _limits(call: Call) -> list[dict[str, Any]]:
+    team = call.services.team
+    return all_limits(await team.limits(), await team.work_limits(), call.services.control.work_limits)
 
 
 async def _pools(call: Call) -> list[PoolRow]:
@@ -95,5 +102,5 @@ async def _pools(call: Call) -> list[PoolRow]:
 
 def _row(worker: WorkerInfo) -> WorkerRow:
     return WorkerRow(
-        **{**{name: getattr(worker, name) for name in worker.__struct_fields__}, "tags": list(worker.tags)}
+        **{**{name: getattr(worker, name) for name in WorkerRow.__struct_fields__}, "tags": list(worker.tags)}
     )

@@ -1,19 +1,20 @@
 """Notifications: put a message in the outbox for each event that one watches.
 
 The key of a message is made of the notification, the event, and the execution, wait or dead letter, so a page of the feed that
-is read again puts nothing twice, and a crash loses nothing. An SLA is missed at a time, not by an event: executions that cross
-it since the last look are read from the store, and the time of that look is a position too. The relay of the outbox delivers the
-messages. Tested in tests/conformance/test_notifications.py and tests/server/api/test_notifications.py.
+is read again puts nothing twice, and a crash loses nothing. No event tells that an SLA is missed, or that a message of a
+subscription is a dead letter: these are read from the store, and the time of the last look is a position too. The relay of
+the outbox delivers the messages. Tested in tests/conformance/test_notifications.py and tests/server/api/triggers/test_notifications.py.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from uuid import uuid4
 
 from msgspec import convert
+from msgspec.structs import replace
 
 from noetl.engine.plan.plan import Plan
 from noetl.engine.queries.decisions import expects_decision, gate_decisions
@@ -21,14 +22,16 @@ from noetl.engine.state.dead_letters import change_of, letter_id
 from noetl.model.errors import InvalidInput
 from noetl.model.events import Event
 from noetl.ports import Clock, EventLog, Selection
+from noetl.ports.letters import DeadLetters, LetterSelection
 from noetl.ports.outbox import OutboxIn, OutboxMessage
 from noetl.ports.triggers import StoredTrigger, Triggers
 from noetl.server.background.reactions.trigger_feed import Duties, TriggerFeed
+from noetl.server.background.subscriptions.poisoned import KIND as SUBSCRIPTION
 from noetl.server.cache.ids import key_name
 from noetl.triggers.notification import News, NotificationSpec, is_for, payload_of
 
 KIND: Final = "notification"
-SLA: Final = "notification-sla"  # name of the position of the last look for missed ones
+SLA: Final = "notification-sla"  # name of the position of the last look for what no event tells
 _log = logging.getLogger(__name__)
 _FINISHED: Final = "playbook.finished"
 _LETTERS: Final = ("step.failed", "loop.iteration.failed", "next.evaluated", "message.poisoned")
@@ -46,9 +49,14 @@ _TARGETS: Final[Mapping[str, str]] = {"webhook": "webhook", "slack": "webhook", 
 _PAGE: Final = 500
 _OVERLAP_MS: Final = 60_000  # an execution may be written this much later than its start
 _SLA_EVERY_MS: Final = 5_000
+_LETTERS_PAGE: Final = 10  # they hold whole messages
 _MOST_KEYS: Final = 10_000
 GetPlan = Callable[[str], Awaitable[Plan]]  # raises InvalidInput
 Mask = Callable[[Any], Any]
+
+
+class Log(EventLog, DeadLetters, Protocol):
+    """A log and its dead letters."""
 
 
 class Notifications:
@@ -57,7 +65,7 @@ class Notifications:
     def __init__(
         self,
         triggers: Triggers,
-        log: EventLog,
+        log: Log,
         outbox: OutboxIn,
         duties: Duties,
         plan: GetPlan,
@@ -84,11 +92,11 @@ class Notifications:
         await self._feed.repeat(self.look, self._every_s)
 
     async def look(self) -> None:
-        """Read the feed to its end, then look for missed SLAs."""
+        """Read the feed to its end, then look for what no event tells."""
         found = await self._feed.look(_wanted)
-        timed = [(one, spec) for one in found if "sla" in (spec := spec_of(one)).on]
-        if timed:
-            await self._look_for_missed(timed)
+        watching = [(one, spec) for one in found if not {"sla", "dead_letter"}.isdisjoint((spec := spec_of(one)).on)]
+        if watching:
+            await self._look_beside(watching)
 
     async def _react(self, triggers: list[StoredTrigger], event: Event) -> None:
         if not _may_matter(event):
@@ -158,15 +166,35 @@ class Notifications:
             self._put.clear()
         self._put[key] = None
 
-    async def _look_for_missed(self, timed: list[tuple[StoredTrigger, NotificationSpec]]) -> None:
+    async def _look_beside(self, watching: list[tuple[StoredTrigger, NotificationSpec]]) -> None:
+        """Look for missed SLAs and dead letters of subscriptions since the last look."""
         position, revision = await self._triggers.position(SLA)
         now, last = self._clock.now(), position.get("at", 0)
         if now - last < _SLA_EVERY_MS:
             return
-        for trigger, spec in timed:
-            since = max(last - _OVERLAP_MS, trigger.created_at)
-            await self._tell_missed(trigger, spec, since - spec.sla_ms, now - spec.sla_ms)
+        active = [  # what happens until a paused one is resumed is not told
+            (one, spec, max(last - _OVERLAP_MS, one.created_at)) for one, spec in watching if not one.paused
+        ]
+        for trigger, spec, since in active:
+            if "sla" in spec.on:
+                await self._tell_missed(trigger, spec, since - spec.sla_ms, now - spec.sla_ms)
+        await self._tell_letters([one for one in active if "dead_letter" in one[1].on])
         await self._triggers.advance(SLA, {"at": now}, revision)
+
+    async def _tell_letters(self, active: list[tuple[StoredTrigger, NotificationSpec, int]]) -> None:
+        """Send messages about dead letters of subscriptions, each since a time."""
+        asked = LetterSelection(tool_kind=SUBSCRIPTION, limit=_LETTERS_PAGE)
+        earliest = min((since for _, _, since in active), default=None)
+        while earliest is not None and (page := await self._log.letters(asked)):
+            for letter in page:
+                if letter.first_seen < earliest:
+                    return
+                said = {"execution_id": "", "path": letter.path, "at": letter.first_seen, "error": letter.last_error}
+                said |= {"letter_id": letter.message_id, "subscription": letter.step_id}
+                for trigger, spec, since in active:
+                    if letter.first_seen >= since and is_for(letter.path, trigger.path):
+                        await self._tell(trigger, spec, "dead_letter", letter.message_id, said)
+            asked = replace(asked, before=page[-1].message_id)
 
     async def _tell_missed(self, trigger: StoredTrigger, spec: NotificationSpec, since: int, until: int) -> None:
         """Send messages about executions of a period that took longer than the SLA."""

@@ -58,33 +58,33 @@ class TriggerFeed:
     async def look(self, wanted: Callable[[list[StoredTrigger]], Collection[str]]) -> list[StoredTrigger]:
         """Read the feed to its end, and react to events of the wanted types.
 
-        Returns the active triggers, or nothing if another server reads.
+        Events that paused triggers watch are passed over. Returns all triggers, or nothing if another server reads.
         """
-        found = await self._active()
+        found = await self._all()
         if not found:
             await self._skip()
             return []
         now = self._clock.now()
         if not await self._duties.on_duty(self._kind, self._holder, now, now + _DUTY_MS):
             return []
-        types = tuple(wanted(found))
+        types, active = tuple(wanted(found)), [one for one in found if not one.paused]
         position, revision = await self._triggers.position(self._kind)
         while page := await self._log.feed(position, _PAGE, types):
             for one in page:
-                if one.event.event_type in types:
-                    await self._react(found, one.event)
+                if active and one.event.event_type in types:
+                    await self._react(active, one.event)
             position = {**position, **{one.writer_id: one.writer_seq for one in page}}
             if not await self._triggers.advance(self._kind, position, revision):
                 return []
             revision += 1
         return found
 
-    async def _active(self) -> list[StoredTrigger]:
+    async def _all(self) -> list[StoredTrigger]:
         found: list[StoredTrigger] = []
         after: str | None = None
         while page := await self._triggers.triggers(self._kind, after=after, limit=_PAGE):
             after = page[-1].trigger_id
-            found += [one for one in page if not one.paused]
+            found += page
         return found
 
     async def _skip(self) -> None:

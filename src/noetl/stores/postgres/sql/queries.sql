@@ -25,7 +25,8 @@ SELECT pg_advisory_xact_lock(hashtextextended('limit ' || key, 0)) FROM (
 ) AS sorted;
 
 -- name: holders
-SELECT execution_id::text, slot FROM execution WHERE slot = ANY ($1::text[]) AND NOT queued ORDER BY number;
+SELECT execution_id::text, slot, above FROM execution
+WHERE (slot = ANY ($1::text[]) OR above = ANY ($1::text[])) AND NOT queued ORDER BY number;
 
 -- name: queued_keys
 WITH RECURSIVE known AS (
@@ -285,12 +286,13 @@ SELECT ref, meta FROM result WHERE ref > $1 ORDER BY ref LIMIT $2;
 DELETE FROM result WHERE ref = ANY ($1::text[]);
 
 -- name: put_worker
-INSERT INTO runtime (worker_id, pool, tags, capacity, active, status, host, version, registered_at, last_heartbeat)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+INSERT INTO runtime (
+  worker_id, pool, tags, capacity, active, status, host, version, registered_at, last_heartbeat, credentials
+) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 ON CONFLICT (worker_id) DO UPDATE
 SET pool = excluded.pool, tags = excluded.tags, capacity = excluded.capacity, active = excluded.active,
   status = excluded.status, host = excluded.host, version = excluded.version, registered_at = excluded.registered_at,
-  last_heartbeat = excluded.last_heartbeat
+  last_heartbeat = excluded.last_heartbeat, credentials = excluded.credentials
 RETURNING 1;
 
 -- name: note_worker
@@ -309,8 +311,8 @@ DELETE FROM runtime WHERE last_heartbeat < $1 RETURNING 1;
 DELETE FROM runtime WHERE worker_id = $1 RETURNING 1;
 
 -- name: list_workers
-SELECT worker_id, pool, tags, capacity, active, status, host, version, registered_at, last_heartbeat FROM runtime
-ORDER BY worker_id;
+SELECT worker_id, pool, tags, capacity, active, status, host, version, registered_at, last_heartbeat, credentials
+FROM runtime ORDER BY worker_id;
 
 -- name: queue_depths
 SELECT
@@ -326,10 +328,17 @@ GROUP BY pool, priority, flow ORDER BY pool, priority DESC, flow;
 -- name: limits
 SELECT slot AS "group", count(*) FILTER (WHERE NOT queued) AS running, count(*) FILTER (WHERE queued) AS waiting,
   min(started_at) FILTER (WHERE queued) AS oldest
-FROM execution WHERE slot IS NOT NULL GROUP BY slot ORDER BY slot;
+FROM (
+  SELECT slot, queued, started_at FROM execution WHERE slot IS NOT NULL
+  UNION ALL SELECT above, queued, started_at FROM execution WHERE above IS NOT NULL
+) AS counted GROUP BY slot ORDER BY slot;
+
+-- name: work_limits
+SELECT limits, count(*) FILTER (WHERE status = 'queued'), count(*) FILTER (WHERE status = 'leased') FROM queue
+WHERE limits <> '' GROUP BY limits;
 
 -- name: work_ahead
-SELECT w.node_id, (
+SELECT w.node_id, w.limits, (
   SELECT count(*) FROM queue AS q WHERE q.status = 'queued' AND q.available_at IS NULL AND q.pool = w.pool
     AND (q.priority > w.priority OR (q.priority = w.priority AND (q.rank, q.id) < (w.rank, w.id)))
 )
@@ -374,6 +383,9 @@ SELECT name, kind, sealed, about, version, created_at, updated_at FROM credentia
 
 -- name: list_credentials
 SELECT name, kind, about, version, created_at, updated_at FROM credential ORDER BY name;
+
+-- name: known_credentials
+SELECT name FROM credential WHERE name = ANY ($1::text[]);
 
 -- name: remove_credential
 DELETE FROM credential WHERE name = $1 RETURNING version;
@@ -448,7 +460,8 @@ WHERE ($1::text IS NULL OR actor = $1) AND ($2::text IS NULL OR entity = $2) AND
 ORDER BY number DESC LIMIT $4;
 
 -- name: find_table
-SELECT to_regclass($1)::text;
+-- Reads the tables of the catalog. `to_regclass` answers from a cache of the session, which a wait for an advisory lock leaves old.
+SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = $1 AND tablename = $2;
 
 -- name: read_migrations
 SELECT name, coalesce(to_jsonb(migration) ->> 'hash', '') AS hash FROM migration ORDER BY level;
@@ -685,7 +698,8 @@ DELETE FROM outbox WHERE state IN ('delivered', 'discarded') AND coalesce(delive
 DELETE FROM dlq WHERE closed_at < $1 RETURNING 1;
 
 -- name: empty_letters
-DELETE FROM dlq;
+-- Messages of subscriptions are not in the log.
+DELETE FROM dlq WHERE tool_kind IS DISTINCT FROM 'subscription';
 
 -- name: find_letter
 SELECT
@@ -866,3 +880,47 @@ SELECT position, revision FROM feed_position WHERE name = $1;
 INSERT INTO feed_position AS known (name, position, revision) VALUES ($1, $2, $3)
 ON CONFLICT (name) DO UPDATE SET position = excluded.position, revision = excluded.revision
 WHERE known.revision = $4 RETURNING 1;
+
+-- name: begin_positions
+INSERT INTO subscription_state SELECT name, '{}', 0, 0, 0, '', 0, '{}' FROM unnest($1::text[]) AS given (name) ORDER BY name
+ON CONFLICT (state_id) DO NOTHING;
+
+-- name: lock_positions
+SELECT state_id, revision FROM subscription_state WHERE state_id = ANY ($1::text[]) ORDER BY state_id FOR UPDATE;
+
+-- name: find_taken
+SELECT m.state_id, m.message_id FROM subscription_message AS m
+JOIN unnest($1::text[], $2::text[]) AS given (state_id, message_id) USING (state_id, message_id);
+
+-- name: put_intake
+UPDATE subscription_state SET
+  position = $2, revision = $3, received = received + $4, poisoned = poisoned + $5,
+  last_message = coalesce($6, last_message), last_at = coalesce($7, last_at)
+WHERE state_id = $1;
+
+-- name: put_taken
+INSERT INTO subscription_message (state_id, message_id, seen_at) VALUES ($1, $2, $3);
+
+-- name: find_progress
+SELECT position, revision, received, poisoned, last_message, last_at, status FROM subscription_state WHERE state_id = $1;
+
+-- name: note_status
+INSERT INTO subscription_state VALUES ($1, '{}', 0, 0, 0, '', 0, $2)
+ON CONFLICT (state_id) DO UPDATE SET status = excluded.status;
+
+-- name: list_taken
+SELECT message_id, seen_at FROM subscription_message WHERE state_id = $1 AND message_id = ANY ($2::text[]);
+
+-- name: see_taken
+UPDATE subscription_message SET seen_at = $3 WHERE state_id = $1 AND message_id = ANY ($2::text[]);
+
+-- name: forget_taken
+DELETE FROM subscription_message WHERE state_id = $1 AND seen_at < $2 RETURNING 1;
+
+-- name: prune_states
+WITH gone AS (
+  DELETE FROM subscription_state WHERE left(state_id, -33) NOT IN (
+    SELECT trigger_id FROM playbook_trigger WHERE kind = 'subscription'
+  ) RETURNING state_id
+), messages AS (DELETE FROM subscription_message AS m USING gone WHERE m.state_id = gone.state_id)
+SELECT state_id FROM gone;

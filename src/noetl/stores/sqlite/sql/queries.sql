@@ -45,10 +45,10 @@ SELECT epoch FROM queue WHERE work_id = ? AND status = 'leased';
 
 -- name: put_execution
 -- A row that would not change is not written.
-INSERT INTO execution (status, projection, slot, queued, execution_id, path, parent_id, tags, started_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO execution (status, projection, slot, queued, above, execution_id, path, parent_id, tags, started_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (execution_id) DO UPDATE SET status = excluded.status, projection = excluded.projection,
-  slot = excluded.slot, queued = excluded.queued
+  slot = excluded.slot, queued = excluded.queued, above = excluded.above
 WHERE execution.projection <> excluded.projection;
 
 -- name: note_execution
@@ -56,7 +56,10 @@ INSERT INTO execution (execution_id, status, projection, path, tags, started_at)
 ON CONFLICT (execution_id) DO NOTHING;
 
 -- name: holders
-SELECT execution_id FROM execution WHERE slot = ? AND queued = 0 ORDER BY number;
+SELECT execution_id FROM (
+  SELECT number, execution_id FROM execution WHERE slot = ?1 AND queued = 0
+  UNION SELECT number, execution_id FROM execution WHERE above = ?1 AND queued = 0
+) ORDER BY number;
 
 -- name: queued_keys
 WITH RECURSIVE known (slot) AS (
@@ -123,19 +126,19 @@ DELETE FROM snapshot WHERE execution_id = ?;
 -- name: put_work
 INSERT INTO queue (
   work_id, execution_id, run_id, chunk, pool, requires, priority, available_at, created_at, work,
-  flow, status, epoch, attempts, worker_id, lease_until, number, place, rank
+  flow, limits, status, epoch, attempts, worker_id, lease_until, number, place, rank
 )
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 'queued', 0, 0, '', 0, ?12, ?12, ?13)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 'queued', 0, 0, '', 0, ?13, ?13, ?14)
 ON CONFLICT (work_id) DO UPDATE
 SET pool = excluded.pool, requires = excluded.requires, priority = excluded.priority,
-  available_at = excluded.available_at, work = excluded.work;
+  available_at = excluded.available_at, work = excluded.work, limits = excluded.limits;
 
 -- name: put_leased_work
 INSERT INTO queue (
   work_id, execution_id, run_id, chunk, pool, requires, priority, available_at, created_at, work,
-  flow, status, epoch, attempts, worker_id, lease_until, number, place, rank
+  flow, limits, status, epoch, attempts, worker_id, lease_until, number, place, rank
 )
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 'leased', ?12, 1, ?13, ?14, -?12, ?15, 0)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 'leased', ?13, 1, ?14, ?15, -?13, ?16, 0)
 ON CONFLICT (work_id) DO NOTHING;
 
 -- name: next_rank
@@ -171,17 +174,34 @@ SELECT max(coalesce(max(number), 0), 0) FROM queue;
 UPDATE queue SET available_at = 0 WHERE status = 'queued' AND available_at > 0 AND available_at <= ?;
 
 -- name: has_due_work
--- Also returns the last place in the queue and the last block of epochs.
+-- Also returns whether work counts for a limit, the last place in the queue and the last block of epochs.
 SELECT
   EXISTS (SELECT 1 FROM queue INDEXED BY queue_order WHERE pool = ?1 AND status = 'queued' AND available_at = 0)
   OR EXISTS (SELECT 1 FROM queue WHERE status = 'queued' AND available_at > 0 AND available_at <= ?2),
+  EXISTS (SELECT 1 FROM queue WHERE limits <> ''),
   (SELECT max(coalesce(max(number), 0), 0) FROM queue),
   value, holder
 FROM counter WHERE name = 'epoch';
 
 -- name: find_work
-SELECT priority, rank, place, number, attempts, work FROM queue
-WHERE pool = ? AND requires = ? AND status = 'queued' AND available_at = 0 ORDER BY priority DESC, rank, place LIMIT ?;
+SELECT priority, rank, place, number, attempts, work, flow FROM queue
+WHERE pool = ? AND requires = ? AND limits = '' AND status = 'queued' AND available_at = 0
+ORDER BY priority DESC, rank, place LIMIT ?;
+
+-- name: find_limited_work
+SELECT priority, rank, place, number, attempts, work, limits, flow FROM queue
+WHERE pool = ? AND requires = ? AND limits = ? AND status = 'queued' AND available_at = 0
+ORDER BY priority DESC, rank, place LIMIT ?;
+
+-- name: leased_flows
+SELECT flow FROM queue WHERE number < 0 AND status = 'leased';
+
+-- name: next_limits
+SELECT min(limits) FROM queue
+WHERE pool = ? AND requires = ? AND limits > ? AND status = 'queued' AND available_at = 0;
+
+-- name: work_limits
+SELECT limits, sum(status = 'queued'), sum(status = 'leased') FROM queue WHERE limits <> '' GROUP BY limits;
 
 -- name: next_requires
 SELECT min(requires) FROM queue WHERE pool = ? AND requires > ? AND status = 'queued' AND available_at = 0;
@@ -254,12 +274,14 @@ SELECT pool, priority, flow, count(*), min(created_at) FROM queue WHERE status =
 GROUP BY pool, priority, flow ORDER BY pool, priority DESC, flow;
 
 -- name: limits
-SELECT slot, sum(queued = 0), sum(queued), min(CASE queued WHEN 1 THEN started_at END) FROM execution
-WHERE slot IS NOT NULL GROUP BY slot ORDER BY slot;
+SELECT slot, sum(queued = 0), sum(queued), min(CASE queued WHEN 1 THEN started_at END) FROM (
+  SELECT slot, queued, started_at FROM execution WHERE slot IS NOT NULL
+  UNION ALL SELECT above, queued, started_at FROM execution WHERE above IS NOT NULL
+) GROUP BY slot ORDER BY slot;
 
 -- name: work_ahead
 -- A range of the index, see remove_work_of.
-SELECT w.work_id, (
+SELECT w.work_id, w.limits, (
   SELECT count(*) FROM queue AS q WHERE q.status = 'queued' AND q.available_at = 0 AND q.pool = w.pool
     AND (q.priority > w.priority OR (q.priority = w.priority AND (q.rank, q.place) < (w.rank, w.place)))
 )
@@ -433,12 +455,13 @@ SELECT ref, meta FROM result WHERE ref > ? ORDER BY ref LIMIT ?;
 DELETE FROM result WHERE ref = ?;
 
 -- name: put_worker
-INSERT INTO runtime (worker_id, pool, tags, capacity, active, status, host, version, registered_at, last_heartbeat)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO runtime (
+  worker_id, pool, tags, capacity, active, status, host, version, registered_at, last_heartbeat, credentials
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (worker_id) DO UPDATE
 SET pool = excluded.pool, tags = excluded.tags, capacity = excluded.capacity, active = excluded.active,
   status = excluded.status, host = excluded.host, version = excluded.version, registered_at = excluded.registered_at,
-  last_heartbeat = excluded.last_heartbeat;
+  last_heartbeat = excluded.last_heartbeat, credentials = excluded.credentials;
 
 -- name: note_worker
 UPDATE runtime SET last_heartbeat = max(last_heartbeat, ?), active = ? WHERE worker_id = ? RETURNING status;
@@ -456,8 +479,8 @@ DELETE FROM runtime WHERE last_heartbeat < ?;
 DELETE FROM runtime WHERE worker_id = ?;
 
 -- name: list_workers
-SELECT worker_id, pool, tags, capacity, active, status, host, version, registered_at, last_heartbeat FROM runtime
-ORDER BY worker_id;
+SELECT worker_id, pool, tags, capacity, active, status, host, version, registered_at, last_heartbeat, credentials
+FROM runtime ORDER BY worker_id;
 
 -- name: put_token
 INSERT INTO token (token_id, digest, role, name, created_at, created_by, expires_at, revoked_at, used_at, pool, namespaces)
@@ -493,6 +516,9 @@ SELECT name, kind, sealed, about, version, created_at, updated_at FROM credentia
 
 -- name: list_credentials
 SELECT name, kind, about, version, created_at, updated_at FROM credential ORDER BY name;
+
+-- name: known_credentials
+SELECT name FROM credential WHERE name IN (SELECT value FROM json_each(?));
 
 -- name: remove_credential
 DELETE FROM credential WHERE name = ? RETURNING version;
@@ -641,7 +667,8 @@ DELETE FROM dlq WHERE closed_at < ?;
 DELETE FROM dlq WHERE execution_id = ?;
 
 -- name: empty_letters
-DELETE FROM dlq;
+-- Messages of subscriptions are not in the log.
+DELETE FROM dlq WHERE tool_kind IS NOT 'subscription';
 
 -- name: find_letter
 SELECT
@@ -830,3 +857,50 @@ SELECT position, revision FROM feed_position WHERE name = ?1;
 INSERT INTO feed_position AS known (name, position, revision) VALUES (?1, ?2, ?3)
 ON CONFLICT (name) DO UPDATE SET position = excluded.position, revision = excluded.revision
 WHERE known.revision = ?4;
+
+-- name: revision_of
+SELECT revision FROM subscription_state WHERE state_id = ?;
+
+-- name: find_taken
+SELECT 1 FROM subscription_message WHERE state_id = ? AND message_id = ?;
+
+-- name: put_intake
+INSERT INTO subscription_state AS known VALUES (?1, ?2, ?3, ?4, ?5, coalesce(?6, ''), coalesce(?7, 0), '{}')
+ON CONFLICT (state_id) DO UPDATE SET
+  position = ?2, revision = ?3, received = known.received + ?4, poisoned = known.poisoned + ?5,
+  last_message = coalesce(?6, known.last_message), last_at = coalesce(?7, known.last_at);
+
+-- name: put_taken
+INSERT INTO subscription_message (state_id, message_id, seen_at) VALUES (?, ?, ?);
+
+-- name: find_progress
+SELECT position, revision, received, poisoned, last_message, last_at, status FROM subscription_state WHERE state_id = ?1;
+
+-- name: note_status
+INSERT INTO subscription_state VALUES (?1, '{}', 0, 0, 0, '', 0, ?2)
+ON CONFLICT (state_id) DO UPDATE SET status = excluded.status;
+
+-- name: list_taken
+SELECT message_id, seen_at FROM subscription_message
+WHERE state_id = ?1 AND message_id IN (SELECT value FROM json_each(?2));
+
+-- name: see_taken
+UPDATE subscription_message SET seen_at = ?3 WHERE state_id = ?1 AND message_id IN (SELECT value FROM json_each(?2));
+
+-- name: forget_taken
+DELETE FROM subscription_message WHERE state_id = ?1 AND seen_at < ?2;
+
+-- name: lost_states
+SELECT 1 FROM subscription_state WHERE substr(state_id, 1, length(state_id) - 33) NOT IN (
+  SELECT trigger_id FROM playbook_trigger WHERE kind = 'subscription'
+) LIMIT 1;
+
+-- name: prune_taken
+DELETE FROM subscription_message WHERE substr(state_id, 1, length(state_id) - 33) NOT IN (
+  SELECT trigger_id FROM playbook_trigger WHERE kind = 'subscription'
+);
+
+-- name: prune_states
+DELETE FROM subscription_state WHERE substr(state_id, 1, length(state_id) - 33) NOT IN (
+  SELECT trigger_id FROM playbook_trigger WHERE kind = 'subscription'
+);

@@ -23,10 +23,10 @@ _STAGES = ("AWSCURRENT", "AWSPREVIOUS", "AWSPENDING")
 
 
 async def read(asked: Asked, access: Access) -> Found:
-    keys = _keys(asked.credential, access.environment())
-    region = asked.region or _first(asked.credential, "region", "region_name", "aws_region")
+    keys = keys_of(asked.credential, access.environment())
+    region = asked.region or first(asked.credential, "region", "region_name", "aws_region")
     region = str(region or access.environment().get("AWS_REGION") or "us-east-1")
-    given = asked.url or _first(asked.credential, "endpoint", "endpoint_url")
+    given = asked.url or first(asked.credential, "endpoint", "endpoint_url")
     url = str(given or f"https://{_SERVICE}.{region}.amazonaws.com").rstrip("/") + "/"
     body: dict[str, str] = {"SecretId": asked.name}
     if asked.version is not None:
@@ -55,14 +55,16 @@ def sign(
     service: str,
     at: datetime,
 ) -> dict[str, str]:
-    """Return the headers with the signature of a request without a query."""
+    """Return the headers with the signature of a request, whose query is encoded."""
     key_id, key, session = keys
     parts, stamp, day = urlsplit(url), at.strftime("%Y%m%dT%H%M%SZ"), at.strftime("%Y%m%d")
     all_headers = {**headers, "X-Amz-Date": stamp} | ({"X-Amz-Security-Token": session} if session else {})
     lower = {"host": parts.netloc, **{name.lower(): value.strip() for name, value in all_headers.items()}}
     names = ";".join(sorted(lower))
     lines = "".join(f"{name}:{lower[name]}\n" for name in sorted(lower))
-    canonical = "\n".join((method, quote(parts.path or "/"), "", lines, names, sha256(content).hexdigest()))
+    query = "&".join(sorted(parts.query.split("&")))
+    path = parts.path if service == "s3" else quote(parts.path)
+    canonical = "\n".join((method, path or "/", query, lines, names, sha256(content).hexdigest()))
     scope = f"{day}/{region}/{service}/aws4_request"
     text = "\n".join(("AWS4-HMAC-SHA256", stamp, scope, sha256(canonical.encode()).hexdigest()))
     signing = f"AWS4{key}".encode()
@@ -73,11 +75,12 @@ def sign(
     return {**all_headers, "Authorization": named}
 
 
-def _keys(given: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[str, str, str]:
-    key_id = _first(given, "access_key_id", "key_id", "aws_access_key_id")
+def keys_of(given: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[str, str, str]:
+    """Return id, key and session token of a credential, or of the environment."""
+    key_id = first(given, "access_key_id", "key_id", "aws_access_key_id")
     if key_id:
-        key = _first(given, "secret_access_key", "secret_key", "aws_secret_access_key")
-        return str(key_id), str(key or ""), str(_first(given, "session_token", "aws_session_token") or "")
+        key = first(given, "secret_access_key", "secret_key", "aws_secret_access_key")
+        return str(key_id), str(key or ""), str(first(given, "session_token", "aws_session_token") or "")
     names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
     found = tuple(environment.get(name, "") for name in names)
     if not found[0]:
@@ -85,5 +88,6 @@ def _keys(given: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[str
     return found[0], found[1], found[2]
 
 
-def _first(given: Mapping[str, Any], *names: str) -> Any:
+def first(given: Mapping[str, Any], *names: str) -> Any:
+    """Return the first field that has a value."""
     return next((given[name] for name in names if given.get(name)), None)

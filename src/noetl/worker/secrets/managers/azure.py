@@ -6,7 +6,8 @@ a server that replays the documented exchange.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 from urllib.parse import quote
 
 from noetl.model.errors import CredentialUnavailable
@@ -23,7 +24,7 @@ async def read(asked: Asked, access: Access) -> Found:
         raise CredentialUnavailable("the key vault has no address. Set `url`: https://NAME.vault.azure.net.")
     base = str(url).rstrip("/")
     version = f"/{quote(str(asked.version))}" if asked.version is not None else ""
-    token = await _token(asked, access)
+    token = await access_token(asked.credential, access, _SCOPE)
     what = f"no secret `{asked.name}` from {base}"
     address = f"{base}/secrets/{quote(asked.name, safe='')}{version}?api-version={_API}"
     answer = await access.ask(request(address, {"Authorization": f"Bearer {token}"}), what)
@@ -32,18 +33,23 @@ async def read(asked: Asked, access: Access) -> Found:
     return Found(answer["value"], str(answer.get("id", "")).rpartition("/")[2] or None)
 
 
-async def _token(asked: Asked, access: Access) -> str:
-    given = asked.credential
+async def access_token(given: Mapping[str, Any], access: Access, scope: str) -> str:
+    """Return an access token of an application for a service of Azure."""
     token = given.get("token") or given.get("access_token")
     if token:
         return str(token)
     if not given.get("tenant_id"):
-        raise CredentialUnavailable("the key vault has no sign-in. Name a credential of type `azure` in `auth`.")
-    authority = str(given.get("authority") or _AUTHORITY).rstrip("/")
+        raise CredentialUnavailable("there is no sign-in to Azure. Name a credential of type `azure` in `auth`.")
     entry = {
-        "token_url": f"{authority}/{given['tenant_id']}/oauth2/v2.0/token",
+        "token_url": token_url(given),
         "client_id": given.get("client_id"),
         "client_secret": given.get("client_secret"),
-        "scope": _SCOPE,
+        "scope": scope,
     }
     return str((await access.tokens.get(entry))["token"])
+
+
+def token_url(given: Mapping[str, Any]) -> str:
+    """Return the address at which an application signs in."""
+    authority = str(given.get("authority") or _AUTHORITY).rstrip("/")
+    return f"{authority}/{quote(str(given['tenant_id']), safe='')}/oauth2/v2.0/token"

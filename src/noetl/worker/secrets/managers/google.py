@@ -7,12 +7,13 @@ asked. Tested in tests/unit/worker/secrets/managers/test_web.py against a server
 from __future__ import annotations
 
 import json
-from base64 import b64decode, urlsafe_b64encode
+from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
 from noetl.model.errors import CredentialUnavailable
+from noetl.worker.secrets.assertions import rsa_key, sign_claims
 from noetl.worker.secrets.managers.access import Access, Asked, Found, request
 
 _API: Final = "https://secretmanager.googleapis.com"
@@ -27,7 +28,7 @@ _LIFE_S: Final = 3_600
 async def read(asked: Asked, access: Access) -> Found:
     if asked.url and not asked.credential:  # else a playbook could send the machine's token anywhere
         raise CredentialUnavailable("`url` needs a credential. Name one in `auth`, or remove `url`.")
-    account = _account(asked.credential)
+    account = account_of(asked.credential)
     base = str(asked.url or _API).rstrip("/")
     name = asked.name
     if not name.startswith("projects/"):
@@ -52,7 +53,7 @@ async def access_token(credential: Mapping[str, Any], access: Access) -> str:
     given = credential.get("token") or credential.get("access_token")
     if given:
         return str(given)
-    account = _account(credential)
+    account = account_of(credential)
     if account:
         scopes = credential.get("scopes") or _SCOPE
         claims = {"scope": scopes if isinstance(scopes, str) else " ".join(map(str, scopes))}
@@ -67,7 +68,7 @@ async def access_token(credential: Mapping[str, Any], access: Access) -> str:
 
 async def id_token(credential: Mapping[str, Any], audience: str, access: Access) -> dict[str, Any]:
     """Return an ID token for an audience, of a service account or of the machine."""
-    account = _account(credential)
+    account = account_of(credential)
     if not account:
         raise CredentialUnavailable("`google_id_token` needs a credential of type `service_account`.")
     entry = _exchange(account, {"target_audience": audience}, access.now())
@@ -79,33 +80,12 @@ def _exchange(account: Mapping[str, Any], claims: Mapping[str, Any], now: int) -
     url = str(account.get("token_uri") or _TOKEN)
     at = now // 1000 // _STEP_S * _STEP_S
     whole = {"iss": account["client_email"], "aud": url, "iat": at, "exp": at + _LIFE_S, **claims}
-    assertion = _signed(whole, account)
+    key = rsa_key(str(account.get("private_key") or ""), "", "the service account", "Store its key file again.")
+    assertion = sign_claims(whole, key, str(account.get("private_key_id") or ""))
     return {"token_url": url, "grant_type": _GRANT, "assertion": assertion, "ttl_seconds": _LIFE_S - _STEP_S}
 
 
-def _signed(claims: Mapping[str, Any], account: Mapping[str, Any]) -> str:
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import padding, rsa
-
-    header = {"alg": "RS256", "typ": "JWT"}
-    header |= {"kid": str(account["private_key_id"])} if account.get("private_key_id") else {}
-    text = ".".join(_encoded(json.dumps(part, separators=(",", ":")).encode()) for part in (header, claims))
-    try:
-        key = serialization.load_pem_private_key(str(account["private_key"]).encode(), None)
-    except (KeyError, ValueError, TypeError):
-        raise CredentialUnavailable(
-            "the service account has no private key in PEM. Store its key file again."
-        ) from None
-    if not isinstance(key, rsa.RSAPrivateKey):
-        raise CredentialUnavailable("the private key of the service account is no RSA key. Store its key file again.")
-    return f"{text}.{_encoded(key.sign(text.encode(), padding.PKCS1v15(), hashes.SHA256()))}"
-
-
-def _encoded(data: bytes) -> str:
-    return urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def _account(credential: Mapping[str, Any]) -> Mapping[str, Any]:
+def account_of(credential: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the fields of a key file; empty if the credential has none."""
     whole = credential.get("service_account_json")
     if isinstance(whole, str):

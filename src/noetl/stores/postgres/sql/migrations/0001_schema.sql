@@ -79,13 +79,15 @@ CREATE TABLE execution (
   error text, -- message, for searching
   projection json NOT NULL,
   slot text COLLATE "C", -- key of the limit that it counts for or waits for, until it ends
-  queued boolean NOT NULL DEFAULT false -- it waits
+  queued boolean NOT NULL DEFAULT false, -- it waits
+  above text COLLATE "C" -- key of a limit of the server that it counts for too
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
 
 CREATE INDEX execution_status ON execution (status, number);
 CREATE INDEX execution_path ON execution (path, number);
 CREATE INDEX execution_parent ON execution (parent) WHERE parent IS NOT NULL;
 CREATE INDEX execution_slot ON execution (slot, queued, number) WHERE slot IS NOT NULL;
+CREATE INDEX execution_above ON execution (above, queued, number) WHERE above IS NOT NULL;
 CREATE INDEX execution_tags ON execution USING gin (tags);
 
 -- When the next execution of a rate may begin, in microseconds.
@@ -123,13 +125,15 @@ CREATE TABLE queue (
   requires text[] COLLATE "C" NOT NULL DEFAULT '{}', -- sorted
   epoch bigint NOT NULL DEFAULT 0,
   flow text COLLATE "C" NOT NULL DEFAULT '',
-  rank bigint NOT NULL DEFAULT 0 -- in the queue: flows take turns, see next_rank
+  rank bigint NOT NULL DEFAULT 0, -- in the queue: flows take turns, see next_rank
+  limits text COLLATE "C" NOT NULL DEFAULT '' -- of the server, that it counts for: a list as JSON, or empty
 ) WITH (
   fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
   autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 10000
 );
 
-CREATE INDEX queue_order ON queue (pool, requires, priority DESC, rank, id) WHERE status = 'queued';
+CREATE INDEX queue_order ON queue (pool, requires, limits, priority DESC, rank, id) WHERE status = 'queued';
+CREATE INDEX queue_limits ON queue (limits, status) WHERE limits <> '';
 CREATE INDEX queue_rank ON queue (pool, priority, rank) WHERE status = 'queued';
 CREATE INDEX queue_flow ON queue (priority, flow, rank) WHERE status = 'queued';
 CREATE INDEX queue_later ON queue (available_at) WHERE status = 'queued' AND available_at IS NOT NULL;
@@ -208,7 +212,8 @@ CREATE TABLE runtime (
   host text NOT NULL,
   version text NOT NULL,
   registered_at bigint NOT NULL,
-  last_heartbeat bigint NOT NULL
+  last_heartbeat bigint NOT NULL,
+  credentials text[]
 ) WITH (fillfactor = 50);
 
 CREATE TABLE token (
@@ -376,15 +381,15 @@ CREATE TYPE audit_row AS (
   at bigint, actor text, action text, entity text, detail json, before text, after text, digest text
 );
 CREATE TYPE message_row AS (message_id text, execution_id bigint, message json);
-CREATE TYPE claim_row AS (workers text[], pools text[], tags text[], now bigint, until bigint, wanted integer[]);
+CREATE TYPE claim_row AS (workers text[], pools text[], tags text[], now bigint, until bigint, wanted integer[], limits json, idle boolean);
 CREATE TYPE execution_row AS (
   execution_id bigint, expected bigint, last_seq bigint, status text, path text, parent text, tags text[],
-  started_at bigint, ended_at bigint, error text, projection json, slot text, queued boolean
+  started_at bigint, ended_at bigint, error text, projection json, slot text, queued boolean, above text
 );
 CREATE TYPE work_row AS (
   node_id text, execution_id bigint, action text, pool text, priority integer, available_at bigint, requires text[],
   born bigint, context json, worker text, until bigint, -- worker that gets it if nothing is queued
-  flow text, distance bigint, behind bigint -- distance from its flow's last item, and more for those before it in the batch
+  flow text, distance bigint, behind bigint, limits text -- distance from its flow's last item, and more for those before it in the batch
 );
 CREATE TYPE log_row AS (
   execution_id bigint, seq bigint, size integer, message text, events text, place integer -- of its last event in the batch
@@ -425,6 +430,151 @@ RETURN greatest(
   )
 );
 
+-- Path of the playbook that a flow belongs to.
+
+CREATE FUNCTION playbook_of(flow text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN flow LIKE '% (new)' THEN left(flow, -6) ELSE regexp_replace(flow, '#[^#]*$', '') END;
+
+-- By limit of the server: how much more work may be leased. Claims of all servers that have limits take turns.
+
+CREATE FUNCTION room_under(limits json) RETURNS jsonb LANGUAGE plpgsql AS $$
+BEGIN
+  IF limits IS NULL THEN
+    RETURN '{}';
+  END IF;
+  PERFORM pg_advisory_xact_lock(7086823702);
+  RETURN (
+    SELECT coalesce(jsonb_object_agg(x.key, x.value::integer - coalesce(held.leased, 0)), '{}')
+    FROM json_each_text(room_under.limits) AS x LEFT JOIN (
+      SELECT n.name, count(*) AS leased FROM queue AS q CROSS JOIN LATERAL json_array_elements_text(q.limits::json) AS n (name)
+      WHERE q.limits <> '' AND q.status = 'leased' GROUP BY n.name
+    ) AS held ON held.name = x.key
+  );
+END $$;
+
+-- Deduct a work item that names these limits; null if one of them is reached.
+
+CREATE FUNCTION room_without(room jsonb, limits text) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+  name text;
+BEGIN
+  FOR name IN SELECT json_array_elements_text(nullif(limits, '')::json) LOOP
+    IF (room ->> name)::integer <= 0 THEN
+      RETURN NULL;
+    END IF;
+    room := CASE WHEN room ? name THEN jsonb_set(room, ARRAY[name], to_jsonb((room ->> name)::integer - 1)) ELSE room END;
+  END LOOP;
+  RETURN room;
+END $$;
+
+-- Lease work that the limits of the server allow. Each combination of required tags and limits in a pool is found by one index
+-- seek, so that work of a limit that is reached costs nothing.
+
+CREATE FUNCTION claim_limited(
+  place integer, workers text[], pools text[], tags text[], now bigint, until bigint, wanted integer[], limits json
+)
+RETURNS TABLE (claim integer, epoch bigint, attempt integer, node_id text, work json) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  takers text[] := ARRAY(
+    SELECT w.name FROM unnest(claim_limited.workers, claim_limited.wanted) WITH ORDINALITY AS w (name, most, place),
+      generate_series(1, w.most)
+    ORDER BY w.place
+  );
+  taken integer := 0;
+  room jsonb := room_under(claim_limited.limits);
+  rest jsonb;
+  found record;
+BEGIN
+  FOR found IN
+    WITH RECURSIVE kind AS (
+      SELECT p.pool, '{}'::text[] COLLATE "C" AS requires, '' COLLATE "C" AS limits FROM unnest(claim_limited.pools) AS p (pool)
+      UNION ALL
+      SELECT kind.pool, following.requires, following.limits FROM kind CROSS JOIN LATERAL (
+        SELECT q.requires, q.limits FROM queue AS q
+        WHERE q.pool = kind.pool AND q.status = 'queued' AND (q.requires, q.limits) > (kind.requires, kind.limits)
+        ORDER BY q.pool, q.requires, q.limits LIMIT 1
+      ) AS following
+    )
+    SELECT best.* FROM kind CROSS JOIN LATERAL (
+      SELECT q.node_id, q.limits, q.priority, q.rank, q.id FROM queue AS q
+      WHERE q.pool = kind.pool AND q.requires = kind.requires AND q.limits = kind.limits AND q.status = 'queued'
+        AND (q.available_at IS NULL OR q.available_at <= to_time(claim_limited.now))
+      ORDER BY q.priority DESC, q.rank, q.id LIMIT cardinality(takers) FOR UPDATE SKIP LOCKED
+    ) AS best
+    WHERE kind.requires <@ claim_limited.tags AND NOT EXISTS (
+      SELECT FROM json_array_elements_text(nullif(kind.limits, '')::json) AS n (name) WHERE (room ->> n.name)::integer <= 0
+    )
+    ORDER BY best.priority DESC, best.rank, best.id
+  LOOP
+    EXIT WHEN taken >= cardinality(takers);
+    rest := room_without(room, found.limits);
+    CONTINUE WHEN rest IS NULL;
+    room := rest;
+    taken := taken + 1;
+    RETURN QUERY
+    UPDATE queue SET status = 'leased', epoch = nextval('lease_epoch'), attempts = attempts + 1,
+      worker_id = takers[taken], lease_until = to_time(claim_limited.until), last_heartbeat = now(), updated_at = now()
+    WHERE queue.node_id = found.node_id
+    RETURNING claim_limited.place, queue.epoch, queue.attempts, queue.node_id, queue.context;
+  END LOOP;
+END $$;
+
+-- Lease work of playbooks that have none leased, one item of each. It is queued at the front: only the head is looked at, and
+-- only what is leased is locked.
+
+CREATE FUNCTION claim_idle(
+  place integer, workers text[], pools text[], tags text[], now bigint, until bigint, wanted integer[], limits json
+)
+RETURNS TABLE (claim integer, epoch bigint, attempt integer, node_id text, work json) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  takers text[] := ARRAY(
+    SELECT w.name FROM unnest(claim_idle.workers, claim_idle.wanted) WITH ORDINALITY AS w (name, most, place),
+      generate_series(1, w.most)
+    ORDER BY w.place
+  );
+  taken integer := 0;
+  busy text[] := ARRAY(SELECT DISTINCT playbook_of(q.flow) FROM queue AS q WHERE q.lease_until IS NOT NULL AND q.status = 'leased');
+  room jsonb := room_under(claim_idle.limits);
+  rest jsonb;
+  one record;
+BEGIN
+  FOR one IN
+    WITH RECURSIVE kind AS (
+      SELECT p.pool, '{}'::text[] COLLATE "C" AS requires, '' COLLATE "C" AS limits FROM unnest(claim_idle.pools) AS p (pool)
+      UNION ALL
+      SELECT kind.pool, following.requires, following.limits FROM kind CROSS JOIN LATERAL (
+        SELECT q.requires, q.limits FROM queue AS q
+        WHERE q.pool = kind.pool AND q.status = 'queued' AND (q.requires, q.limits) > (kind.requires, kind.limits)
+        ORDER BY q.pool, q.requires, q.limits LIMIT 1
+      ) AS following
+    )
+    SELECT head.node_id, head.limits, playbook_of(head.flow) AS playbook FROM kind CROSS JOIN LATERAL (
+      SELECT q.node_id, q.limits, q.flow, q.priority, q.rank, q.id FROM queue AS q
+      WHERE q.pool = kind.pool AND q.requires = kind.requires AND q.limits = kind.limits AND q.status = 'queued'
+        AND (q.available_at IS NULL OR q.available_at <= to_time(claim_idle.now))
+      ORDER BY q.priority DESC, q.rank, q.id LIMIT 128
+    ) AS head
+    WHERE kind.requires <@ claim_idle.tags ORDER BY head.priority DESC, head.rank, head.id
+  LOOP
+    EXIT WHEN taken >= cardinality(takers);
+    CONTINUE WHEN one.playbook = ANY (busy);
+    rest := room_without(room, one.limits);
+    CONTINUE WHEN rest IS NULL;
+    PERFORM FROM queue AS q WHERE q.node_id = one.node_id AND q.status = 'queued' FOR UPDATE SKIP LOCKED;
+    CONTINUE WHEN NOT FOUND;
+    busy := busy || one.playbook;
+    room := rest;
+    taken := taken + 1;
+    RETURN QUERY
+    UPDATE queue SET status = 'leased', epoch = nextval('lease_epoch'), attempts = attempts + 1,
+      worker_id = takers[taken], lease_until = to_time(claim_idle.until), last_heartbeat = now(), updated_at = now()
+    WHERE queue.node_id = one.node_id
+    RETURNING claim_idle.place, queue.epoch, queue.attempts, queue.node_id, queue.context;
+  END LOOP;
+END $$;
+
 -- Lease work to claims, an array of claim_row as JSON, in the order of the queue: the first of `workers` gets as much as it wants, then the next. Each
 -- combination of required tags in a pool is found by one index seek, so that work for other workers costs nothing. Work
 -- that another transaction is leasing is skipped.
@@ -438,6 +588,18 @@ DECLARE
 BEGIN
   FOR asked IN SELECT * FROM json_populate_recordset(NULL::claim_row, claims) WITH ORDINALITY LOOP
     CONTINUE WHEN NOT EXISTS (SELECT FROM queue WHERE status = 'queued' AND pool = ANY (asked.pools));
+    IF asked.idle THEN
+      RETURN QUERY SELECT * FROM claim_idle(
+        asked.ordinality::integer, asked.workers, asked.pools, asked.tags, asked.now, asked.until, asked.wanted, asked.limits
+      );
+      CONTINUE;
+    END IF;
+    IF EXISTS (SELECT FROM queue WHERE limits <> '') THEN
+      RETURN QUERY SELECT * FROM claim_limited(
+        asked.ordinality::integer, asked.workers, asked.pools, asked.tags, asked.now, asked.until, asked.wanted, asked.limits
+      );
+      CONTINUE;
+    END IF;
     takers := ARRAY(
       SELECT w.name FROM unnest(asked.workers, asked.wanted) WITH ORDINALITY AS w (name, most, place),
         generate_series(1, w.most)
@@ -456,7 +618,7 @@ BEGIN
     ), best AS (
       SELECT found.node_id, found.priority, found.rank, found.id FROM kind CROSS JOIN LATERAL (
         SELECT q.node_id, q.priority, q.rank, q.id FROM queue AS q
-        WHERE q.pool = kind.pool AND q.requires = kind.requires AND q.status = 'queued'
+        WHERE q.pool = kind.pool AND q.requires = kind.requires AND q.limits = '' AND q.status = 'queued'
           AND (q.available_at IS NULL OR q.available_at <= to_time(asked.now))
         ORDER BY q.priority DESC, q.rank, q.id LIMIT cardinality(takers) FOR UPDATE SKIP LOCKED
       ) AS found
@@ -511,12 +673,12 @@ BEGIN
   FOREACH row IN ARRAY executions LOOP
     IF row.expected = 0 AND row.last_seq > 0 THEN
       INSERT INTO execution (
-        execution_id, last_seq, status, path, parent, tags, started_at, ended_at, error, projection, slot, queued
+        execution_id, last_seq, status, path, parent, tags, started_at, ended_at, error, projection, slot, queued, above
       )
       VALUES (
         row.execution_id, row.last_seq, coalesce(row.status, 'pending'), coalesce(row.path, ''), row.parent,
         coalesce(row.tags, '{}'), coalesce(row.started_at, 0), row.ended_at, row.error, coalesce(row.projection, '{}'),
-        row.slot, coalesce(row.queued, false)
+        row.slot, coalesce(row.queued, false), row.above
       );
     ELSIF row.expected = 0 THEN
       PERFORM FROM execution WHERE execution_id = row.execution_id;
@@ -526,7 +688,7 @@ BEGIN
     ELSE
       IF row.projection IS NOT NULL THEN
         UPDATE execution SET last_seq = row.last_seq, status = row.status, ended_at = row.ended_at, error = row.error,
-          projection = row.projection, slot = row.slot, queued = row.queued
+          projection = row.projection, slot = row.slot, queued = row.queued, above = row.above
         WHERE execution_id = row.execution_id AND last_seq = row.expected;
       ELSIF row.last_seq <> row.expected THEN
         UPDATE execution SET last_seq = row.last_seq
@@ -608,29 +770,31 @@ BEGIN
     RETURN QUERY
     INSERT INTO queue (
       node_id, execution_id, action, pool, priority, available_at, requires, created_at, context, worker_id, lease_until,
-      status, epoch, attempts, last_heartbeat, flow, rank
+      status, epoch, attempts, last_heartbeat, flow, rank, limits
     )
     SELECT x.node_id, x.execution_id, x.action, x.pool, x.priority, to_time(nullif(x.available_at, 0)),
       coalesce(x.requires, '{}'),
       to_time(x.born), x.context, x.worker, to_time(x.until), CASE WHEN x.worker IS NULL THEN 'queued' ELSE 'leased' END,
       CASE WHEN x.worker IS NULL THEN 0 ELSE nextval('lease_epoch') END, CASE WHEN x.worker IS NULL THEN 0 ELSE 1 END,
       CASE WHEN x.worker IS NULL THEN NULL ELSE now() END,
-      x.flow, CASE WHEN x.worker IS NULL THEN next_rank(x.pool, x.priority, x.flow, x.distance) + x.behind ELSE 0 END
+      x.flow, CASE WHEN x.worker IS NULL THEN next_rank(x.pool, x.priority, x.flow, x.distance) + x.behind ELSE 0 END,
+      coalesce(x.limits, '')
     FROM unnest(works) AS x
     RETURNING 0, epoch, attempts, node_id, NULL::json;
     RETURN;
   END IF;
   IF cardinality(works) > 0 THEN
     INSERT INTO queue (
-      node_id, execution_id, action, pool, priority, available_at, requires, created_at, context, flow, rank
+      node_id, execution_id, action, pool, priority, available_at, requires, created_at, context, flow, rank, limits
     )
     SELECT x.node_id, x.execution_id, x.action, x.pool, x.priority, to_time(nullif(x.available_at, 0)),
       coalesce(x.requires, '{}'),
-      to_time(x.born), x.context, x.flow, next_rank(x.pool, x.priority, x.flow, x.distance) + x.behind
+      to_time(x.born), x.context, x.flow, next_rank(x.pool, x.priority, x.flow, x.distance) + x.behind,
+      coalesce(x.limits, '')
     FROM unnest(works) WITH ORDINALITY AS x ORDER BY x.ordinality
     ON CONFLICT (node_id) DO UPDATE SET pool = excluded.pool, priority = excluded.priority,
       available_at = excluded.available_at, requires = excluded.requires, context = excluded.context,
-      updated_at = now();
+      limits = excluded.limits, updated_at = now();
   END IF;
   IF claims IS NOT NULL THEN
     RETURN QUERY SELECT * FROM claim_work(claims);
@@ -642,23 +806,25 @@ END $$;
 CREATE FUNCTION make_partitions(months integer) RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
   month timestamp;
+  name text;
   first bigint;
   after bigint;
   made integer := 0;
 BEGIN
   FOR number IN 0..months LOOP
     month := date_trunc('month', now() AT TIME ZONE 'UTC') + number * interval '1 month';
-    IF to_regclass('event_log_' || to_char(month, 'YYYY_MM')) IS NOT NULL THEN
+    name := 'event_log_' || to_char(month, 'YYYY_MM');
+    IF name IN (SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = current_schema()) THEN
       CONTINUE;
     END IF;
     PERFORM pg_advisory_xact_lock(7086823700);
     first := (to_ms(month AT TIME ZONE 'UTC') - 1704067200000) << 22;
     after := (to_ms((month + interval '1 month') AT TIME ZONE 'UTC') - 1704067200000) << 22;
-    IF to_regclass('event_log_' || to_char(month, 'YYYY_MM')) IS NULL
+    IF name NOT IN (SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = current_schema()) -- to_regclass may be old
       AND NOT EXISTS (SELECT FROM event_log_rest WHERE execution_id >= first AND execution_id < after) THEN
       EXECUTE format(
         'CREATE TABLE %I PARTITION OF log FOR VALUES FROM (%s) TO (%s) WITH (toast_tuple_target = 4080)',
-        'event_log_' || to_char(month, 'YYYY_MM'), first, after
+        name, first, after
       );
       made := made + 1;
     END IF;
@@ -747,4 +913,24 @@ CREATE TABLE data_key (
   key_id text PRIMARY KEY,
   wrapped bytea NOT NULL,
   created_at bigint NOT NULL
+);
+
+-- How far subscriptions got in their sources, and the messages that they remember.
+
+CREATE TABLE subscription_state (
+  state_id text COLLATE "C" PRIMARY KEY,
+  position json NOT NULL,
+  revision bigint NOT NULL,
+  received bigint NOT NULL,
+  poisoned bigint NOT NULL,
+  last_message text NOT NULL,
+  last_at bigint NOT NULL,
+  status json NOT NULL
+);
+
+CREATE TABLE subscription_message (
+  state_id text COLLATE "C" NOT NULL,
+  message_id text COLLATE "C" NOT NULL,
+  seen_at bigint NOT NULL,
+  PRIMARY KEY (state_id, message_id)
 );

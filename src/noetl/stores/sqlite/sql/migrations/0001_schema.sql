@@ -31,10 +31,13 @@ CREATE TABLE execution (
   started_at INTEGER NOT NULL,
   projection TEXT NOT NULL,
   slot TEXT,
-  queued INTEGER NOT NULL DEFAULT 0
+  queued INTEGER NOT NULL DEFAULT 0,
+  above TEXT -- key of a limit of the server that it counts for too
 );
 
 CREATE INDEX execution_slot ON execution (slot, queued, number) WHERE slot IS NOT NULL;
+
+CREATE INDEX execution_above ON execution (above, queued, number) WHERE above IS NOT NULL;
 
 -- When the next execution of a rate may begin, in microseconds.
 CREATE TABLE rate (
@@ -72,11 +75,14 @@ CREATE TABLE queue (
   created_at INTEGER NOT NULL,
   work TEXT NOT NULL,
   flow TEXT NOT NULL,
-  rank INTEGER NOT NULL
+  rank INTEGER NOT NULL,
+  limits TEXT NOT NULL -- of the server, that it counts for: a list, or empty
 );
 
-CREATE INDEX queue_order ON queue (pool, requires, priority DESC, rank, place)
+CREATE INDEX queue_order ON queue (pool, requires, limits, priority DESC, rank, place)
 WHERE status = 'queued' AND available_at = 0;
+
+CREATE INDEX queue_limits ON queue (limits, status) WHERE limits <> '';
 
 CREATE INDEX queue_rank ON queue (pool, priority, rank) WHERE status = 'queued';
 
@@ -142,7 +148,8 @@ CREATE TABLE runtime (
   host TEXT NOT NULL,
   version TEXT NOT NULL,
   registered_at INTEGER NOT NULL,
-  last_heartbeat INTEGER NOT NULL
+  last_heartbeat INTEGER NOT NULL,
+  credentials TEXT
 );
 
 CREATE TABLE token (
@@ -391,4 +398,24 @@ CREATE TABLE data_key (
   key_id TEXT PRIMARY KEY,
   wrapped BLOB NOT NULL,
   created_at INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- How far subscriptions got in their sources, and the messages that they remember.
+
+CREATE TABLE subscription_state (
+  state_id TEXT NOT NULL PRIMARY KEY,
+  position TEXT NOT NULL,
+  revision INTEGER NOT NULL,
+  received INTEGER NOT NULL,
+  poisoned INTEGER NOT NULL,
+  last_message TEXT NOT NULL,
+  last_at INTEGER NOT NULL,
+  status TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE subscription_message (
+  state_id TEXT NOT NULL,
+  message_id TEXT NOT NULL,
+  seen_at INTEGER NOT NULL,
+  PRIMARY KEY (state_id, message_id)
 ) WITHOUT ROWID;

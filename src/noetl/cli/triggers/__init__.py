@@ -1,0 +1,1 @@
+"""Commands of triggers: what starts playbooks on a server, and notifications."""

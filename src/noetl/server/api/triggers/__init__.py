@@ -1,0 +1,1 @@
+"""API nouns of triggers: what starts playbooks, and notifications."""

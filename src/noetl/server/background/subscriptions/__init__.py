@@ -1,0 +1,1 @@
+"""Subscriptions: poll sources, start executions, keep poisoned messages."""

@@ -1,0 +1,1 @@
+"""Sources of subscriptions: folders, PostgreSQL and HTTP."""

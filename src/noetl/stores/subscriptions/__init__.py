@@ -1,0 +1,1 @@
+"""Progress of subscriptions in their sources: one adapter for each store."""

@@ -1,0 +1,1 @@
+"""Bodies about triggers: what starts playbooks, and notifications."""
