@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
+import asyncpg
 import psycopg
 import pytest
 
@@ -84,3 +86,29 @@ async def test_no_more_messages_are_claimed_than_wanted_whatever_the_plan() -> N
     finally:
         await connection.close()
         await store.close()
+
+
+async def test_a_long_queue_does_not_slow_down_what_is_queued_next() -> None:
+    """The rank of new work is looked up in a queue that the planner takes for empty."""
+    address = fresh_database()
+    store = PostgresStore(address)
+    await store.commit([put(work("a"), work("b"))])
+    await store.close()
+    admin = await connect(address)
+    try:
+        reads = [await _pages_read(admin)]
+        fill = """INSERT INTO queue (node_id, action, context, execution_id, flow, rank, pool, priority)
+            SELECT 'more ' || n, action, context, execution_id, flow, n, pool, priority
+            FROM queue, generate_series(1, 5000) AS n WHERE node_id = (SELECT min(node_id) FROM queue)"""
+        await admin.execute(fill)
+        reads.append(await _pages_read(admin))
+    finally:
+        await admin.close()
+    assert reads[1] <= reads[0] + 20  # a few levels of the indexes; all of them have hundreds of pages
+
+
+async def _pages_read(admin: asyncpg.Connection[asyncpg.Record]) -> int:
+    look = "SELECT next_rank(pool, priority, flow, 1) FROM (SELECT pool, priority, flow FROM queue LIMIT 1) AS one"
+    await admin.execute(look)  # what it needs of the catalog is known
+    [plan] = json.loads(await admin.fetchval(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {look}"))
+    return int(plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"])

@@ -402,31 +402,35 @@ CREATE FUNCTION to_ms(at timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE PARA
 RETURN (extract(epoch FROM at) * 1000)::bigint;
 
 -- Rank of a flow's next work item: behind its last one, and not before the first of its pool or else of all. So flows take turns, and one
--- that was idle gets its turn next. Work that came back has a rank below 0, which is first.
+-- that was idle gets its turn next. Work that came back has a rank below 0, which is first. The first rows are asked for by
+-- their order: the planner, which takes the queue for empty, may compute `min` and `max` from all of them.
 CREATE FUNCTION next_rank(pool text, priority integer, flow text, distance bigint) RETURNS bigint LANGUAGE sql STABLE
 RETURN greatest(
   0,
   coalesce(
     (
-      SELECT min(q.rank) FROM queue AS q
+      SELECT q.rank FROM queue AS q
       WHERE q.pool = next_rank.pool AND q.priority = next_rank.priority AND q.status = 'queued' AND q.rank >= 0
+      ORDER BY q.rank LIMIT 1
     ),
     (
       WITH RECURSIVE other AS (
-        SELECT min(q.pool) AS pool FROM queue AS q WHERE q.status = 'queued'
+        (SELECT q.pool FROM queue AS q WHERE q.status = 'queued' ORDER BY q.pool LIMIT 1)
         UNION ALL
-        SELECT (SELECT min(q.pool) FROM queue AS q WHERE q.status = 'queued' AND q.pool > other.pool) FROM other
-        WHERE other.pool IS NOT NULL
+        SELECT (SELECT q.pool FROM queue AS q WHERE q.status = 'queued' AND q.pool > other.pool ORDER BY q.pool LIMIT 1)
+        FROM other WHERE other.pool IS NOT NULL
       )
       SELECT min((
-        SELECT min(q.rank) FROM queue AS q
+        SELECT q.rank FROM queue AS q
         WHERE q.pool = other.pool AND q.priority = next_rank.priority AND q.status = 'queued' AND q.rank >= 0
+        ORDER BY q.rank LIMIT 1
       )) FROM other
     )
   ),
   (
-    SELECT max(q.rank) + next_rank.distance FROM queue AS q
+    SELECT q.rank + next_rank.distance FROM queue AS q
     WHERE q.priority = next_rank.priority AND q.flow = next_rank.flow AND q.status = 'queued'
+    ORDER BY q.rank DESC LIMIT 1
   )
 );
 
