@@ -24,7 +24,7 @@ import tokenize
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 FIRST_LINE = 80
@@ -71,7 +71,12 @@ def page(path: str, text: str) -> Iterator[Finding]:
 
 
 def docstrings(tree: ast.Module) -> Iterator[ast.Constant]:
-    for node in ast.walk(tree):
+    """Yield the docstrings; only statements are visited, since no expression has one."""
+    open_nodes: list[Any] = [tree]
+    for node in open_nodes:
+        for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+            found = getattr(node, block, ())
+            open_nodes += found if isinstance(found, list) else ()
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
             match node.body[0]:
                 case ast.Expr(value=ast.Constant(value=str()) as value):
@@ -89,6 +94,8 @@ def docstring(path: str, node: ast.Constant) -> Iterator[Finding]:
 
 
 def comments(path: str, text: str) -> Iterator[Finding]:
+    if not any(WORD.search(line, line.index("#")) for line in text.splitlines() if "#" in line):
+        return  # most files: reading their tokens would be most of the work
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             yield from words(path, token.start[0], SPAN.sub(blank, token.string))
