@@ -23,6 +23,15 @@ run() {
   [ "$code" = "$expected" ] || fail "\"$*\" ended with code $code; it should have been $expected."
 }
 
+# quiet EXPECTED COMMAND…: as run, without its output.
+quiet() {
+  local expected=$1 code=0
+  shift
+  printf '%s$ %s%s\n' "$dim" "$*" "$plain"
+  "$@" >"$NOETL_HOME/quiet.log" 2>&1 || code=$?
+  [ "$code" = "$expected" ] || fail "\"$*\" ended with code $code; it should have been $expected. $(cat "$NOETL_HOME/quiet.log")"
+}
+
 # The executions of the demo live in a folder of their own, which goes away with it; settings of another store stay out.
 NOETL_HOME=$(mktemp -d)
 export NOETL_HOME
@@ -67,6 +76,15 @@ NOETL_TOKEN=$(noetl token show --server "$url") || fail "the server at $url has 
 export NOETL_TOKEN
 run 0 python scripts/demo_run.py "$url" examples/hello.yaml who=there
 run 0 python scripts/demo_run.py "$url" examples/quantum_sweep.yaml points=8
+
+say "5. Where a person looks: one waits for an approval, one failed and is repaired, one has dead letters and a schedule:"
+export NOETL_SERVER_URL=$url
+quiet 0 noetl register examples/release.yaml examples/parameter_sweep.yaml examples/import_orders.yaml
+quiet 0 noetl exec examples/release
+quiet 1 noetl exec examples/parameter_sweep --set 'depths=[]' --wait
+quiet 0 noetl fork last --from combine --patch 'workload.depths=[2, 4]'
+quiet 5 noetl exec examples/import_orders --wait # partial
+run 0 noetl dlq groups
 
 say "Summary"
 noetl runs --server "$url"

@@ -102,6 +102,23 @@ def test_approval_waits_for_an_answer(folder: Folder, approved: bool, left: int)
         assert kept.execute("SELECT count(*) FROM records").fetchall() == [(left,)]
 
 
+def test_a_release_is_published_when_a_person_agrees(folder: Folder) -> None:
+    with folder.started("run", "examples/release.yaml", "--json") as process:
+        until(lambda: bool(folder.ids()) and "step.suspended" in types(folder), "the question")
+        assert folder.call("approve", "last").code == 0
+        out, err = process.communicate(timeout=60)
+    found = json.loads(out.splitlines()[-1])
+    assert (process.returncode, found["status"]) == (0, "completed"), err
+    assert found["result"] == {"message": "What is new in 1.4.0: published"}
+    assert set(found["steps"]) == {"start", "test", "notes", "ready", "ask", "publish"}
+
+
+def test_orders_that_were_refused_are_patched_and_imported(folder: Folder) -> None:
+    assert run(folder, "import_orders", status="partial").result == {"orders": 3, "amount": 144.0}
+    assert folder.call("dlq", "replay", "--all", "--patch", "item.sku=A-1").code == 0
+    assert "playbook.corrected" in types(folder)
+
+
 def test_a_job_is_polled_until_it_is_ready(folder: Folder, api: Backend) -> None:
     found = run(folder, "poll_job", f"api={api.url}", "pause_s=0.05")
     assert found.data["steps"]["ask"]["done"] == 3
@@ -219,5 +236,5 @@ def test_no_example_is_left_out() -> None:
     source = Path(__file__).read_text(encoding="utf-8").partition("def test_no_example")[0]
     examples = {path.stem for path in EXAMPLES.glob("*.yaml") if ".test." not in path.name}
     runs = {name for name in examples if f'"{name}"' in source}
-    runs |= {name for name in ("approval",) if f'"examples/{name}.yaml"' in source}
+    runs |= {name for name in ("approval", "release") if f'"examples/{name}.yaml"' in source}
     assert runs == examples
