@@ -171,6 +171,12 @@ class DiffQuery(Asked, frozen=True):
     since: Version | None = None
 
 
+class GraphQuery(Asked, frozen=True):
+    """The version whose text has the lines of the steps; default: the oldest."""
+
+    version: Version | None = None
+
+
 class ResultQuery(Asked, frozen=True):
     """A stored result, and a range of its bytes."""
 

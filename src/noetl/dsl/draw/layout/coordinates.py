@@ -13,7 +13,7 @@ from msgspec import Struct
 from noetl.dsl.draw.layout.layers import Layers
 
 _ROUNDS = 30
-_WORK = 600_000
+_WORK = 60_000  # cells times rounds
 
 
 class Extent(Struct, frozen=True):

@@ -1,12 +1,13 @@
 """Lay a drawing out in rows: boxes on even rows, labels on odd rows.
 
 A link across several rows has a cell in each, so that nothing is drawn over a box or a label. Long links to one target share
-their cells after the first row and run as one line. Tested in tests/unit/dsl/draw/test_layout.py.
+their cells after the first row and run as one line. In a drawing with very many of them, the longest links have no cell but
+that of their label, and cross what lies between: the work is bounded, whatever the playbook. Tested in tests/unit/dsl/draw/test_layout.py.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Hashable, Sequence
 from itertools import pairwise
 
@@ -15,7 +16,9 @@ from msgspec import Struct
 from noetl.dsl.draw.model.ranks import Ordered, Pair
 
 _SWEEPS = 24
-_WORK = 400_000  # cells times sweeps: a very large drawing gets fewer sweeps, not more time
+_WORK = 40_000  # cells times sweeps: a very large drawing gets fewer sweeps, not more time
+_MOST_CELLS = 10_000  # that long links share, beside those of boxes and labels
+_MOST_PASSED = 100_000  # cells that links pass, counted once for each link
 
 
 class Chain(Struct, frozen=True):
@@ -48,13 +51,15 @@ def lay_out(
         return cells[key]
 
     chains: dict[int, Chain] = {}
+    longest = _longest(row, links, bundle)
     for number, (source, target) in enumerate(links):
         if source == target:
             continue
         back = number in ordered.back
         upper, lower = (target, source) if back else (source, target)
-        rows_between = range(row[upper] + 1, row[lower])
         own = row[lower] - 1 if back else row[upper] + 1
+        is_direct = row[lower] - row[upper] > longest
+        rows_between = (own,) if is_direct else range(row[upper] + 1, row[lower])
         passed = [
             cell(("label", number) if at == own else ("shared", target, back, bundle[number], at), at)
             for at in rows_between
@@ -65,7 +70,26 @@ def lay_out(
         for pair in pairwise(chain.cells):
             pairs[pair] = max(pairs.get(pair, 0.0), weights[number] if weights else 1.0)
     rows = _first_rows(ordered, row, chains)
-    return Layers(_uncrossed(rows, list(pairs)), tuple(row), chains, pairs)
+    adjacent = [(upper, lower) for upper, lower in pairs if row[lower] - row[upper] == 1]
+    return Layers(_uncrossed(rows, adjacent), tuple(row), chains, pairs)
+
+
+def _longest(row: Sequence[int], links: Sequence[Pair], bundle: Sequence[Hashable]) -> int:
+    """Return how many rows a link may span with a cell in each; short links first."""
+    longest, passed, cells = 2, 0, 0
+    reach: dict[Hashable, int] = {}
+    for span, number in sorted(
+        (abs(row[target] - row[source]), number) for number, (source, target) in enumerate(links)
+    ):
+        source, target = links[number]
+        rail = (target, row[source] > row[target], bundle[number])
+        passed += span
+        cells += max(0, span - reach.get(rail, 2))
+        reach[rail] = max(2, span)
+        if passed > _MOST_PASSED or cells > _MOST_CELLS:
+            return max(2, min(longest, span - 1))
+        longest = max(longest, span)
+    return longest
 
 
 def _first_rows(ordered: Ordered, row: list[int], chains: dict[int, Chain]) -> list[list[int]]:
@@ -123,9 +147,9 @@ def _swap_neighbours(rows: list[list[int]], above: dict[int, list[int]], below: 
             now = turned = 0
             for neighbours, places in ((above, up), (below, down)):
                 a = [places[cell] for cell in neighbours.get(left, ())]
-                b = [places[cell] for cell in neighbours.get(right, ())]
-                now += sum(x > y for x in a for y in b)
-                turned += sum(x < y for x in a for y in b)
+                b = sorted(places[cell] for cell in neighbours.get(right, ()))
+                now += sum(bisect_left(b, x) for x in a)
+                turned += sum(len(b) - bisect_right(b, x) for x in a)
             if turned < now:
                 row[place], row[place + 1] = right, left
 

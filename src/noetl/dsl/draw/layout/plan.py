@@ -22,6 +22,10 @@ _LOOP = 34.0  # space of a line back to its own box
 _NEAREST, _FARTHEST = 20.0, 64.0
 _APART = 26.0  # distance of lines that meet one box
 _SPREAD = 0.62  # the part of a box's width from which its links leave
+LOOP_BULGE, LOOP_RISE = 30.0, 9.0  # how far a line back to its own box leaves it, and half the distance of its ends
+
+Point = tuple[float, float]
+Passage = tuple[Point, Point]  # where a line enters and leaves a row
 
 
 class Plan(Struct, frozen=True, dict=True):
@@ -60,6 +64,23 @@ class Plan(Struct, frozen=True, dict=True):
             ports.update({(box, cell): self.x[box] + at for cell, at in zip(ordered, places, strict=True)})
         return ports
 
+    def ends(self, number: int) -> tuple[Point, Point]:
+        """Return the upper and the lower end of a link's line, both on boxes."""
+        cells = self.layers.chains[number].cells
+        upper, lower = cells[0], cells[-1]
+        return (self.ports[upper, cells[1]], self.bottom(upper)), (self.ports[lower, cells[-2]], self.top(lower))
+
+    def passages(self, number: int) -> list[Passage | None]:
+        """Return the way of a link's line, downwards; None for a row without height."""
+        chain = self.layers.chains[number]
+        start, end = self.ends(number)
+        points: list[Passage | None] = [(start, start)]
+        for cell in chain.cells[1:-1]:
+            top, height = self.tops[self.layers.row[cell]], self.heights[self.layers.row[cell]]
+            written = cell != chain.label or height  # in a row without labels, a line is free
+            points.append(((self.x[cell], top), (self.x[cell], top + height)) if written else None)
+        return [*points, (end, end)]
+
 
 def _side_by_side(wishes: Sequence[float], room: float) -> list[float]:
     if len(wishes) == 1:
@@ -90,10 +111,20 @@ def room(picture: Picture, number: int, label: Sequence[str]) -> float:
     return max((wide(line, SAID_SIZE) for line in label), default=0.0) + (BADGE if numbered(picture, number) else 0.0)
 
 
-def make_plan(picture: Picture, above: float = 0.0) -> Plan:
-    """Lay out a drawing with `above` units left free for a heading."""
-    boxes = tuple(box_of(vertex, number == picture.final) for number, vertex in enumerate(picture.vertices))
-    labels = tuple(words(picture, number) for number in range(len(picture.links)))
+def make_plan(
+    picture: Picture,
+    above: float = 0.0,
+    boxes: tuple[Box, ...] | None = None,
+    labels: tuple[tuple[str, ...], ...] | None = None,
+) -> Plan:
+    """Lay out a drawing with `above` units left free for a heading.
+
+    Boxes are measured by their text, and labels are the conditions of arcs, unless they are given.
+    """
+    if boxes is None:
+        boxes = tuple(box_of(vertex, number == picture.final) for number, vertex in enumerate(picture.vertices))
+    if labels is None:
+        labels = tuple(words(picture, number) for number in range(len(picture.links)))
     pairs = [(link.source, link.target) for link in picture.links]
     # Success arcs are the spine of the drawing; failures, compensations and back links give way to them.
     weights = [
@@ -115,7 +146,7 @@ def _extents(picture: Picture, layers: Layers, boxes: Sequence[Box], labels: Seq
     for number, box in enumerate(boxes):
         extents[number] = Extent(box.width / 2, box.width / 2)
     for number, label in enumerate(labels):
-        width = room(picture, number, label)
+        width = room(picture, number, label) if label else 0.0
         link = picture.links[number]
         if number in layers.chains:
             half = max(_LINE, width / 2)

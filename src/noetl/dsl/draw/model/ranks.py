@@ -6,11 +6,12 @@ Every forward link points down. Tested in tests/unit/dsl/draw/test_ranks.py and 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
 Pair = tuple[int, int]
+_MOST_MET = 400_000  # links that branches are followed along
 
 
 class Ordered(Struct, frozen=True):
@@ -110,7 +111,7 @@ def meeting_points(count: int, links: Sequence[Pair], forks: Iterable[int]) -> f
     """Return the steps where branches of `forks`, inclusive routers, meet.
 
     Two links into such a step carry different branches of a fork. Alternatives inside one branch, and everything after a
-    join, carry the same branches.
+    join, carry the same branches. In a net that takes too long, the forks after the first ones are left out.
     """
     out: list[list[int]] = [[] for _ in range(count)]
     for number, (source, _) in enumerate(links):
@@ -119,25 +120,54 @@ def meeting_points(count: int, links: Sequence[Pair], forks: Iterable[int]) -> f
     if not branching:
         return frozenset()
     ordered = in_order(count, links)
-    return frozenset().union(*(_meet(fork, links, out, ordered.reading, ordered.back) for fork in branching))
+    at = {step: number for number, step in enumerate(ordered.reading)}
+    meeting: set[int] = set()
+    budget = _MOST_MET
+    for fork in branching:
+        budget = _meet(fork, links, out, at, ordered.back, meeting, budget)
+    return frozenset(meeting)
 
 
 def _meet(
-    fork: int, links: Sequence[Pair], out: list[list[int]], reading: tuple[int, ...], back: frozenset[int]
-) -> set[int]:
-    """Propagate the branches of one fork, as bit sets, along the forward links."""
+    fork: int,
+    links: Sequence[Pair],
+    out: list[list[int]],
+    at: Mapping[int, int],
+    back: frozenset[int],
+    meeting: set[int],
+    budget: int,
+) -> int:
+    """Propagate the branches of one fork, as bit sets, along the forward links.
+
+    Ends where all steps that are still to be visited share a branch: no others meet below them. Returns what is left of the
+    budget.
+    """
     carried: dict[int, int] = {}
-    meeting: set[int] = set()
+    waiting: list[tuple[int, int]] = []
 
     def arrive(target: int, branches: int) -> None:
         here = carried.get(target, 0)
-        if here and not here & branches:
+        if not here:
+            heapq.heappush(waiting, (at[target], target))
+        elif not here & branches:
             meeting.add(target)
         carried[target] = here | branches
 
-    for step in reading[reading.index(fork) :]:
-        for place, number in enumerate(out[step]):
-            branches = 1 << place if step == fork else carried.get(step, 0)
-            if branches and number not in back:
-                arrive(links[number][1], branches)
-    return meeting
+    for place, number in enumerate(out[fork]):
+        if number not in back:
+            arrive(links[number][1], 1 << place)
+    while waiting and budget > 0:
+        shared = -1
+        for seen, (_, step) in enumerate(waiting):
+            shared &= carried[step]
+            if not shared:
+                budget -= seen
+                break
+        else:
+            break
+        _, step = heapq.heappop(waiting)
+        budget -= 1 + len(out[step])
+        for number in out[step]:
+            if number not in back:
+                arrive(links[number][1], carried[step])
+    return budget

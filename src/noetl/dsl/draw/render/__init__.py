@@ -1,1 +1,1 @@
-"""The output formats of a drawing: text, Mermaid, Graphviz, SVG and JSON."""
+"""The output formats of a drawing: text, Mermaid, Graphviz, SVG, JSON, a screen."""

@@ -6,13 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from xml.sax.saxutils import escape
 
-from noetl.dsl.draw.layout.plan import BADGE, LINE_HEIGHT, Plan, numbered, room
+from noetl.dsl.draw.layout.plan import BADGE, LINE_HEIGHT, LOOP_BULGE, LOOP_RISE, Passage, Plan, numbered, room
 from noetl.dsl.draw.model.picture import Link, Picture
 
-Point = tuple[float, float]
-Passage = tuple[Point, Point]
 _ARROW = 7.0
-_BULGE = 30.0
 
 
 def clean(text: str) -> str:
@@ -75,11 +72,11 @@ def _draw_loop(plan: Plan, number: int) -> Iterator[str]:
     box = plan.picture.links[number].source
     right = plan.x[box] + plan.boxes[box].width / 2
     middle = (plan.top(box) + plan.bottom(box)) / 2
-    far = right + _BULGE
-    bend = f"C{far:.1f} {middle - 22:.1f} {far:.1f} {middle + 22:.1f} {right + _ARROW:.1f} {middle + 9:.1f}"
+    far = right + LOOP_BULGE
+    bend = f"C{far:.1f} {middle - 22:.1f} {far:.1f} {middle + 22:.1f} {right + _ARROW:.1f} {middle + LOOP_RISE:.1f}"
     name = look(plan.picture, number)
-    yield f'<path class="{_classes(plan, number)}" d="M{right:.1f} {middle - 9:.1f}{bend}"/>'
-    yield f'<path class="head-{name}" d="M{right:.1f} {middle + 9:.1f}l7 -5.5l2.4 7.6z"/>'
+    yield f'<path class="{_classes(plan, number)}" d="M{right:.1f} {middle - LOOP_RISE:.1f}{bend}"/>'
+    yield f'<path class="head-{name}" d="M{right:.1f} {middle + LOOP_RISE:.1f}l7 -5.5l2.4 7.6z"/>'
 
 
 def _classes(plan: Plan, number: int) -> str:
@@ -91,32 +88,21 @@ def _path(plan: Plan, number: int, points: Sequence[Passage]) -> str:
     return f'<path class="{_classes(plan, number)}" d="{_curve(points)}"/>'
 
 
-def _ends(plan: Plan, number: int) -> tuple[Point, Point]:
-    cells = plan.layers.chains[number].cells
-    upper, lower = cells[0], cells[-1]
-    return (plan.ports[upper, cells[1]], plan.bottom(upper)), (plan.ports[lower, cells[-2]], plan.top(lower))
-
-
 def _head(plan: Plan, number: int) -> str:
-    upper, lower = _ends(plan, number)
+    upper, lower = plan.ends(number)
     tip, away = (upper, _ARROW) if number in plan.picture.ordered.back else (lower, -_ARROW)
     name = look(plan.picture, number)
     return f'<path class="head-{name}" d="M{tip[0]:.1f} {tip[1]:.1f}l-4 {away * 1.15:.1f}h8z"/>'
 
 
 def _passages(plan: Plan, number: int) -> list[Passage | None]:
-    chain = plan.layers.chains[number]
-    start, end = _ends(plan, number)
+    """Return the way of a link's line, with room for its arrow head."""
+    (start, end), passed = plan.ends(number), plan.passages(number)[1:-1]
     if number in plan.picture.ordered.back:
         start = (start[0], start[1] + _ARROW)
     else:
         end = (end[0], end[1] - _ARROW)
-    points: list[Passage | None] = [(start, start)]
-    for cell in chain.cells[1:-1]:
-        top, height = plan.tops[plan.layers.row[cell]], plan.heights[plan.layers.row[cell]]
-        written = cell != chain.label or height  # in a row without labels, a line is free
-        points.append(((plan.x[cell], top), (plan.x[cell], top + height)) if written else None)
-    return [*points, (end, end)]
+    return [(start, start), *passed, (end, end)]
 
 
 def _curve(points: Sequence[Passage]) -> str:
@@ -146,7 +132,7 @@ def draw_label(plan: Plan, number: int) -> Iterator[str]:
         left = plan.x[cell] - width / 2
         middle = plan.tops[plan.layers.row[cell]] + plan.heights[plan.layers.row[cell]] / 2
     else:
-        left = plan.x[link.source] + plan.boxes[link.source].width / 2 + _BULGE
+        left = plan.x[link.source] + plan.boxes[link.source].width / 2 + LOOP_BULGE
         middle = (plan.top(link.source) + plan.bottom(link.source)) / 2
     height = LINE_HEIGHT * len(label) + 4
     yield (

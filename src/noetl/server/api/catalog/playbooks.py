@@ -1,4 +1,7 @@
-"""Canonical playbooks by hash. Tested in tests/server/api/test_worker.py."""
+"""Canonical playbooks and their graphs by hash.
+
+Tested in tests/server/api/test_worker.py and test_graph.py.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,11 @@ from starlette.responses import Response
 
 from noetl.dsl.tree.pin import unpinned
 from noetl.server.http.endpoint import Call, Noun
-from noetl.server.problems import not_found
+from noetl.server.problems import Refusal, not_found
+from noetl.server.processes.graph import DRAW_GRAPH
+from noetl.server.processes.side import OutOfMemory, TimedOut
+from noetl.wire.graph import Graph
+from noetl.wire.requests import GraphQuery
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 noun = Noun("playbooks", "Pinned playbooks by content hash.")
@@ -17,10 +24,49 @@ noun = Noun("playbooks", "Pinned playbooks by content hash.")
 @noun.route("GET", "/api/playbooks/{playbook}", "member", problems=(404,), of="path")
 async def canonical(call: Call, playbook: str) -> Response:
     """Return the canonical tree of a content hash; it never changes."""
+    return _unchanging(await _found(call, playbook), playbook)
+
+
+@noun.route("GET", "/api/playbooks/{playbook}/graph", "viewer", problems=(404, 422), of="path", returns=Graph)
+async def graph(call: Call, playbook: str, query: GraphQuery) -> Response:
+    """Return the steps and arcs of a playbook with their places on a screen."""
+    tree = await _found(call, playbook)
+    content = await _text(call, playbook, unpinned(tree).path, query.version)
+    seconds = call.services.bounds.check_s
+    try:
+        drawn: bytes = await call.services.side.run(DRAW_GRAPH, playbook, tree, content, deadline_s=seconds)
+    except (TimedOut, OutOfMemory):
+        raise Refusal(
+            422,
+            "too-complex",
+            f"Drawing the playbook takes more than {seconds:g} s of processor time, or too much memory.",
+            where="path",
+            fix="Split it into smaller playbooks that call each other with `kind: playbook`.",
+        ) from None
+    return _unchanging(drawn, f"{playbook}-{query.version or 0}")
+
+
+async def _found(call: Call, playbook: str) -> bytes:
     data = await call.services.store.canonical(playbook) if _HASH.fullmatch(playbook) else None
     if data is not None and call.reach is not None and not call.sees(unpinned(data).path):
         data = None
     if data is None:
         raise not_found(f"No playbook with the content hash {playbook[:80]}.", "GET /api/catalog lists the playbooks.")
-    headers = {"Cache-Control": "private, max-age=31536000, immutable", "ETag": f'"{playbook}"'}
+    return data
+
+
+async def _text(call: Call, playbook: str, path: str, version: int | None) -> bytes:
+    """Return the text of a version with this content, or nothing if it was removed."""
+    store = call.services.store
+    for place in (path, f"by-content/{playbook[:16]}") if version is None else (path,):
+        kept = [int(row["version"]) for row in await store.versions(place) if row["playbook"] == playbook]
+        wanted = min(kept, default=None) if version is None else version
+        row = await store.find(place, wanted) if wanted in kept else None
+        if row is not None:
+            return bytes(row["content"])
+    return b""
+
+
+def _unchanging(data: bytes, tag: str) -> Response:
+    headers = {"Cache-Control": "private, max-age=31536000, immutable", "ETag": f'"{tag}"'}
     return Response(data, 200, headers, "application/json")
