@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src"
-CORE = ("noetl.dsl", "noetl.engine", "noetl.expr", "noetl.model")
+CORE = ("noetl.authoring", "noetl.dsl", "noetl.engine", "noetl.expr", "noetl.model")
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ def test_the_package_keeps_its_contracts() -> None:
 
 
 PACKAGES = (
-    "cli", "lsp", "testing", "client", "server", "worker", "sources", "tools", "blobs", "doorbells", "stores", "engine", "dsl",
+    "cli", "lsp", "testing", "client", "server", "worker", "sources", "tools", "blobs", "doorbells", "stores", "engine", "authoring", "dsl",
     "triggers", "schedules", "expr", "audit", "model",
 )  # fmt: skip
 

@@ -1,6 +1,5 @@
 """Language server behind `noetl lsp`.
 
-Each feature is a pure function over a document and an offset (`complete`, `hover`, `definition`, `rename`, …), one module
-each and independent of the protocol; only `server` speaks it. Nothing here runs a playbook.
+The features are the pure functions of `noetl.authoring`; only this package speaks the protocol and needs the extra `lsp`.
 Tests: `tests/unit/lsp`, and `tests/acceptance/language/test_lsp.py` with the real process.
 """

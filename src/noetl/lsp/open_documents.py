@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from functools import cached_property
 
+from noetl.authoring.analysis.reading import Reading, is_playbook
+from noetl.authoring.positions import Encoding, Lines
 from noetl.dsl.grammar.kinds import Kinds
-from noetl.lsp.analysis.reading import Reading, is_playbook
-from noetl.lsp.positions import Encoding, Lines
 from noetl.testing.cases.files.read import SUFFIXES, TestFile, read_tests
 
 Catalogs = Callable[[str], Collection[str] | None]

@@ -9,15 +9,15 @@ from collections.abc import Iterable
 
 from lsprotocol import types
 
+from noetl.authoring.analysis.reading import Reading
+from noetl.authoring.completion.complete import Completions
+from noetl.authoring.completion.items import Item
+from noetl.authoring.features.fixes import Fix
+from noetl.authoring.features.rename import Edit
+from noetl.authoring.features.symbols import Symbol
+from noetl.authoring.positions import Lines
 from noetl.dsl.diagnostic import Diagnostic
 from noetl.dsl.reading.nodes import Source
-from noetl.lsp.analysis.reading import Reading
-from noetl.lsp.completion.complete import Completions
-from noetl.lsp.completion.items import Item
-from noetl.lsp.features.fixes import Fix
-from noetl.lsp.features.rename import Edit
-from noetl.lsp.features.symbols import Symbol
-from noetl.lsp.positions import Lines
 from noetl.testing.cases.files.problems import FileProblem
 
 SOURCE = "noetl"

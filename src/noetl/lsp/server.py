@@ -14,18 +14,18 @@ from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
 from noetl import __version__
+from noetl.authoring.analysis.reading import Reading
+from noetl.authoring.completion.complete import complete
+from noetl.authoring.features.definition import definitions, references
+from noetl.authoring.features.fixes import fixes
+from noetl.authoring.features.formatting import format_edits
+from noetl.authoring.features.hover import hover
+from noetl.authoring.features.rename import RefusedRename, rename, target
+from noetl.authoring.features.symbols import symbols
+from noetl.authoring.positions import Encoding, Lines
 from noetl.dsl.grammar.kinds import Kinds
 from noetl.lsp import protocol
-from noetl.lsp.analysis.reading import Reading
-from noetl.lsp.completion.complete import complete
-from noetl.lsp.features.definition import definitions, references
-from noetl.lsp.features.fixes import fixes
-from noetl.lsp.features.formatting import format_edits
-from noetl.lsp.features.hover import hover
-from noetl.lsp.features.rename import RefusedRename, rename, target
-from noetl.lsp.features.symbols import symbols
 from noetl.lsp.open_documents import Cases, Catalogs, Known, Opened
-from noetl.lsp.positions import Encoding, Lines
 
 _LOG: Final = logging.getLogger(__name__)
 _ENCODINGS: Final[dict[str, Encoding]] = {"utf-8": "utf-8", "utf-16": "utf-16", "utf-32": "utf-32"}

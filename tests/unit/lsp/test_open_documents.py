@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from noetl.lsp.open_documents import Known, Opened
 from noetl.wiring.embedded import language_kinds
-from tests.unit.lsp.editing import HEAD
+from tests.unit.authoring.editing import HEAD
 
 
 def test_a_version_is_read_once_and_a_change_is_a_new_version() -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from lsprotocol import types
 
+from noetl.authoring.completion.complete import complete
+from noetl.authoring.features.symbols import symbols
+from noetl.authoring.positions import Lines
 from noetl.lsp import protocol
-from noetl.lsp.completion.complete import complete
-from noetl.lsp.features.symbols import symbols
-from noetl.lsp.positions import Lines
-from tests.unit.lsp.editing import HEAD, typed
+from tests.unit.authoring.editing import HEAD, typed
 
 
 def test_a_diagnostic_has_code_severity_source_fix_and_columns_in_code_units() -> None:
