@@ -1,14 +1,14 @@
 """Convert editor positions to offsets and back.
 
 An editor counts lines from 0 and columns in code units, of UTF-16 unless another encoding was negotiated. A line ends
-with LF, CRLF or CR. Offsets count characters without the byte order mark, as in `noetl.dsl`.
+with LF, CRLF or CR. A page counts code units of UTF-16 from the start of the text. Offsets count characters without the byte order mark, as in `noetl.dsl`.
 Tested in tests/unit/authoring/test_positions.py.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from typing import Literal, NamedTuple
 
 Encoding = Literal["utf-8", "utf-16", "utf-32"]
@@ -49,6 +49,31 @@ class Lines:
         line = bisect_right(self._starts, at) - 1
         start = self._starts[line]
         return Place(line, _width(self.text[start : min(at, self._ends[line])], self._units))
+
+
+class CodeUnits:
+    """Offsets of a text in UTF-16 code units, as JavaScript counts them, and back.
+
+    Code units count the byte order mark, which is a character of the text there; offsets outside are clamped.
+    """
+
+    __slots__ = ("_lead", "_length", "_wide", "_wide_units")
+
+    def __init__(self, text: str) -> None:
+        self._lead = len(_MARK) if text.startswith(_MARK) else 0
+        self._length = len(text)
+        self._wide = [] if text.isascii() else [at for at, one in enumerate(text) if one > "\uffff"]
+        self._wide_units = [at + number for number, at in enumerate(self._wide)]
+
+    def units(self, offset: int) -> int:
+        """Return the code units before an offset."""
+        at = min(max(offset + self._lead, 0), self._length)
+        return at + bisect_left(self._wide, at)
+
+    def offset(self, units: int) -> int:
+        """Return the offset of a code unit, rounded down inside a character."""
+        at = min(max(units - bisect_left(self._wide_units, units), 0), self._length)
+        return max(at - self._lead, 0)
 
 
 def _width(text: str, encoding: Encoding) -> int:

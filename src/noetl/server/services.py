@@ -97,6 +97,7 @@ class Services:
     cannot_run: Callable[[Iterable[str]], tuple[str, ...]]
     side: SideProcesses
     checks: str  # `module:function` that checks a playbook in a process of its own
+    language: str  # `module:function` that answers about a playbook's text there
     gate: Gate
     registry: WorkerRegistry
     reader: Reader
@@ -107,6 +108,7 @@ class Services:
     answers: Quota  # bytes of large answers that are being sent
     test_credential: TestCredential
     renderings: Quota = field(default_factory=lambda: Quota(64, 8, "renderings"))
+    readings: Quota = field(default_factory=lambda: Quota(64, 8, "questions about texts"))
     deliveries: Quota = field(default_factory=lambda: Quota(200, 200, "deliveries"))
     vault: Vault | None = None  # None: no key is configured, so credentials cannot be stored
     bounds: Bounds = field(default_factory=Bounds)

@@ -16,6 +16,7 @@ Count = Annotated[int, Meta(ge=0, le=MOST)]
 Number = Annotated[int, Meta(ge=-MOST, le=MOST)]
 Seconds = Annotated[int, Meta(ge=1, le=86_400)]
 Version = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+Content = Annotated[str, Meta(max_length=2_000_000)]  # text of a playbook
 
 
 class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -28,9 +29,7 @@ class StartAsked(Asked, frozen=True):
     path: Name | None = None
     version: Version | None = None  # default: the latest
     playbook: Name | None = None  # content hash, as `POST /api/catalog` returned it
-    content: Annotated[str, Meta(max_length=2_000_000)] | None = (
-        None  # YAML; it is validated, and registered as by-content/<hash>
-    )
+    content: Content | None = None  # YAML; it is validated, and registered as by-content/<hash>
     tags: tuple[Name, ...] = ()
     priority: Annotated[int, Meta(ge=-1_000, le=1_000)] = 0
     parent: Name | None = None  # the parent execution
@@ -143,7 +142,7 @@ class Retry(Asked, frozen=True):
 class Registration(Asked, frozen=True):
     """A playbook to validate and register."""
 
-    content: Annotated[str, Meta(max_length=2_000_000)]
+    content: Content
     path: Name | None = None  # must equal `metadata.path` of the playbook
     check_only: bool = False
 

@@ -71,7 +71,10 @@ if TYPE_CHECKING:
 _log = getLogger(__name__)
 WARM_UP_S = 5.0  # after its start, a lasting worker has children that wait for Python code
 _GRACE_MS = 86_400_000  # minimum age of unreferenced results before they are removed
-_CHECKS = "noetl.wiring.checks:check"  # called in a process of its own
+_CHECKS: dict[str, Any] = {
+    "checks": "noetl.wiring.checks:check",
+    "language": "noetl.wiring.checks:ask_language",
+}  # in processes of their own
 
 
 class Store(EventLog, WorkQueue, Catalog, DeadLetters, Protocol):
@@ -504,7 +507,7 @@ async def serving(
             kinds=kinds(),
             cannot_run=cannot_run,
             side=side,
-            checks=_CHECKS,
+            **_CHECKS,
             registry=WorkerRegistry(app.control, store, team, clock, lease_ms=settings.lease_ms),
             reader=Reader(store),
             lookups=CatalogLookup(store),

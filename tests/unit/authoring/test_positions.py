@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noetl.authoring.positions import Encoding, Lines, Place
+from noetl.authoring.positions import CodeUnits, Encoding, Lines, Place
 
 pieces = st.sampled_from(["a", "ß", "€", "😀", "\n", "\r", "\r\n", "\u2028", "\x0b", " "])
 texts = st.lists(pieces, max_size=30).map("".join)
@@ -67,3 +67,18 @@ def test_every_offset_has_a_place_that_leads_back_to_it(text: str, encoding: Enc
 @given(texts, st.integers(-2, 40), st.integers(-2, 90), st.sampled_from(get_args(Encoding)))
 def test_any_place_gives_an_offset_inside_of_the_text(text: str, line: int, column: int, encoding: Encoding) -> None:
     assert 0 <= Lines(text, encoding).offset(line, column) <= len(text)
+
+
+def test_code_units_count_a_wide_character_twice_and_a_byte_order_mark_once() -> None:
+    units = CodeUnits("\ufeffa😀b")
+    assert [units.units(offset) for offset in range(4)] == [1, 2, 4, 5]
+    assert [units.offset(one) for one in range(7)] == [0, 0, 1, 1, 2, 3, 3]
+
+
+@given(texts, st.booleans())
+def test_code_units_are_those_of_the_encoded_text(text: str, is_marked: bool) -> None:
+    units = CodeUnits(("\ufeff" if is_marked else "") + text)
+    for offset in range(len(text) + 1):
+        counted = units.units(offset)
+        assert counted == is_marked + len(text[:offset].encode("utf-16-le")) // 2
+        assert units.offset(counted) == offset

@@ -14,6 +14,7 @@ from noetl.authoring.analysis.occurrences import Occurrence, occurrences
 from noetl.authoring.analysis.salvage import salvage
 from noetl.dsl.analysis.templates import TemplateSite
 from noetl.dsl.checking.context import CheckContext
+from noetl.dsl.checking.uses import Unavailable
 from noetl.dsl.diagnostic import Diagnostic
 from noetl.dsl.grammar.kinds import Kinds
 from noetl.dsl.reading.nodes import Scalar
@@ -32,10 +33,17 @@ def is_playbook(text: str, language: str = "") -> bool:
 
 
 class Reading:
-    def __init__(self, text: str, file: str, kinds: Kinds, catalog: Collection[str] | None = None) -> None:
+    def __init__(
+        self,
+        text: str,
+        file: str,
+        kinds: Kinds,
+        catalog: Collection[str] | None = None,
+        unavailable: Unavailable | None = None,
+    ) -> None:
         self.text = text.removeprefix("\ufeff")
         self.file = file
-        self.exact = CheckContext(parse(text, file), kinds, catalog)
+        self.exact = CheckContext(parse(text, file), kinds, catalog, unavailable)
 
     @property
     def is_whole(self) -> bool:
@@ -66,7 +74,7 @@ class Reading:
         return source.offset(diagnostic.start), source.offset(diagnostic.end)
 
     def with_text(self, text: str) -> Reading:
-        return Reading(text, self.file, self.exact.kinds, self.exact.catalog)
+        return Reading(text, self.file, self.exact.kinds, self.exact.catalog, self.exact.unavailable)
 
     def marked(self, offset: int) -> tuple[Reading, str]:
         """Return the document with a marker word at the cursor, and the marker."""

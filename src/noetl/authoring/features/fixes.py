@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
 from typing import Final, NamedTuple
 
 from noetl.authoring.analysis.reading import Reading
@@ -34,9 +33,14 @@ def fixes(reading: Reading, start: int, end: int) -> Iterator[Fix]:
     """Yield the fixes of the diagnostics that touch a range."""
     for diagnostic in reading.diagnostics:
         first, last = reading.span(diagnostic)
-        if first <= end and start <= last:
-            tries = (fix for fix in _candidates(reading, diagnostic, first, last) if _helps(reading, fix))
-            yield from islice(tries, 1)
+        if first <= end and start <= last and (fix := fix_of(reading, diagnostic)) is not None:
+            yield fix
+
+
+def fix_of(reading: Reading, diagnostic: Diagnostic) -> Fix | None:
+    """Return the fix of a diagnostic, or None; each candidate is checked."""
+    tries = _candidates(reading, diagnostic, *reading.span(diagnostic))
+    return next((fix for fix in tries if _helps(reading, fix)), None)
 
 
 def _candidates(reading: Reading, diagnostic: Diagnostic, start: int, end: int) -> Iterator[Fix]:

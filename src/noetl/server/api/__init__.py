@@ -10,7 +10,7 @@ NOUNS = (
     "admin.health", "executions.execute", "executions.execute_many", "executions.executions",
     "executions.steering", "triggers.schedules", "triggers.webhooks", "triggers.notifications", "triggers.subscriptions", "triggers.ended",
     "executions.dlq", "executions.events", "executions.results", "executions.vars",
-    "catalog.catalog", "catalog.playbooks", "catalog.credentials", "catalog.keychain", "workers.worker",
+    "catalog.catalog", "catalog.language", "catalog.playbooks", "catalog.credentials", "catalog.keychain", "workers.worker",
     "workers.blobs", "workers.outbox", "workers.workers", "workers.queue", "admin.tokens", "admin.keys", "admin.session", "admin.users",
     "admin.groups", "admin.audit",
     "executions.context", "admin.page",

@@ -7,6 +7,7 @@ outlives its deadline. Tested in tests/server/api/test_catalog.py and test_hosti
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from noetl.server.problems import Refusal
 from noetl.server.processes.examine import Examined
@@ -32,7 +33,7 @@ class Checked:
 async def check_playbook(services: Services, text: str) -> Checked:
     """Validate a text. Raises Refusal with all diagnostics if it has errors."""
     content = text.encode("utf-8", "surrogatepass")
-    found = await _examined(services, content)
+    found: Examined = await run_check(services, services.checks, content, end=" Nothing was stored or started.")
     if found.tree is None:
         raise _refusal(found.diagnostics, "The playbook has errors")
     tree = found.tree
@@ -46,10 +47,11 @@ async def check_playbook(services: Services, text: str) -> Checked:
     return Checked(tree.path, content, tree.canonical, tree.playbook, found.diagnostics)
 
 
-async def _examined(services: Services, content: bytes) -> Examined:
+async def run_check(services: Services, function: str, *arguments: Any, end: str = "") -> Any:
+    """Call a function on a playbook's text beside the server. Raises Refusal."""
     seconds = services.bounds.check_s
     try:
-        found: Examined = await services.side.run(services.checks, content, deadline_s=seconds)
+        return await services.side.run(function, *arguments, deadline_s=seconds)
     except TimedOut:
         why, fix = (
             f"takes more than {seconds:g} s of processor time",
@@ -57,15 +59,7 @@ async def _examined(services: Services, content: bytes) -> Examined:
         )
     except OutOfMemory:
         why, fix = "needs too much memory", f"{_SMALLER}."
-    else:
-        return found
-    raise Refusal(
-        422,
-        "too-complex",
-        f"Checking the playbook {why}. Nothing was stored or started.",
-        where="$.content",
-        fix=fix,
-    )
+    raise Refusal(422, "too-complex", f"Checking the playbook {why}.{end}", where="$.content", fix=fix)
 
 
 def _refusal(diagnostics: list[Diagnosed], why: str) -> Refusal:

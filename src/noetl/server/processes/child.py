@@ -25,6 +25,7 @@ from typing import Any, Final
 LENGTH: Final = struct.Struct(">Q")
 _IDLE_S: Final = 300.0
 _KEPT_BYTES: Final = 192 << 20  # a larger process ends after its answer
+_FULL_COLLECTION: Final = 16  # calls; in between, what a function keeps from call to call is not searched for garbage
 _SET_DEATH_SIGNAL: Final = 1  # of prctl
 
 
@@ -38,11 +39,13 @@ def serve(memory: int) -> None:
     os.dup2(nothing, 0)
     os.dup2(nothing, 1)  # a function that prints must not write into the answers
     gc.disable()  # the process is short-lived or idle: memory is collected between calls
+    calls = 0
     while (order := _read(orders)) is not None:
         answer, is_kept = _answer(answers, order)
         _write(answers, answer)
         del order, answer
-        gc.collect()
+        calls += 1
+        gc.collect(2 if calls % _FULL_COLLECTION == 0 else 1)
         if not is_kept or _size() > _KEPT_BYTES:
             return
 
