@@ -17,7 +17,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RUN_STAMP := $(VENV)/.runs
 
-.PHONY: help install demo test check fmt bench bench-baseline bench-check chaos pythons docs lock clean
+.PHONY: help install demo ui ui-types test check fmt bench bench-baseline bench-check chaos pythons docs lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,7 +33,23 @@ $(RUN_STAMP): requirements-run.lock pyproject.toml scripts/setup.sh
 	@PYTHON="$(PYTHON)" scripts/setup.sh "$(VENV)" requirements-run.lock
 	@touch $@
 
-demo: $(RUN_STAMP) ## Start a server with a worker and run playbooks on it; Ctrl-C stops it
+UI := src/noetl/server/static/index.html
+UI_MODULES := ui/node_modules/.package-lock.json
+
+$(UI_MODULES): ui/package-lock.json
+	@if command -v npm >/dev/null; then cd ui && npm install --no-audit --no-fund --silent && touch node_modules/.package-lock.json; fi
+
+# The web UI. Without npm, the server has a plain page in its place.
+$(UI): $(UI_MODULES) $(shell find ui -path ui/node_modules -prune -o -type f -print)
+	@if command -v npm >/dev/null; then cd ui && npm run --silent build; else echo "make ui: no npm here; the server shows a plain page."; fi
+
+ui: $(UI) ## Build the web UI into the package (needs Node 20.19 or newer)
+
+ui-types: $(STAMP) $(UI_MODULES) ## Write the UI's types of the API from the route table
+	$(BIN)/python scripts/ui_types.py ui/src/api/openapi.json
+	cd ui && npm run --silent types
+
+demo: $(RUN_STAMP) $(UI) ## Start a server with a worker and run playbooks on it; Ctrl-C stops it
 	@PATH="$(abspath $(BIN)):$$PATH" scripts/demo.sh
 
 PROVIDER := tests/oidc/node_modules/.package-lock.json
@@ -42,7 +58,7 @@ PROVIDER := tests/oidc/node_modules/.package-lock.json
 $(PROVIDER): tests/oidc/package-lock.json
 	@if command -v npm >/dev/null; then cd tests/oidc && { npm ci --no-audit --no-fund --silent || npm install --no-audit --no-fund --silent; }; fi
 
-test: check $(PROVIDER) ## Run every check and every test; CI runs exactly this
+test: check $(PROVIDER) $(UI) ## Run every check and every test; CI runs exactly this
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
 
 check: $(STAMP) ## Check format, lint, types, import contracts and the English of code and docs
@@ -78,5 +94,5 @@ lock: ## Resolve the lock files from pyproject.toml (needs uv)
 
 clean: ## Delete the environment and all caches
 	[ ! -e "$(VENV)/pyvenv.cfg" ] || rm -rf "$(VENV)"
-	rm -rf build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf build dist src/noetl/server/static ui/node_modules .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests bench scripts -type d -name __pycache__ -prune -exec rm -rf {} +

@@ -22,6 +22,7 @@ from noetl.server.http.guard import Guard
 from noetl.server.http.worker_socket import PATH, session_app
 from noetl.server.operations.dead_letters import log_letters
 from noetl.server.problems import Refusal, problem_response
+from noetl.server.screen import Screen
 from noetl.server.services import Services
 from noetl.server.workers.presence import strike_off
 
@@ -32,7 +33,7 @@ _APP = "/"  # key of a route in its node; no path segment holds a slash
 
 def app(services: Services) -> Guard:
     """Build the application of a server."""
-    return Guard(RouteTable(routes(services)), services)
+    return Guard(RouteTable(routes(services), Screen()), services)
 
 
 def routes(services: Services) -> list[tuple[str, str, ASGIApp]]:
@@ -45,10 +46,11 @@ class RouteTable:
     """Dispatch requests by method and path.
 
     A segment in braces matches one non-empty path segment; a fixed segment wins over it. Unknown paths get 404, unknown
-    methods 405, and HEAD is served by the route for GET.
+    methods 405, and HEAD is served by the route for GET. What no route takes may be a file or a page of the web UI.
     """
 
-    def __init__(self, routes: Iterable[tuple[str, str, ASGIApp]]) -> None:
+    def __init__(self, routes: Iterable[tuple[str, str, ASGIApp]], screen: Screen | None = None) -> None:
+        self._screen = screen
         self._tree: dict[str, Any] = {}  # method → segment → … → (parameters by position, application)
         for method, path, served in routes:
             segments = path.split("/")
@@ -68,6 +70,8 @@ class RouteTable:
             await served(scope, receive, send)
         elif method == _WEBSOCKET:
             await send({"type": "websocket.close", "code": 1000, "reason": ""})
+        elif self._screen is not None and (page := self._screen.find(scope)) is not None:
+            await page(scope, receive, send)
         else:
             await problem_response(self._refusal(method, scope["path"], segments), scope["path"])(scope, receive, send)
 

@@ -25,10 +25,11 @@ class GrantRow(Answer, frozen=True):
 
 
 class SignIn(Asked, frozen=True):
-    """Name and password of a user."""
+    """Name and password of a user, or a token."""
 
-    user: Annotated[str, Meta(max_length=200)]
-    password: Annotated[str, Meta(max_length=1_000)]
+    user: Annotated[str, Meta(max_length=200)] = ""
+    password: Annotated[str, Meta(max_length=1_000)] = ""
+    token: Annotated[str, Meta(max_length=1_000)] = ""
 
 
 class OidcQuery(Asked, frozen=True, forbid_unknown_fields=False):

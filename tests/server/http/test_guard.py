@@ -9,6 +9,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
+from noetl.server.screen import Screen
 from noetl.settings import ALLOWED_HOSTS, ALLOWED_ORIGINS, ServerSettings
 from tests.server.serving import Served, in_process, listening
 
@@ -59,7 +60,7 @@ async def test_a_session_from_another_origin_is_refused(tmp_path: Path) -> None:
                 pass
 
 
-@pytest.mark.parametrize("path", ["/", "/docs", "/health", "/api/executions", "/nowhere"])
+@pytest.mark.parametrize("path", ["/docs", "/health", "/api/executions", "/nowhere"])
 async def test_every_answer_has_the_headers_that_protect_it(tmp_path: Path, path: str) -> None:
     async with in_process(tmp_path) as served:
         headers = (await served.http.get(path)).headers
@@ -85,6 +86,13 @@ async def test_what_cannot_be_taken_in_now_is_told_to_come_again(tmp_path: Path)
         assert (await served.http.get("/api/executions")).status_code == 200
 
 
+@pytest.fixture
+def unbuilt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Serve the plain page, as a checkout without a build of the web UI does."""
+    monkeypatch.setattr(Screen.__init__, "__defaults__", (tmp_path / "nothing",))
+
+
+@pytest.mark.usefixtures("unbuilt")
 async def test_the_pages_are_plain_and_hold_nothing_of_others(tmp_path: Path) -> None:
     async with in_process(tmp_path) as served:
         for path in ("/", "/docs"):
@@ -95,6 +103,7 @@ async def test_the_pages_are_plain_and_hold_nothing_of_others(tmp_path: Path) ->
         assert "/api/execute" in (await served.http.get("/docs")).text
 
 
+@pytest.mark.usefixtures("unbuilt")
 async def test_a_page_shows_what_runs_and_escapes_it(tmp_path: Path) -> None:
     async with in_process(tmp_path) as served:
         await _named(served, "<b>bold")

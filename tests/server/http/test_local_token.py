@@ -136,7 +136,7 @@ def test_the_file_goes_with_the_server(tmp_path: Path) -> None:
         assert noetl("token", "show", "--server", url, cwd=tmp_path).code == 2
 
 
-def test_the_printed_link_signs_a_browser_in_to_read(tmp_path: Path) -> None:
+def test_the_printed_link_signs_a_browser_in(tmp_path: Path) -> None:
     with process(tmp_path, "up", auth="auto") as (url, up):
         found = re.search(rf"{url}/\?token=\S+", up.stderr.readline())
         assert found is not None
@@ -146,10 +146,13 @@ def test_the_printed_link_signs_a_browser_in_to_read(tmp_path: Path) -> None:
             assert "HttpOnly" in answer.headers["set-cookie"]
             assert "SameSite=Strict" in answer.headers["set-cookie"]
             assert str(local_server(url).token) not in answer.headers["set-cookie"]
-            assert "No executions yet" in browser.get("/").text
+            assert browser.get("/").status_code == 200
             assert browser.get("/api/executions").status_code == 200
-            assert browser.post("/api/catalog", json={"content": ONE}).status_code == 403
-            assert browser.get("/api/tokens").status_code == 403
+            me = browser.get("/api/me").json()
+            assert (me["name"], me["role"]) == ("browser of local", "admin")
+            assert browser.post("/api/catalog", json={"content": ONE}).status_code == 403  # a page of another site
+            csrf = {"X-CSRF-Token": me["csrf"]}
+            assert browser.post("/api/catalog", json={"content": ONE}, headers=csrf).status_code == 201
         assert httpx.get(f"{url}/?token=wrong").status_code == 401
 
 

@@ -13,9 +13,11 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Literal, Protocol
+
+from msgspec import structs
 
 from noetl.model.errors import InvalidInput, NoetlError, log_level
 from noetl.ports import Clock, Token, Tokens
@@ -37,6 +39,8 @@ _MAY = {  # role of a route → roles that may use it
 }
 SESSION = "session:"  # before the digest of a session, where tokens have their id
 COOKIE = "noetl-session"  # and the port
+IN_BROWSER = "browser of "  # begins the names of tokens that browsers hold
+BROWSER_S = 12 * 60 * 60
 _PREFIX = "noetl_"
 _KNOWN_MS = 500  # a token is cached for this long; a revoked one stops working within it
 _MOST_KNOWN = 1_024
@@ -58,7 +62,6 @@ class Actor:
 
 
 LOCAL = Actor("local", "admin")
-BROWSER = Actor("local", "viewer")  # a cookie reaches servers on all ports of a machine, so it only reads
 NOBODY = Actor("nobody", "open")
 FORWARDED = Actor("forwarded", "open")  # without a token, through a proxy
 _OF_PROXIES = frozenset({b"forwarded", b"via", b"x-real-ip", b"x-client-ip", b"true-client-ip"})  # and x-forwarded-*
@@ -110,6 +113,11 @@ def create_token(
     return Token(token_id, digest(secret), role, name, now, by, expires, pool=pool, namespaces=scope), secret
 
 
+def csrf_token(secret: str) -> str:
+    """Return the CSRF token of a cookie's secret, which it does not reveal."""
+    return sha256(f"csrf:{secret}".encode()).hexdigest()
+
+
 class SessionActors(Protocol):
     """Actors of the sessions of users."""
 
@@ -138,7 +146,7 @@ class _Valid:
 
 
 class Gate:
-    """Authenticate requests by their `Authorization` header, or by a session's cookie."""
+    """Authenticate requests by their `Authorization` header, or by a cookie."""
 
     def __init__(
         self,
@@ -153,7 +161,6 @@ class Gate:
         self._clock = clock
         self.required = required
         self._local = digest(local) if local else ""
-        self._cookie = secrets.token_urlsafe(32)
         self._sessions = sessions
         self._revocation = Revocation(_Valid(tokens, sessions), clock)
         self._failed = FailedAttempts(clock)
@@ -166,10 +173,7 @@ class Gate:
             return LOCAL
         header = headers.get(b"authorization", b"").decode("latin-1")
         if not header:
-            cookie = headers.get(b"cookie", b"")
-            if self._has_cookie(cookie):
-                return BROWSER
-            actor = await self._user(cookie)
+            actor = await self._browser(headers.get(b"cookie", b""))
             if actor is not None:
                 return actor
             return NOBODY if self.required else FORWARDED
@@ -178,15 +182,25 @@ class Gate:
             raise unauthorised("The Authorization header is not of the form `Bearer TOKEN`.")
         return await self.holder(secret.strip(), address)
 
-    async def _user(self, cookie: bytes) -> Actor | None:
-        """Return the user whose session a cookie names."""
-        if self._sessions is None:
-            return None
+    async def _browser(self, cookie: bytes) -> Actor | None:
+        """Return the actor of a browser: its cookie names a session of a user, or a token."""
         for secret in _session_secrets(cookie):
-            actor = await self._sessions.actor(secret)
+            if secret.startswith(_PREFIX):
+                actor = await self.in_browser(secret)
+            else:
+                actor = await self._sessions.actor(secret) if self._sessions is not None else None
             if actor is not None:
                 return actor
         return None
+
+    async def in_browser(self, secret: str) -> Actor | None:
+        """Return the actor of a token in a cookie; None if the token is not valid."""
+        now = self._clock.now()
+        token = await self._look_up(digest(secret), now)
+        if token is None or _why_invalid(token, now):
+            return None
+        await self._note_use(token, now)
+        return replace(_actor(token), csrf=csrf_token(secret), expires_at=token.expires_at)
 
     async def holder(self, secret: str, address: str) -> Actor:
         """Return the actor of a token's secret. Raises Refusal, after a delay."""
@@ -201,16 +215,18 @@ class Gate:
         await self._note_use(token, now)
         return _actor(token)
 
-    async def sign_in(self, secret: str, address: str) -> str:
-        """Return the cookie of a browser for the server's own token. Raises Refusal."""
-        if await self.holder(secret, address) is not LOCAL:
-            raise unauthorised("Only the token that the server printed at its start signs a browser in.")
-        return self._cookie
+    async def browser_token(self, secret: str, address: str) -> tuple[Token, str]:
+        """Return a new token for a holder's browser, and its secret. Raises Refusal.
 
-    def _has_cookie(self, header: bytes) -> bool:
-        """Return whether a browser has signed in."""
-        values = (part.partition(b"=")[2].strip() for part in header.split(b";"))
-        return bool(self._local) and any(secrets.compare_digest(value, self._cookie.encode()) for value in values)
+        It has the role of the other token and ends after half a day; `created_by` names the other token.
+        """
+        holder = await self.holder(secret, address)
+        role = holder.role or holder.grants[0][1]
+        by, scope = holder.token_id or holder.name, [namespace for namespace, _ in holder.grants]
+        now = self._clock.now()
+        token, made = create_token(role, f"{IN_BROWSER}{holder.name}", BROWSER_S, holder.pool, by, now, scope)
+        ends = now + BROWSER_S * 1000
+        return structs.replace(token, expires_at=min(holder.expires_at or ends, ends)), made
 
     async def _look_up(self, token_digest: str, now: int) -> Token | None:
         cached = self._known.get(token_digest)
@@ -272,8 +288,8 @@ def _actor(token: Token) -> Actor:
     name = token.name or token.token_id
     if token.namespaces:
         grants = tuple((namespace, token.role) for namespace in token.namespaces)
-        return Actor(name, "", token.token_id, token.pool, grants)
-    return Actor(name, token.role, token.token_id, token.pool)
+        return Actor(name, "", token.token_id, token.pool, grants, expires_at=token.expires_at)
+    return Actor(name, token.role, token.token_id, token.pool, expires_at=token.expires_at)
 
 
 def _why_invalid(token: Token | None, now: int) -> str:

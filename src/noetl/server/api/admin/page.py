@@ -1,4 +1,4 @@
-"""HTML pages without scripts; OpenAPI. Tested in tests/server/http/test_guard.py."""
+"""The web UI, plain pages, OpenAPI. Tested in tests/server/http/test_guard.py."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from starlette.responses import Response
 
 from noetl import __version__
 from noetl.ports import Selection
+from noetl.server.api.admin.session import sign_in_token, token_cookie
 from noetl.server.auth.gate import may, reach
-from noetl.server.http.endpoint import Call, Noun, address_of
+from noetl.server.http.endpoint import Call, Noun
 from noetl.server.http.openapi import described, document
+from noetl.server.screen import Screen
 from noetl.wire.requests import PageQuery
 
 _SHOWN = 50
@@ -34,16 +36,21 @@ def _page(title: str, body: str) -> Response:
 
 @noun.route("GET", "/", "open", gives="text/html")
 async def status(call: Call, query: PageQuery) -> Response:
-    """Show the latest executions; `token` signs a browser in, and leaves the address."""
+    """Show the web UI; `token` signs a browser in, and leaves the address."""
     if query.token:
-        cookie = await call.services.gate.sign_in(query.token, address_of(call.scope))
-        name = f"noetl-{(call.scope.get('server') or ('', 0))[1]}"  # cookies do not tell ports apart
-        headers = {"Location": "/", "Set-Cookie": f"{name}={cookie}; Path=/; HttpOnly; SameSite=Strict"}
-        return Response(None, 303, headers)
+        secret, actor = await sign_in_token(call, query.token)
+        return Response(None, 303, {"Location": "/", "Set-Cookie": token_cookie(call, secret, actor)})
+    screen = Screen()
+    return screen.page(call.scope) if screen.is_built else await _plain(call)
+
+
+async def _plain(call: Call) -> Response:
+    """Return the latest executions as a page without scripts: there is no build."""
     links = (
         '<p><a href="/docs">The API</a> · <a href="/api/openapi.json">OpenAPI</a> · <a href="/health">health</a></p>'
     )
-    head = f"<h1>NoETL {escape(__version__)}</h1>{links}"
+    built = "<p>The web UI is not built here: <code>make ui</code> builds it (Node 20 or newer).</p>"
+    head = f"<h1>NoETL {escape(__version__)}</h1>{links}{built}"
     if not may(call.actor, "viewer"):
         return _page(
             "NoETL",

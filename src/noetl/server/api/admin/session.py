@@ -15,6 +15,7 @@ from noetl.server.problems import not_found
 from noetl.wire.answers import Removed
 from noetl.wire.people import GrantRow, Me, OidcQuery, SignIn
 
+_BEGINS = "session.begin"
 noun = Noun("session", "Sessions of users in a browser.")
 
 
@@ -22,12 +23,16 @@ noun = Noun("session", "Sessions of users in a browser.")
     "POST",
     "/api/session",
     "open",
-    act="session.begin",
+    act=_BEGINS,
     example={"user": "ada", "password": "correct horse battery"},
     problems=(401, 422, 429),
 )
 async def sign_in(call: Call, body: SignIn) -> Response:
-    """Sign a user in: the answer sets a cookie and holds the CSRF token for changes."""
+    """Sign a user or a token's holder in: sets a cookie, answers with the CSRF token."""
+    if body.token:
+        made, holder = await sign_in_token(call, body.token)
+        headers = {"Set-Cookie": token_cookie(call, made, holder)}
+        return Response(msgspec.json.encode(me_of(holder)), 200, headers, "application/json")
     services = call.services
     user = await services.sessions.check_password(body.user, body.password)
     if user is None:
@@ -42,6 +47,24 @@ async def sign_in(call: Call, body: SignIn) -> Response:
     answer = msgspec.json.encode(me_of(actor))
     headers = {"Set-Cookie": session_cookie(call.scope, call.headers, secret, session.expires_at - now)}
     return Response(answer, 200, headers, "application/json")
+
+
+async def sign_in_token(call: Call, secret: str) -> tuple[str, Actor]:
+    """Begin the session of a token's holder: a token of its own for the browser."""
+    gate = call.services.gate
+    token, made = await gate.browser_token(secret, address_of(call.scope))
+    act = call.act(token.token_id, is_now=f"valid {token.role}", name=token.name)
+    await call.services.team.add_token(token, replace(act, actor=token.created_by, action=_BEGINS))
+    actor = await gate.in_browser(made)
+    if actor is None:  # revoked meanwhile
+        raise unauthorised("The token was revoked.")
+    return made, actor
+
+
+def token_cookie(call: Call, secret: str, actor: Actor) -> str:
+    """Return the header that sets the cookie of a token's browser."""
+    lifetime_ms = (actor.expires_at or 0) - call.services.clock.now()
+    return session_cookie(call.scope, call.headers, secret, lifetime_ms, same_site="Strict")
 
 
 @noun.route("GET", "/api/session/oidc", "open", gives="text/html", problems=(404, 503))
@@ -66,7 +89,7 @@ async def from_provider(call: Call, query: OidcQuery) -> Response:
     if user is None:
         raise refused(f"`{found.name[:100]}` cannot sign in: the user is disabled, or another one has this name.")
     now = services.clock.now()
-    act = AuditEntry(now, user.name, "session.begin", user.name, {"provider": found.subject})
+    act = AuditEntry(now, user.name, _BEGINS, user.name, {"provider": found.subject})
     secret, session = await services.sessions.begin(user.name, act)
     answer = Response(None, 303, {"Location": "/"})
     answer.headers.append("Set-Cookie", session_cookie(call.scope, call.headers, secret, session.expires_at - now))
@@ -90,9 +113,12 @@ def _callback(call: Call) -> str:
 async def sign_out(call: Call) -> Response:
     """End the session of the caller's browser."""
     name, act = call.actor.token_id or "", call.act(call.actor.name)
-    if not name.startswith(SESSION):
+    if name.startswith(SESSION):
+        ended = await call.services.people.end_session(name.removeprefix(SESSION), act)
+    elif call.actor.csrf:  # a token in a cookie
+        ended = await call.services.team.revoke(name, call.services.clock.now(), act)
+    else:
         raise not_found("The request has no session.", "A token is ended with DELETE /api/tokens/{token_id}.")
-    ended = await call.services.people.end_session(name.removeprefix(SESSION), act)
     await call.services.gate.forget()
     headers = {"Set-Cookie": f"{cookie_name(call.scope)}=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0"}
     return Response(msgspec.json.encode(Removed(removed=int(ended))), 200, headers, "application/json")
@@ -107,6 +133,6 @@ async def me(call: Call) -> Me:
 def me_of(actor: Actor) -> Me:
     """Return an actor as it sees itself."""
     name = actor.token_id or ""
-    kind = "session" if name.startswith(SESSION) else "token" if name else "local"
+    kind = "session" if actor.csrf else "token" if name else "local"
     grants = [GrantRow(role=role, namespace=namespace) for namespace, role in actor.grants]
     return Me(name=actor.name, role=actor.role, grants=grants, kind=kind, expires_at=actor.expires_at, csrf=actor.csrf)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from noetl.ports import Token
-from noetl.server.auth.gate import create_token
+from noetl.server.auth.gate import IN_BROWSER, create_token
 from noetl.server.http.endpoint import Call, Noun
 from noetl.server.problems import not_found
 from noetl.wire.answers import Removed, TokenMade, TokenRow, TokenRows
@@ -45,10 +45,13 @@ async def listed(call: Call) -> TokenRows:
 
 @noun.route("DELETE", "/api/tokens/{token_id}", "admin", act="token.revoke", problems=(404,))
 async def revoke(call: Call, token_id: str) -> Removed:
-    """Revoke a token; within a second all servers end its sessions and streams."""
-    act = call.act(token_id, was="valid", is_now="revoked")
-    if not await call.services.team.revoke(token_id, call.services.clock.now(), act):
+    """Revoke a token and its browsers; within a second all servers end their streams."""
+    team, now = call.services.team, call.services.clock.now()
+    if not await team.revoke(token_id, now, call.act(token_id, was="valid", is_now="revoked")):
         raise not_found(f"No token {token_id}.", "GET /api/tokens lists the tokens.")
+    for one in await team.tokens():
+        if one.created_by == token_id and one.name.startswith(IN_BROWSER) and one.revoked_at is None:
+            await team.revoke(one.token_id, now, call.act(one.token_id, was="valid", is_now="revoked"))
     await call.services.gate.forget()
     return Removed(removed=1)
 

@@ -23,9 +23,11 @@ def is_secure(scope: Scope, headers: Mapping[bytes, bytes]) -> bool:
     return scope.get("scheme") == "https" or headers.get(b"x-forwarded-proto", b"").lower() == b"https"
 
 
-def session_cookie(scope: Scope, headers: Mapping[bytes, bytes], secret: str, lifetime_ms: int) -> str:
+def session_cookie(
+    scope: Scope, headers: Mapping[bytes, bytes], secret: str, lifetime_ms: int, *, same_site: str = "Lax"
+) -> str:
     """Return the header that sets the cookie of a session; `Secure` over TLS."""
-    return _cookie(scope, headers, f"{cookie_name(scope)}={secret}", lifetime_ms // 1000)
+    return _cookie(scope, headers, f"{cookie_name(scope)}={secret}", lifetime_ms // 1000, same_site)
 
 
 def attempt_cookie(scope: Scope, headers: Mapping[bytes, bytes], text: str) -> str:
@@ -39,6 +41,6 @@ def attempt_in(headers: Mapping[bytes, bytes]) -> str:
     return next((value for name, _, value in pairs if name == _ATTEMPT), "")
 
 
-def _cookie(scope: Scope, headers: Mapping[bytes, bytes], value: str, seconds: int) -> str:
-    parts = [value, "Path=/", "HttpOnly", "SameSite=Lax", f"Max-Age={seconds}"]
+def _cookie(scope: Scope, headers: Mapping[bytes, bytes], value: str, seconds: int, same_site: str = "Lax") -> str:
+    parts = [value, "Path=/", "HttpOnly", f"SameSite={same_site}", f"Max-Age={seconds}"]
     return "; ".join([*parts, "Secure"] if is_secure(scope, headers) else parts)

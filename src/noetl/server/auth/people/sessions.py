@@ -11,7 +11,6 @@ import re
 import secrets
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from hashlib import sha256
 from typing import Final
 
 from msgspec.structs import replace
@@ -20,7 +19,7 @@ from noetl.model.errors import InvalidInput
 from noetl.ports import AuditEntry, Clock
 from noetl.ports.people import Grant, Group, People, Session, User
 from noetl.ports.team import Audit
-from noetl.server.auth.gate import SESSION, Actor, digest
+from noetl.server.auth.gate import SESSION, Actor, csrf_token, digest
 from noetl.server.auth.namespaces import namespaces_of
 from noetl.server.auth.people.passwords import Passwords
 
@@ -101,11 +100,6 @@ class Sessions:
     def forget(self) -> None:
         """Clear the cache, after a session, a user or a group was changed."""
         self._known.clear()
-
-
-def csrf_token(secret: str) -> str:
-    """Return the CSRF token of a session, which does not reveal its secret."""
-    return sha256(f"csrf:{secret}".encode()).hexdigest()
 
 
 def actor_of(user: User, groups: Mapping[str, Group], session: Session, csrf: str) -> Actor:
