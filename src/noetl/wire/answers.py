@@ -5,7 +5,7 @@ Fields are added, never renamed or removed. Tested in tests/server/api/test_*.py
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -126,14 +126,68 @@ class State(Answer, frozen=True):
     changes: list[Any] | None = None
 
 
+class DeadlineRow(Answer, frozen=True):
+    """When something times out, or how long it may take if its start is unknown."""
+
+    what: str
+    at: int | None = None
+    ms: float | None = None
+
+
+class CauseRefs(Answer, frozen=True):
+    """What a cause refers to."""
+
+    signal: str | None = None
+    child: str | None = None  # an execution
+    pool: str | None = None  # whose workers are missing; empty: the default pool
+    worker: str | None = None
+    steps: list[str] = []  # of a join: the steps from which others can still arrive
+    letter: str | None = None  # a dead letter
+    limits: list[str] = []  # that are reached: max_parallel, concurrency, rate, `kind http`, `pool gpu`
+
+
+class StandingRow(Answer, frozen=True):
+    """Something that has not ended, and what it waits for."""
+
+    what: str  # token, run, item, child, message, execution
+    name: str
+    step: str
+    cause: Literal[
+        "signal", "gate", "join", "child", "sleep", "delay", "worker", "room", "paused", "items", "work", "message"
+    ]
+    refs: CauseRefs
+    waits_for: str  # the cause as a sentence
+    moved_by: str
+    since: int
+    until: int | None = None
+    arrived: int | None = None  # of a join: tokens that are there; of a loop: items that have ended
+    needed: int | None = None  # of a join: tokens that it needs; of a loop: its items, if known
+    read: dict[str, Any] | None = None  # the values that the last decision on it read
+    deadlines: list[DeadlineRow] = []  # every time-out that applies, earliest first
+    signal: str | None = None
+    decision: bool = False  # the playbook reads `approved` of that signal
+    answered_by: str | None = None  # who or what may send it
+
+
+class ChoiceRow(Answer, frozen=True):
+    """A past decision of a gate, a router or a policy, with its reasons."""
+
+    seq: int
+    at: int
+    step: str
+    decided: str
+    because: list[str] = []
+
+
 class Explained(Answer, frozen=True):
-    """Explanation of an execution's current state."""
+    """Explanation of an execution's state after the event `seq`."""
 
     execution_id: str
     status: str
     error: Any
-    standing: list[Any]
-    choices: list[Any]
+    standing: list[StandingRow]
+    choices: list[ChoiceRow]
+    seq: int = 0
 
 
 class Forked(Answer, frozen=True):

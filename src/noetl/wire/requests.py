@@ -92,6 +92,12 @@ class StateQuery(Asked, frozen=True):
     diff: Count | None = None  # only the changes since this event
 
 
+class ExplainQuery(Asked, frozen=True):
+    """The event whose state to explain; default: the last one."""
+
+    seq: Annotated[int, Meta(ge=1, le=MOST)] | None = None
+
+
 class Cancellation(Asked, frozen=True):
     """Cancel an execution with its children, or one step."""
 

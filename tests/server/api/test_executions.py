@@ -34,6 +34,22 @@ async def test_an_execution_is_started_seen_and_explained(tmp_path: Path) -> Non
         explained = await served.json("GET", f"/api/executions/{started}/explain")
         assert explained["standing"] == []
         assert explained["choices"][0]["step"] == "one"
+        assert explained["seq"] == found["last_seq"]
+
+
+async def test_a_past_state_is_explained_with_its_causes(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served, served.embedded.run_worker(""):
+        started = await served.start(WAITS)
+        await served.until(started, "waiting")
+        explain = f"/api/executions/{started}/explain"
+        (now,) = (await served.json("GET", explain))["standing"]
+        assert (now["cause"], now["refs"]["signal"], now["step"]) == ("signal", "go", "ask")
+        events = (await served.json("GET", f"/api/executions/{started}/events"))["events"]
+        seq = next(event["seq"] for event in events if event["event_type"] == "step.scheduled")
+        past = await served.json("GET", f"{explain}?seq={seq}")
+        assert (past["seq"], [one["cause"] for one in past["standing"]]) == (seq, ["worker"])
+        assert past["standing"][0]["refs"]["pool"] == ""
+        await served.json("GET", f"{explain}?seq=1000", status=400)
 
 
 async def test_a_start_waits_for_the_end_where_it_is_asked_to(tmp_path: Path) -> None:

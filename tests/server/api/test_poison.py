@@ -31,8 +31,8 @@ async def test_it_is_found_and_replayed_at_a_server(tmp_path: Path, monkeypatch:
         letter = await client.letter(row.message_id)
         assert (letter.reason, letter.payload["data"]) == ("poison_message", {"token": "(masked secret)"})
         assert "ZeroDivisionError" in letter.last_stack
-        (standing,) = [one for one in (await client.explain(execution)).standing if one["what"] == "message"]
-        assert letter.message_id in standing["moved_by"]
+        (standing,) = [one for one in (await client.explain(execution)).standing if one.what == "message"]
+        assert (letter.message_id in standing.moved_by, standing.refs.letter) == (True, letter.message_id)
         metrics = (await served.http.get("/metrics")).text
         assert 'noetl_dlq_total{kind="",sink=""} 1.0' in metrics
         refused = await served.json("POST", f"/api/dlq/{letter.message_id}/replay", {"patch": {"spec.url": 1}}, 400)

@@ -6,7 +6,7 @@ Reads a state and its events. The command prints it. Tested in tests/unit/engine
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,6 +24,22 @@ from noetl.model.events import Event
 from noetl.model.letters import PENDING
 from noetl.model.work import Line
 
+Cause = Literal[
+    "signal", "gate", "join", "child", "sleep", "delay", "worker", "room", "paused", "items", "work", "message"
+]
+
+
+class Refs(Struct, frozen=True, omit_defaults=True):
+    """What a cause refers to, for programs."""
+
+    signal: str | None = None
+    child: str | None = None  # an execution
+    pool: str | None = None  # whose workers are missing; empty: the default pool
+    worker: str | None = None
+    steps: tuple[str, ...] = ()  # of a join: the steps from which others can still arrive
+    letter: str | None = None  # a dead letter
+    limits: tuple[str, ...] = ()  # that are reached: max_parallel, concurrency, rate, `kind http`, `pool gpu`
+
 
 class Standing(Struct, frozen=True):
     """Something that has not ended, and what it waits for; times in epoch ms."""
@@ -40,6 +56,10 @@ class Standing(Struct, frozen=True):
     signal: str | None = None  # the signal that moves it, if its name is known
     decision: bool = False  # the playbook reads `approved` of that signal
     answered_by: str | None = None  # who or what may send it
+    cause: Cause = "work"  # what it waits for, as one word
+    refs: Refs = Refs()
+    arrived: int | None = None  # of a join: tokens that are there; of a loop: items that have ended
+    needed: int | None = None  # of a join: tokens that it needs; of a loop: its items, if known
 
 
 class Choice(Struct, frozen=True):
@@ -135,7 +155,7 @@ def _parked(plan: Plan, state: Execution, token: Token, times: Mapping[int, int]
     waits += f"; a condition of it cannot be evaluated: {broken}" if broken else ""
     moved = "a change of `ctx` that the gate reads, the end of a step, or a signal"
     since = times.get(token.parked, state.started_at)
-    standing = Standing("token", token.token_id, token.step, waits, moved, since, _end(state), token.gate)
+    standing = Standing("token", token.token_id, token.step, waits, moved, since, _end(state), token.gate, cause="gate")
     names = signals_read(token)
     if len(names) == 1:
         return _answerable(state, standing, names[0], gate_expects_decision(plan, token.step, names[0]))
@@ -156,6 +176,8 @@ def _answerable(state: Execution, standing: Standing, signal: str, decides: bool
         signal=signal,
         decision=decides,
         answered_by=_senders(state),
+        cause="signal",
+        refs=Refs(signal=signal),
     )
 
 
@@ -167,20 +189,33 @@ def _senders(state: Execution) -> str:
 
 def _joining(plan: Plan, state: Execution, meeting: Meeting, times: Mapping[int, int]) -> Iterator[Standing]:
     missing = sorted(_describe(state, carrier) for carrier in meeting.missing)
+    cause: Cause = "join"
+    refs = Refs(steps=tuple(sorted({_step_of(state, carrier) for carrier in meeting.missing})))
     if missing:
         waits = f"its siblings at the join of `{meeting.step}`: {', '.join(missing)} can still arrive"
         if meeting.needed:
             waits += f" ({meeting.arrived} of {meeting.needed} are there)"
         moved = "their arrival, or their end"
     elif state.paused:
-        waits, moved = "the execution to be unpaused", f"`noetl unpause {state.execution_id}`"
+        waits, moved, cause = "the execution to be unpaused", f"`noetl unpause {state.execution_id}`", "paused"
     else:
+        cause, refs = "room", Refs(limits=("max_parallel",))
         bound = plan.setting("max_parallel")
         most = "no more" if bound is None else f"{bound}"  # the bound is the server's, and unknown here
         waits, moved = f"room: `max_parallel` allows {most} step-runs at once", "a step-run that ends"
     for token in meeting.tokens:
         since = times.get(token.seq, state.started_at)
-        yield Standing("token", token.token_id, meeting.step, waits, moved, since, _end(state))
+        standing = Standing(
+            "token", token.token_id, meeting.step, waits, moved, since, _end(state), cause=cause, refs=refs
+        )
+        needed = meeting.needed or len(meeting.tokens) + len(meeting.missing)  # all that can still arrive
+        arrived = meeting.arrived or len(meeting.tokens)
+        yield replace(standing, arrived=arrived, needed=needed) if cause == "join" else standing
+
+
+def _step_of(state: Execution, carrier: str) -> str:
+    token = state.tokens.get(carrier)
+    return token.step if token is not None else carrier.rpartition("#")[0]
 
 
 def _describe(state: Execution, carrier: str) -> str:
@@ -234,7 +269,9 @@ def _queued(state: Execution, events: Sequence[Event], line: Line) -> Iterator[S
     if state.paused:
         waits, moved = "the execution to be unpaused", f"`noetl unpause {state.execution_id}`"
     until = line.turn_at or None if by == "rate" and not state.paused else None
-    yield Standing("execution", state.execution_id, "", waits, moved, since, until)
+    refs = Refs() if state.paused else Refs(limits=(by if by == "rate" else "concurrency",))
+    cause: Cause = "paused" if state.paused else "room"
+    yield Standing("execution", state.execution_id, "", waits, moved, since, until, cause=cause, refs=refs)
 
 
 def _runs(
@@ -254,29 +291,44 @@ def _runs(
         elif run.suspended is not None:
             yield _held(plan, state, run, run.suspended, times, until)
         elif run.phase == "started":
-            who = f" {workers[run.run_id]}" if workers.get(run.run_id) else ""
-            waits = f"its work to end on worker{who}"
+            who = workers.get(run.run_id, "")
+            waits = "its work to end on worker" + (f" {who}" if who else "")
             moved = "the worker's report, or the expiry of its lease if the worker died"
-            yield Standing("run", run.run_id, run.step, waits, moved, run.scheduled_at, until)
+            refs = Refs(worker=who or None)
+            yield Standing("run", run.run_id, run.step, waits, moved, run.scheduled_at, until, refs=refs)
         elif state.paused:
             waits, moved = "the execution to be unpaused", f"`noetl unpause {state.execution_id}`"
-            yield Standing("run", run.run_id, run.step, waits, moved, run.scheduled_at, until)
+            yield Standing("run", run.run_id, run.step, waits, moved, run.scheduled_at, until, cause="paused")
         else:
-            ahead = line.work.get(work_id(state, run), 0)
-            behind = f"; {ahead} work items of its pool go before it" if ahead else ""
-            waits, moved = f"a worker{behind}", "a worker that claims it" + _driver(state)
-            reached = _reached(line, [work_id(state, run)])
-            if reached:
-                waits, moved = f"{reached}{behind}", "the end of one of them"
-            if lacks.get(run.run_id):
-                waits, moved = f"a worker; {lacks[run.run_id]}", "starting such a worker" + _driver(state)
-            yield Standing("run", run.run_id, run.step, waits, moved, run.scheduled_at, until)
+            yield replace(_unclaimed(state, run, lacks.get(run.run_id), line), until=until)
+
+
+def _unclaimed(state: Execution, run: StepRun, lack: str | None, line: Line) -> Standing:
+    """Return what queued work of a run waits for."""
+    work = work_id(state, run)
+    ahead = line.work.get(work, 0)
+    behind = f"; {ahead} work items of its pool go before it" if ahead else ""
+    waits, moved = f"a worker{behind}", "a worker that claims it" + _driver(state)
+    cause: Cause = "worker"
+    refs = Refs(pool=state.pool or run.pool)
+    limits = _full(line, [work])
+    if limits:
+        waits, moved = f"{_reached(line, [work])}{behind}", "the end of one of them"
+        cause, refs = "room", replace(refs, limits=limits)
+    if lack:
+        waits, moved = f"a worker; {lack}", "starting such a worker" + _driver(state)
+        cause = "worker"
+    return Standing("run", run.run_id, run.step, waits, moved, run.scheduled_at, cause=cause, refs=refs)
+
+
+def _full(line: Line, work: Iterable[str]) -> tuple[str, ...]:
+    """Return the limits of the server that keep queued work waiting."""
+    return tuple(dict.fromkeys(name for one in work for name in line.limits.get(one, ()) if name in line.full))
 
 
 def _reached(line: Line, work: Iterable[str]) -> str:
     """Return the limits of the server that keep queued work waiting, for people."""
-    names = dict.fromkeys(name for one in work for name in line.limits.get(one, ()) if name in line.full)
-    named = " and ".join(f"{line.full[name]} work items of {_limit_name(name)}" for name in names)
+    named = " and ".join(f"{line.full[name]} work items of {_limit_name(name)}" for name in _full(line, work))
     return f"the server's limit of {named} at once" if named else ""
 
 
@@ -289,7 +341,8 @@ def _limit_name(name: str) -> str:
 def _reviewed(state: Execution, review: Mapping[str, Any], run: StepRun) -> Standing:
     name = state.execution_id
     moved = f"`noetl unpause {name}`, which continues it, or `noetl cancel {name}`, which ends it"
-    return Standing("run", run.run_id, run.step, f"a review: {review['review']}", moved, int(review["since"]), None)
+    waits, since = f"a review: {review['review']}", int(review["since"])
+    return Standing("run", run.run_id, run.step, waits, moved, since, cause="paused")
 
 
 def _children(state: Execution, events: Sequence[Event]) -> Iterator[Standing]:
@@ -299,7 +352,8 @@ def _children(state: Execution, events: Sequence[Event]) -> Iterator[Standing]:
     for child in alone:
         owner = state.children[child][0]
         waits, moved = "this child to roll back", f"the child's end: `noetl explain {child}`"
-        yield Standing("child", child, owner.rpartition("#")[0], waits, moved, since.get(owner, state.at), _end(state))
+        step, began, refs = owner.rpartition("#")[0], since.get(owner, state.at), Refs(child=child)
+        yield Standing("child", child, step, waits, moved, began, _end(state), cause="child", refs=refs)
 
 
 def _loop(
@@ -333,7 +387,9 @@ def _loop(
     moved = (
         "a worker's report" + _driver(state) if under_way or not reached else "the end of other work under the limit"
     )
-    yield Standing("run", run.run_id, run.step, waits, moved, run.scheduled_at, until)
+    standing = Standing("run", run.run_id, run.step, waits, moved, run.scheduled_at, until, cause="items")
+    refs = Refs(pool=(state.pool or run.pool) if lack else None, limits=_full(line, queued))
+    yield replace(standing, refs=refs, arrived=loop.ended, needed=None if loop.cursor else loop.total)
     for index, held in loop.suspended.items():
         standing = _held(plan, state, run, held, times, until)
         yield replace(standing, what="item", name=f"{run.run_id}[{index}]")
@@ -346,7 +402,8 @@ def _held(
     since = times.get(held.seq, run.scheduled_at)
     standing = Standing("run", run.run_id, run.step, waits, moved, since, _earlier(held.until, until))
     if held.signal is None:
-        return standing
+        cause: Cause = "child" if held.child_id is not None else "delay" if held.cause == "delay" else "sleep"
+        return replace(standing, cause=cause, refs=Refs(child=held.child_id))
     return _answerable(state, standing, held.signal, expects_decision(plan, run.step))
 
 
@@ -367,7 +424,8 @@ def _messages(state: Execution, events: Sequence[Event]) -> Iterator[Standing]:
             waits = f"an operator: {event.payload['error']['message']}"
             moved = f"`noetl dlq replay {name}` when the cause is fixed; `noetl dlq show {name}` shows details"
             since = int(event.payload["letter"]["first_seen"])
-            yield Standing("message", str(event.payload["of"]), event.entity_id, waits, moved, since, _end(state))
+            standing = Standing("message", str(event.payload["of"]), event.entity_id, waits, moved, since, _end(state))
+            yield replace(standing, cause="message", refs=Refs(letter=name))
 
 
 def _driver(state: Execution) -> str:

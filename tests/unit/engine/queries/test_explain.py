@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from noetl.engine.queries.explain import Standing, choices, standings
+from noetl.engine.queries.explain import Refs, Standing, choices, standings
 from noetl.model.messages import Pause, Signal, Suspension
 from noetl.model.work import Line
 from noetl.testing.play import BEGIN, Hold, Said, Script
@@ -191,3 +191,57 @@ def test_items_that_a_limit_of_the_server_keeps_in_the_queue_are_told() -> None:
     (one,) = standings(script.plan, script.state, script.events, line=Line(dict.fromkeys(work, 4)))
     assert one.waits_for == "its items: 0 of 3 have ended, 0 are in flight, 3 are queued"
     assert one.moved_by.startswith("a worker's report")
+
+
+FAN = "- step: f\n  next: [a, b]\n- step: a\n  tool: {kind: noop}\n  next: j\n- step: b\n  tool: {kind: noop}\n  next: j\n"
+ONE = "- step: a\n  tool: {kind: noop}\n"
+GATE = "  spec: {policy: {admit: {rules: [{when: '{{ WHEN }}', then: {allow: true}}]}}}\n"
+JOIN = "- step: j\n  tool: {kind: noop}\n"
+THREE = (
+    "- step: a\n  loop: {in: [x, y, z], iterator: i, spec: {mode: parallel, max_in_flight: 3}}\n  tool: {kind: noop}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("workflow", "outcome", "name", "cause", "refs", "counts"),
+    [
+        (ONE, Hold(), "a#1", "worker", Refs(pool=""), (None, None)),
+        (
+            ONE,
+            Said(suspend=Suspension("wait", {}, signal="go")),
+            "a#1",
+            "signal",
+            Refs(signal="go"),
+            (None, None),
+        ),
+        (ONE, Said(suspend=Suspension("sleep", {}, until=BEGIN + 9)), "a#1", "sleep", Refs(), (None, None)),
+        (ONE, Said(suspend=Suspension("delay", {}, until=BEGIN + 9)), "a#1", "delay", Refs(), (None, None)),
+        (ONE + GATE.replace("WHEN", "ctx.ready"), 1, "t1", "gate", Refs(), (None, None)),
+        (ONE + GATE.replace("WHEN", "ctx.signals.go"), 1, "t1", "signal", Refs(signal="go"), (None, None)),
+        (THREE, [1, Hold(), Hold()], "a#1", "items", Refs(), (1, 3)),
+    ],
+)
+def test_a_cause_is_one_word_with_what_it_refers_to(
+    workflow: str, outcome: Any, name: str, cause: str, refs: Refs, counts: tuple[int | None, int | None]
+) -> None:
+    one = told(played(workflow, a=outcome))[name]
+    assert (one.cause, one.refs, (one.arrived, one.needed)) == (cause, refs, counts)
+
+
+@pytest.mark.parametrize(("join", "needed"), [("all", 2), ("2", 2)])
+def test_a_join_counts_what_arrived_and_names_the_steps_that_can_still_come(join: str, needed: int) -> None:
+    script = played(f"{FAN}{JOIN}  spec: {{join: {join}}}\n", b=Hold())
+    (one,) = [one for one in told(script).values() if one.what == "token"]
+    assert (one.cause, one.refs, one.arrived, one.needed) == ("join", Refs(steps=("b",)), 1, needed)
+
+
+def test_room_a_pause_and_a_child_are_causes() -> None:
+    script = played(FAN + JOIN, head="executor: {spec: {max_parallel: 1}}\n", a=Hold())
+    (one,) = [one for one in told(script).values() if one.what == "token"]
+    assert (one.cause, one.refs, one.needed) == ("room", Refs(limits=("max_parallel",)), None)
+    script = played(ONE, a=Hold())
+    script.tell(Pause("p"))
+    assert told(script)["a#1"].cause == "paused"
+    script = played(ONE, a=Said(suspend=Suspension("playbook", {}, child={"path": "c"})))
+    (one,) = told(script).values()
+    assert (one.cause, one.refs.child) == ("child", next(iter(script.state.children)))

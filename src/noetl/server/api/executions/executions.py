@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import to_builtins
+from msgspec import convert
 from msgspec.structs import replace
 from starlette.responses import Response
 
 from noetl.engine.decision.builder import projection, status_of
 from noetl.engine.queries.explain import choices, standings
-from noetl.engine.queries.view import changed
+from noetl.engine.queries.view import changed, no_event
 from noetl.engine.routing.slots import held_by
+from noetl.engine.state.evolve import fold
 from noetl.model.refs import expanded
 from noetl.model.work import Line
 from noetl.ports import Selection
@@ -22,8 +23,19 @@ from noetl.server.http.endpoint import Call, Noun
 from noetl.server.http.sse import stream_all, stream_execution
 from noetl.server.problems import Refusal
 from noetl.server.workers.presence import groups
-from noetl.wire.answers import Execution, ExecutionRow, Executions, Explained, LineRow, State, Told, WorkAhead
-from noetl.wire.requests import ExecutionsQuery, FeedQuery, FollowQuery, StateQuery
+from noetl.wire.answers import (
+    ChoiceRow,
+    Execution,
+    ExecutionRow,
+    Executions,
+    Explained,
+    LineRow,
+    StandingRow,
+    State,
+    Told,
+    WorkAhead,
+)
+from noetl.wire.requests import ExecutionsQuery, ExplainQuery, FeedQuery, FollowQuery, StateQuery
 
 _NO_LIMIT = 2**31
 _ENVELOPE = ("seq", "event", "status", "checksum")
@@ -134,26 +146,35 @@ async def _line(call: Call, execution_id: str, slot: Mapping[str, Any] | None) -
     return found if call.reach is None else replace(found, running=())  # they may be of another namespace
 
 
-@noun.route("GET", "/api/executions/{execution_id}/explain", "viewer", problems=(404,), of="execution")
-async def explain(call: Call, execution_id: str) -> Explained:
-    """Explain the current state: what is active, and what it waits for."""
+@noun.route("GET", "/api/executions/{execution_id}/explain", "viewer", problems=(400, 404), of="execution")
+async def explain(call: Call, execution_id: str, query: ExplainQuery) -> Explained:
+    """Explain a state: what is active, and what it waits for.
+
+    Of a past state, neither workers nor places in the queue are known.
+    """
     services = call.services
     state = await services.reader.state(execution_id)
     events = await services.store.read(execution_id)
     plan = await services.control.plan(state.playbook)
-    now, pools = services.clock.now(), None
-    if not state.pool.startswith("local:"):  # `noetl run` has its own worker
-        pools = groups(await services.team.workers(), now)
-    is_open = state.phase != "ended"
-    standing = (
-        standings(plan, state, events, pools, now, await _line(call, execution_id, state.slot)) if is_open else ()
-    )
+    now, pools, place = services.clock.now(), None, None
+    if query.seq is not None and query.seq > state.seq:
+        raise no_event(query.seq, state.seq)
+    if query.seq is not None and query.seq < state.seq:
+        events = events[: query.seq]
+        state = fold(execution_id, events)
+        now = state.at
+    elif state.phase != "ended":
+        place = await _line(call, execution_id, state.slot)
+        if not state.pool.startswith("local:"):  # `noetl run` has its own worker
+            pools = groups(await services.team.workers(), now)
+    standing = standings(plan, state, events, pools, now, place) if state.phase != "ended" else ()
     return Explained(
         execution_id=execution_id,
         status=status_of(state),
         error=state.error,
-        standing=[to_builtins(one) for one in standing],
-        choices=[to_builtins(one) for one in choices(services.mask.events(events))],
+        standing=[convert(one, StandingRow, from_attributes=True) for one in standing],
+        choices=[convert(one, ChoiceRow, from_attributes=True) for one in choices(services.mask.events(events))],
+        seq=state.seq,
     )
 
 
