@@ -1,0 +1,51 @@
+import { useEffect, useRef } from "react";
+import { settings } from "../words/format";
+
+type Keys = Record<string, (event: KeyboardEvent) => void>;
+
+const isTyping = (target: EventTarget | null): boolean =>
+  target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) && (target as HTMLInputElement).type !== "checkbox";
+
+let prefix = "";
+let prefixAt = 0;
+
+/** Name a key press as the table of shortcuts does: `j`, `Shift+X`, `Mod+k`, `g h`. */
+function nameOf(event: KeyboardEvent): string {
+  const mod = event.metaKey || event.ctrlKey ? "Mod+" : "";
+  const shift = event.shiftKey && (event.key.length > 1 || /[a-z]/i.test(event.key)) ? "Shift+" : "";
+  return `${mod}${shift}${shift && event.key.length === 1 ? event.key.toUpperCase() : event.key}`;
+}
+
+/** Listen for keys while the component is shown; off inside inputs, under a dialog, and where single letters are switched off. */
+export function useKeys(keys: Keys, { inDialogs = false }: { inDialogs?: boolean } = {}): void {
+  const latest = useRef(keys);
+  latest.current = keys;
+  useEffect(() => {
+    const listen = (event: KeyboardEvent) => {
+      if (event.defaultPrevented || event.altKey) return;
+      const name = nameOf(event);
+      const whole = prefix && event.timeStamp - prefixAt < 1_200 ? `${prefix} ${name}` : name;
+      const run = latest.current[whole] ?? (whole === name ? undefined : latest.current[name]);
+      if (!run) return;
+      const isSingle = !name.startsWith("Mod+") && event.key.length === 1;
+      if (!name.startsWith("Mod+") && isTyping(event.target)) return;
+      if (isSingle && settings.get("letters") === "off") return;
+      if (!inDialogs && document.querySelector("[role=dialog]")) return;
+      if (event.key === "Enter" && event.target instanceof HTMLElement && event.target.closest("a, button")) return;
+      if (event.key.startsWith("Arrow") && event.target instanceof HTMLElement && event.target.closest("[role=tablist],[data-own-arrows]")) return;
+      event.preventDefault();
+      run(event);
+    };
+    window.addEventListener("keydown", listen);
+    return () => window.removeEventListener("keydown", listen);
+  }, [inDialogs]);
+}
+
+window.addEventListener("keydown", (event) => {
+  if (event.key === "g" && !event.metaKey && !event.ctrlKey && !isTyping(event.target)) {
+    queueMicrotask(() => {
+      prefix = "g";
+      prefixAt = event.timeStamp;
+    });
+  } else if (event.key.length === 1) queueMicrotask(() => setTimeout(() => (prefix = ""), 0));
+});

@@ -1,0 +1,157 @@
+// Every path of the UI with the schema of its search parameters, in one table. A value that does not parse is dropped.
+import { QueryClient } from "@tanstack/react-query";
+import { createRootRouteWithContext, createRoute, createRouter, lazyRouteComponent, Link, redirect } from "@tanstack/react-router";
+import { Problem } from "./api/client";
+import { fetchMe } from "./api/session";
+import { Empty, Trouble } from "./parts/controls";
+import { Executions } from "./views/Executions";
+import { Home } from "./views/Home";
+import { Login } from "./views/Login";
+import { Shell } from "./views/Shell";
+
+export const client = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 2_000,
+      retry: (times, error) => times < 2 && (!(error instanceof Problem) || error.status === 0 || error.status >= 500),
+    },
+  },
+});
+
+type Raw = Record<string, unknown>;
+const text = (raw: Raw, name: string): string | undefined => (typeof raw[name] === "string" && raw[name] !== "" ? (raw[name] as string).slice(0, 2_000) : undefined);
+const whole = (raw: Raw, name: string): number | undefined => {
+  const value = Number(raw[name]);
+  return raw[name] !== undefined && raw[name] !== "" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
+};
+const one = <T extends string>(raw: Raw, name: string, of: readonly T[]): T | undefined => of.find((value) => value === raw[name]);
+
+export const PANES = ["timeline", "events", "state", "result"] as const;
+export const TABS = ["why", "input", "outcome", "attempts", "events"] as const;
+export interface ExecutionSearch {
+  at?: number;
+  vs?: number;
+  step?: string;
+  run?: string;
+  item?: number;
+  arc?: string;
+  pane?: (typeof PANES)[number];
+  tab?: (typeof TABS)[number];
+}
+const PLAYBOOK_TABS = ["overview", "executions", "versions", "schedules", "yaml"] as const;
+
+const root = createRootRouteWithContext<{ client: QueryClient }>()({
+  notFoundComponent: () => (
+    <Empty title="Not found" action={<Link to="/executions">Executions</Link>}>
+      Nothing has this address. Find what you look for with Ctrl K.
+    </Empty>
+  ),
+  errorComponent: ({ error, reset }) => <Trouble error={error} again={reset} />,
+});
+
+const inside = createRoute({
+  getParentRoute: () => root,
+  id: "inside",
+  component: Shell,
+  beforeLoad: async ({ context, location }) => {
+    try {
+      await context.client.fetchQuery({ queryKey: ["me"], queryFn: fetchMe, staleTime: 60_000, retry: false });
+    } catch (error) {
+      if (error instanceof Problem && error.status === 401) throw redirect({ to: "/login", search: { next: location.href } });
+      throw error;
+    }
+  },
+  errorComponent: ({ error, reset }) => <Trouble error={error} again={reset} />,
+});
+
+const login = createRoute({ getParentRoute: () => root, path: "/login", component: Login, validateSearch: (raw: Raw) => ({ next: text(raw, "next") }) });
+const home = createRoute({ getParentRoute: () => inside, path: "/", component: Home });
+const executions = createRoute({
+  getParentRoute: () => inside,
+  path: "/executions",
+  component: Executions,
+  validateSearch: (raw: Raw): { q?: string } => ({ q: text(raw, "q") }),
+});
+const execution = createRoute({
+  getParentRoute: () => inside,
+  path: "/executions/$id",
+  component: lazyRouteComponent(() => import("./views/Execution"), "ExecutionPage"),
+  validateSearch: (raw: Raw): ExecutionSearch => ({
+    at: whole(raw, "at"),
+    vs: whole(raw, "vs"),
+    step: text(raw, "step"),
+    run: text(raw, "run"),
+    item: whole(raw, "item"),
+    arc: text(raw, "arc"),
+    pane: one(raw, "pane", PANES),
+    tab: one(raw, "tab", TABS),
+  }),
+});
+const playbooks = createRoute({
+  getParentRoute: () => inside,
+  path: "/playbooks",
+  component: lazyRouteComponent(() => import("./views/Playbooks"), "Playbooks"),
+  validateSearch: (raw: Raw): { q?: string } => ({ q: text(raw, "q") }),
+});
+const playbook = createRoute({
+  getParentRoute: () => inside,
+  path: "/playbooks/$",
+  component: lazyRouteComponent(() => import("./views/Playbook"), "PlaybookPage"),
+  validateSearch: (raw: Raw): { v?: number; tab?: (typeof PLAYBOOK_TABS)[number]; step?: string } => ({ v: whole(raw, "v"), tab: one(raw, "tab", PLAYBOOK_TABS), step: text(raw, "step") }),
+});
+const lettersSearch = (raw: Raw): { letter?: string; status?: string } => ({ letter: text(raw, "letter"), status: text(raw, "status") });
+const letters = createRoute({ getParentRoute: () => inside, path: "/letters", component: lazyRouteComponent(() => import("./views/Letters"), "Letters"), validateSearch: lettersSearch });
+const letterGroup = createRoute({ getParentRoute: () => inside, path: "/letters/$group", component: lazyRouteComponent(() => import("./views/Letters"), "Letters"), validateSearch: lettersSearch });
+
+const TABLES = ["workers", "schedules", "outbox", "credentials", "audit", "tokens", "people", "about", "settings"] as const;
+type TableName = (typeof TABLES)[number];
+const table = <N extends TableName>(name: N, component: keyof typeof import("./views/tables")) =>
+  createRoute({
+    getParentRoute: () => inside,
+    path: `/${name}` as const,
+    component: lazyRouteComponent(() => import("./views/tables"), component),
+    validateSearch: (raw: Raw): { q?: string } => ({ q: text(raw, "q") }),
+  });
+
+const tree = root.addChildren([
+  login,
+  inside.addChildren([
+    home,
+    executions,
+    execution,
+    playbooks,
+    playbook,
+    letters,
+    letterGroup,
+    table("workers", "Workers"),
+    table("schedules", "Schedules"),
+    table("outbox", "Outbox"),
+    table("credentials", "Credentials"),
+    table("audit", "Audit"),
+    table("tokens", "Tokens"),
+    table("people", "People"),
+    table("about", "About"),
+    table("settings", "Settings"),
+  ]),
+]);
+
+/** Search parameters are plain text: an id is no number. */
+export const router = createRouter({
+  routeTree: tree,
+  context: { client },
+  parseSearch: (search) => Object.fromEntries(new URLSearchParams(search)),
+  stringifySearch: (search) => {
+    const pairs = Object.entries(search).filter(([, value]) => value !== undefined && value !== null && value !== "");
+    const text = new URLSearchParams(pairs.map(([name, value]) => [name, String(value)])).toString();
+    return text ? `?${text}` : "";
+  },
+  defaultPreload: false,
+  defaultPendingMs: 150,
+  scrollRestoration: false,
+});
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: typeof router;
+  }
+}

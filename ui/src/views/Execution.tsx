@@ -1,0 +1,1 @@
+export function ExecutionPage() { return <h1>Execution</h1>; }

@@ -1,0 +1,279 @@
+import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { useEffect, useMemo, useRef, useState } from "react";
+import { get, type Schemas, send } from "../api/client";
+import { useLive } from "../api/live";
+import { mayBe, useMe } from "../api/session";
+import { Button, Copy, Empty, ExecutionId, Field, Lasted, Loading, Tags, Time, Trouble } from "../parts/controls";
+import { Dialog } from "../parts/Dialog";
+import { Mark } from "../parts/Mark";
+import { type Column, Table } from "../parts/Table";
+import { errorText, middle, plain, plural, zoneName } from "../words/format";
+import { KEYS, parseQuery } from "../words/query";
+import { EXECUTION_STATES, hasEnded, stateOf } from "../words/states";
+import css from "./Executions.module.css";
+
+type Row = Schemas["ExecutionRow"];
+type Page = Schemas["Executions"];
+const PAGE = 100;
+const MOST = 2_000;
+/** What changes a row: starts, ends, and work that begins to wait or goes on. */
+const CHANGES = ["playbook.started", "playbook.finished", "playbook.paused", "playbook.resumed", "execution.cancelled", "execution.queued", "execution.admitted", "step.suspended", "signal.received", "timer.fired", "child.finished"];
+
+export function waitsFor(row: Row): string {
+  if (row.needs_signal) return row.signals?.length ? `waits for the signal ${row.signals.join(", ")}` : "waits for a signal";
+  return errorText(row.error);
+}
+
+export const COLUMNS: Column<Row>[] = [
+  { id: "mark", head: "Status", width: "104px", cell: (row) => <Mark state={row.status} word /> },
+  { id: "id", head: "Execution", width: "88px", cell: (row) => <ExecutionId id={row.execution_id} /> },
+  {
+    id: "path",
+    head: "Playbook",
+    width: "minmax(160px, 2fr)",
+    cell: (row) => (
+      <Link to="/playbooks/$" params={{ _splat: row.path ?? "" }} title={row.path} className={css.path}>
+        {plain(middle(row.path ?? ""))}
+      </Link>
+    ),
+  },
+  { id: "started", head: <span title={`Times in ${zoneName()}`}>Started</span>, width: "104px", cell: (row) => <Time at={row.started_at} /> },
+  { id: "lasted", head: "Duration", width: "96px", right: true, cell: (row) => <Lasted from={row.started_at ?? 0} to={hasEnded(row.status) ? row.ended_at ?? row.started_at : null} /> },
+  { id: "why", head: "Waits for, or error", width: "minmax(160px, 3fr)", cell: (row) => <span title={waitsFor(row)} className={row.error ? css.error : css.waits}>{plain(waitsFor(row))}</span> },
+  { id: "tags", head: "Tags", width: "minmax(80px, 1fr)", cell: (row) => <Tags tags={row.tags ?? []} /> },
+];
+
+/** Rows in view change in place; new ones wait until they are asked for. */
+function useRows(query: Record<string, unknown>, needsSignal: boolean) {
+  const client = useQueryClient();
+  const key = useMemo(() => ["executions", query, needsSignal], [query, needsSignal]);
+  const [fresh, setFresh] = useState(0);
+  const changed = useRef(new Set<string>());
+  const pages = useInfiniteQuery({
+    queryKey: key,
+    initialPageParam: "",
+    queryFn: ({ pageParam, signal }) => get<Page>("/api/executions", { ...query, cursor: pageParam, limit: PAGE }, signal),
+    getNextPageParam: (last: Page) => last.next ?? undefined,
+    maxPages: MOST / PAGE,
+    refetchOnWindowFocus: false,
+  });
+  const rows = useMemo(() => {
+    const seen = new Map<string, Row>();
+    for (const page of pages.data?.pages ?? []) for (const row of page.executions) seen.set(row.execution_id, row);
+    const found = [...seen.values()];
+    return needsSignal ? found.filter((row) => row.needs_signal) : found;
+  }, [pages.data, needsSignal]);
+  const known = useRef(new Set<string>());
+  known.current = new Set(rows.map((row) => row.execution_id));
+  useEffect(() => setFresh(0), [key]);
+
+  useLive("executions", {
+    path: "/api/executions/stream",
+    query: () => ({ type: CHANGES }),
+    events: CHANGES,
+    take: (event, data) => {
+      const id = String((data as { execution_id?: string }).execution_id ?? "");
+      if (known.current.has(id)) changed.current.add(id);
+      else if (event === "playbook.started") setFresh((now) => now + 1);
+    },
+  });
+  useEffect(() => {
+    const timer = setInterval(() => {
+      if (changed.current.size === 0) return;
+      const ids = [...changed.current].slice(0, 20);
+      for (const id of ids) changed.current.delete(id);
+      void Promise.all(ids.map((id) => get<Row>(`/api/executions/${id}`).catch(() => null))).then((found) => {
+        const byId = new Map(found.filter((row) => row !== null).map((row) => [row.execution_id, row]));
+        client.setQueryData(key, (old: { pages: Page[]; pageParams: unknown[] } | undefined) =>
+          old && { ...old, pages: old.pages.map((page) => ({ ...page, executions: page.executions.map((row) => byId.get(row.execution_id) ?? row) })) },
+        );
+      });
+    }, 1_000);
+    return () => clearInterval(timer);
+  }, [client, key]);
+  const showNew = () => {
+    setFresh(0);
+    void pages.refetch();
+  };
+  return { pages, rows, fresh, showNew };
+}
+
+export function Executions() {
+  const { q = "" } = useSearch({ strict: false }) as { q?: string };
+  const navigate = useNavigate();
+  const { data: me } = useMe();
+  const filter = useMemo(() => parseQuery(q), [q]);
+  const { pages, rows, fresh, showNew } = useRows(filter.query, filter.needsSignal);
+  const [marked, setMarked] = useState<ReadonlySet<string>>(new Set());
+  const [act, setAct] = useState<"cancel" | "retry" | null>(null);
+  const isOperator = mayBe(me, "operator");
+  const setQuery = (next: string) => void navigate({ to: "/executions", search: { q: next || undefined }, replace: true });
+  const chosen = rows.filter((row) => marked.has(row.execution_id));
+  return (
+    <>
+      <h1 className="hidden">Executions</h1>
+      <div className={css.bar}>
+        <QueryBar text={q} onChange={setQuery} />
+        {fresh > 0 ? (
+          <Button kind="primary" onClick={showNew}>
+            ● {fresh} new
+          </Button>
+        ) : null}
+      </div>
+      <div className={css.chips} role="group" aria-label="Status">
+        {EXECUTION_STATES.map((status) => {
+          const asked = (filter.query.status as string[] | undefined) ?? [];
+          const on = asked.includes(status);
+          return (
+            <button
+              key={status}
+              type="button"
+              className={css.chip}
+              aria-pressed={on}
+              onClick={() => {
+                const next = on ? asked.filter((one) => one !== status) : [...asked, status];
+                const rest = q.replace(/\s*status:\S*/, "").trim();
+                setQuery([next.length ? `status:${next.join(",")}` : "", rest].filter(Boolean).join(" "));
+              }}
+            >
+              <Mark state={status} size={14} /> {stateOf(status).word}
+            </button>
+          );
+        })}
+      </div>
+      {filter.problems.length > 0 ? (
+        <p role="alert" className={css.problem}>
+          {filter.problems.join(" ")}
+        </p>
+      ) : null}
+      {pages.error ? <Trouble error={pages.error} again={() => void pages.refetch()} /> : null}
+      {pages.isPending ? (
+        <Loading rows={12} />
+      ) : (
+        <Table
+          label="Executions"
+          rows={rows}
+          columns={COLUMNS}
+          rowKey={(row) => row.execution_id}
+          onOpen={(row) => void navigate({ to: "/executions/$id", params: { id: row.execution_id } })}
+          marked={isOperator ? marked : undefined}
+          onMark={isOperator ? setMarked : undefined}
+          onEnd={pages.hasNextPage && !pages.isFetchingNextPage ? () => void pages.fetchNextPage() : undefined}
+          empty={q ? <Empty title="No execution fits">Take words out of the filter, or look further back.</Empty> : <Empty title="No executions yet" example="noetl exec examples/hello" action={<Link to="/playbooks">Choose a playbook to run</Link>}>An execution is one run of a playbook. Start one here or in a terminal.</Empty>}
+        />
+      )}
+      {chosen.length > 0 ? (
+        <div className={css.bulk} role="toolbar" aria-label="Marked executions">
+          <strong>{chosen.length} marked</strong>
+          <Button onClick={() => setAct("retry")} disabled={!chosen.some((row) => row.status === "failed" || row.status === "partial")}>
+            Retry from the failed step…
+          </Button>
+          <Button kind="danger" onClick={() => setAct("cancel")} disabled={chosen.every((row) => hasEnded(row.status))}>
+            Cancel…
+          </Button>
+          <Copy text={chosen.map((row) => row.execution_id).join("\n")} label="Copy ids">
+            Copy ids
+          </Copy>
+          <Button kind="quiet" onClick={() => setMarked(new Set())}>
+            Unmark
+          </Button>
+        </div>
+      ) : null}
+      {act ? <Bulk act={act} rows={chosen} onClose={() => setAct(null)} onDone={() => setMarked(new Set())} /> : null}
+    </>
+  );
+}
+
+function QueryBar({ text, onChange }: { text: string; onChange: (text: string) => void }) {
+  const [draft, setDraft] = useState(text);
+  useEffect(() => setDraft(text), [text]);
+  const word = /(\S*)$/.exec(draft)?.[1] ?? "";
+  const offers = word.startsWith("status:")
+    ? EXECUTION_STATES.map((one) => `status:${one}`).filter((one) => one.startsWith(word))
+    : word && !word.includes(":")
+      ? KEYS.filter((one) => one.startsWith(word)).map((one) => (one === "needs" ? "needs:signal" : `${one}:`))
+      : [];
+  return (
+    <form
+      className={css.query}
+      role="search"
+      onSubmit={(event) => {
+        event.preventDefault();
+        onChange(draft.trim());
+      }}
+    >
+      <input
+        data-filter
+        type="text"
+        aria-label="Filter executions"
+        placeholder='status:failed path:orders/nightly tag:nightly since:24h needs:signal "words of an error"'
+        value={draft}
+        list="query-offers"
+        onChange={(event) => setDraft(event.target.value)}
+        onBlur={() => draft.trim() !== text && onChange(draft.trim())}
+        onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()}
+      />
+      <datalist id="query-offers">
+        {offers.map((one) => (
+          <option key={one} value={draft.slice(0, draft.length - word.length) + one} />
+        ))}
+      </datalist>
+      {text ? (
+        <button type="button" className={css.clear} aria-label="Clear the filter" onClick={() => onChange("")}>
+          ✕
+        </button>
+      ) : null}
+    </form>
+  );
+}
+
+function Bulk({ act, rows, onClose, onDone }: { act: "cancel" | "retry"; rows: Row[]; onClose: () => void; onDone: () => void }) {
+  const [reason, setReason] = useState("");
+  const [error, setError] = useState<unknown>(null);
+  const [busy, setBusy] = useState(false);
+  const fits = rows.filter((row) => (act === "cancel" ? !hasEnded(row.status) : row.status === "failed" || row.status === "partial"));
+  const left = rows.length - fits.length;
+  const run = async () => {
+    setBusy(true);
+    try {
+      for (const row of fits) await send("POST", `/api/executions/${row.execution_id}/${act}`, act === "cancel" ? { reason } : {});
+      onDone();
+      onClose();
+    } catch (found) {
+      setError(found);
+    }
+    setBusy(false);
+  };
+  const title = act === "cancel" ? `Cancel ${plural(fits.length, "execution")}` : `Retry ${plural(fits.length, "execution")}`;
+  return (
+    <Dialog
+      open
+      onClose={onClose}
+      title={title}
+      error={error}
+      command={fits[0] ? `noetl ${act} ${fits[0].execution_id}` : undefined}
+      actions={
+        <Button kind={act === "cancel" ? "danger" : "primary"} onClick={() => void run()} disabled={busy || fits.length === 0}>
+          {title}
+        </Button>
+      }
+    >
+      <p>{act === "cancel" ? "Active step-runs and children end. What was done stays done." : "Each one continues from its first failed step, in a new execution."}</p>
+      {left > 0 ? <p>{plural(left, "marked execution")} left out: {act === "cancel" ? "they have ended." : "they have not failed."}</p> : null}
+      <ul className={css.listed}>
+        {fits.slice(0, 10).map((row) => (
+          <li key={row.execution_id}>
+            <Mark state={row.status} /> <code>{plain(row.path ?? "")}</code> {row.execution_id}
+          </li>
+        ))}
+        {fits.length > 10 ? <li>and {fits.length - 10} more</li> : null}
+      </ul>
+      {act === "cancel" ? (
+        <Field label="Reason">
+          <input value={reason} onChange={(event) => setReason(event.target.value)} />
+        </Field>
+      ) : null}
+    </Dialog>
+  );
+}

@@ -1,0 +1,1 @@
+export function Letters() { return <h1>Dead letters</h1>; }

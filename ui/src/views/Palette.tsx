@@ -1,0 +1,133 @@
+import { Dialog as Base } from "@base-ui/react/dialog";
+import { useQuery } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { useEffect, useMemo, useRef, useState } from "react";
+import { get, type Schemas } from "../api/client";
+import { Kbd } from "../parts/controls";
+import { Mark } from "../parts/Mark";
+import { plain, shortId } from "../words/format";
+import css from "./Palette.module.css";
+import { MORE, PLACES, setTheme } from "./Shell";
+
+interface Choice {
+  id: string;
+  group: string;
+  label: string;
+  hint?: string;
+  state?: string;
+  keys?: string;
+  run: () => void;
+}
+
+function useDelayed<T>(value: T, ms: number): T {
+  const [late, setLate] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setLate(value), ms);
+    return () => clearTimeout(timer);
+  }, [value, ms]);
+  return late;
+}
+
+/** Everything by name: places and commands first, then playbooks, executions and causes of dead letters. */
+export function Palette({ open, onClose }: { open: boolean; onClose: () => void }) {
+  const [text, setText] = useState("");
+  const [at, setAt] = useState(0);
+  const navigate = useNavigate();
+  const list = useRef<HTMLUListElement>(null);
+  const asked = useDelayed(text.trim(), 80);
+  const has = open && asked.length > 0;
+  const playbooks = useQuery({ queryKey: ["palette", "playbooks", asked], enabled: has, queryFn: ({ signal }) => get<Schemas["CatalogPage"]>("/api/catalog", { search: asked, limit: 6 }, signal) });
+  const executions = useQuery({ queryKey: ["palette", "executions", asked], enabled: has, queryFn: ({ signal }) => get<Schemas["Executions"]>("/api/executions", { search: asked, limit: 6 }, signal) });
+  const groups = useQuery({ queryKey: ["palette", "groups"], enabled: open, staleTime: 10_000, queryFn: () => get<Schemas["LetterGroups"]>("/api/dlq/groups", { limit: 50 }) });
+  useEffect(() => {
+    if (open) {
+      setText("");
+      setAt(0);
+    }
+  }, [open]);
+
+  const choices = useMemo(() => {
+    const go = (to: string, search: Record<string, unknown> = {}) => () => void navigate({ to, search } as never);
+    const fits = (label: string) => label.toLowerCase().includes(text.trim().toLowerCase());
+    const found: Choice[] = [...PLACES, ...MORE, { to: "/settings", label: "Settings", key: undefined }, { to: "/about", label: "About", key: undefined }]
+      .map((one) => ({ id: one.to, group: "Go to", label: one.label, keys: one.key, run: go(one.to) }))
+      .filter((one) => fits(one.label));
+    const commands: Choice[] = [
+      { id: "dark", group: "Do", label: "Dark theme", run: () => setTheme("dark") },
+      { id: "light", group: "Do", label: "Light theme", run: () => setTheme("light") },
+      { id: "failed", group: "Do", label: "Show failed executions", run: go("/executions", { q: "status:failed,partial" }) },
+      { id: "signal", group: "Do", label: "Show executions that wait for an answer", run: go("/executions", { q: "needs:signal" }) },
+    ];
+    found.push(...commands.filter((one) => fits(one.label)));
+    if (asked) {
+      for (const one of playbooks.data?.playbooks ?? []) found.push({ id: `p${one.path}`, group: "Playbooks", label: one.path, hint: `v${one.version}`, run: () => void navigate({ to: "/playbooks/$", params: { _splat: one.path } }) });
+      for (const one of executions.data?.executions ?? [])
+        found.push({ id: `e${one.execution_id}`, group: "Executions", label: `${one.path ?? ""} ${shortId(one.execution_id)}`, hint: one.execution_id, state: one.status, run: () => void navigate({ to: "/executions/$id", params: { id: one.execution_id } }) });
+      for (const one of groups.data?.groups ?? []) if (fits(`${one.path} ${one.step_id} ${one.last_error}`)) found.push({ id: `g${one.fingerprint}`, group: "Dead letters", label: one.last_error, hint: `${one.count} × ${one.step_id}`, run: () => void navigate({ to: "/letters/$group", params: { group: one.fingerprint } }) });
+    }
+    return found;
+  }, [text, asked, playbooks.data, executions.data, groups.data, navigate]);
+
+  const chosen = Math.min(at, choices.length - 1);
+  const take = (choice: Choice | undefined) => {
+    if (!choice) return;
+    onClose();
+    choice.run();
+  };
+  return (
+    <Base.Root open={open} onOpenChange={(next) => !next && onClose()}>
+      <Base.Portal>
+        <Base.Backdrop className={css.backdrop} />
+        <Base.Popup className={css.popup} aria-label="Find or do">
+          <input
+            className={css.input}
+            placeholder="A place, a playbook, an execution's id, a command"
+            aria-label="Find or do"
+            role="combobox"
+            aria-expanded="true"
+            aria-controls="palette-list"
+            aria-activedescendant={choices[chosen] ? `choice-${chosen}` : undefined}
+            value={text}
+            onChange={(event) => {
+              setText(event.target.value);
+              setAt(0);
+            }}
+            onKeyDown={(event) => {
+              if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+                event.preventDefault();
+                const next = Math.max(0, Math.min(choices.length - 1, chosen + (event.key === "ArrowDown" ? 1 : -1)));
+                setAt(next);
+                list.current?.querySelector(`#choice-${next}`)?.scrollIntoView({ block: "nearest" });
+              } else if (event.key === "Enter") {
+                event.preventDefault();
+                const exactId = executions.data?.executions.find((one) => one.execution_id === text.trim());
+                if (exactId) take({ id: "", group: "", label: "", run: () => void navigate({ to: "/executions/$id", params: { id: exactId.execution_id } }) });
+                else take(choices[chosen]);
+              }
+            }}
+          />
+          <ul id="palette-list" className={css.list} role="listbox" aria-label="Choices" ref={list}>
+            {choices.map((one, index) => (
+              <li
+                key={one.id}
+                id={`choice-${index}`}
+                role="option"
+                aria-selected={index === chosen}
+                className={css.choice}
+                onPointerMove={() => setAt(index)}
+                onClick={() => take(one)}
+              >
+                <span className={css.group}>{choices[index - 1]?.group === one.group ? "" : one.group}</span>
+                {one.state ? <Mark state={one.state} /> : null}
+                <span className={css.label}>{plain(one.label)}</span>
+                {one.hint ? <span className={css.hint}>{plain(one.hint)}</span> : null}
+                {one.keys ? <Kbd>{one.keys}</Kbd> : null}
+              </li>
+            ))}
+            {choices.length === 0 ? <li className={css.none} role="option" aria-selected="false">Nothing has this name.</li> : null}
+          </ul>
+        </Base.Popup>
+      </Base.Portal>
+    </Base.Root>
+  );
+}

@@ -1,0 +1,1 @@
+export function PlaybookPage() { return <h1>Playbook</h1>; }

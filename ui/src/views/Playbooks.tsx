@@ -1,0 +1,1 @@
+export function Playbooks() { return <h1>Playbooks</h1>; }

@@ -1,0 +1,33 @@
+import { Kbd } from "../parts/controls";
+import { Dialog } from "../parts/Dialog";
+import css from "./Shortcuts.module.css";
+
+export const SHORTCUTS: [string, [string, string][]][] = [
+  ["Everywhere", [["Ctrl K", "find or do anything"], ["g h", "Home"], ["g p", "Playbooks"], ["g e", "Executions"], ["g d", "Dead letters"], ["g w", "Workers"], ["g s", "Schedules"], ["/", "focus the filter"], ["\\", "fold the navigation"], ["?", "this list"], ["Esc", "close, then clear the selection"]]],
+  ["Tables", [["j k", "down, up"], ["Enter", "open"], ["x", "mark"], ["Shift x", "mark up to here"]]],
+  ["Execution", [[", .", "previous, next event"], ["Shift , .", "previous, next event that changes the graph"], ["[ ]", "previous, next event of the selected step"], ["Home End", "first, last event"], ["l", "live"], ["1 … 4", "bottom pane"], ["w", "why"], ["f", "fit the graph"], ["n p", "next, previous failure"], ["c", "copy the link"]]],
+];
+
+export function Shortcuts({ open, onClose }: { open: boolean; onClose: () => void }) {
+  return (
+    <Dialog open={open} onClose={onClose} title="Shortcuts" wide>
+      <div className={css.groups}>
+        {SHORTCUTS.map(([name, keys]) => (
+          <section key={name}>
+            <h3>{name}</h3>
+            <dl className={css.list}>
+              {keys.map(([key, does]) => (
+                <div key={key}>
+                  <dt>
+                    <Kbd>{key}</Kbd>
+                  </dt>
+                  <dd>{does}</dd>
+                </div>
+              ))}
+            </dl>
+          </section>
+        ))}
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,9 @@
+export function Workers() { return <h1>Workers</h1>; }
+export function Schedules() { return <h1>Schedules</h1>; }
+export function Outbox() { return <h1>Outbox</h1>; }
+export function Credentials() { return <h1>Credentials</h1>; }
+export function Audit() { return <h1>Audit</h1>; }
+export function Tokens() { return <h1>Tokens</h1>; }
+export function People() { return <h1>People</h1>; }
+export function About() { return <h1>About</h1>; }
+export function Settings() { return <h1>Settings</h1>; }
