@@ -199,7 +199,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Explain the current state: what is active, and what it waits for. */
+        /** Explain a state: what is active, and what it waits for. */
         get: operations["executions_explain"];
         put?: never;
         post?: never;
@@ -1124,6 +1124,108 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/language/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Check a text: diagnostics with quick fixes, and its outline. */
+        post: operations["language_check"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/language/complete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** List what can be written at a place. */
+        post: operations["language_complete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/language/hover": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Describe what is at a place. */
+        post: operations["language_hover"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/language/definition": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Find the definition and all mentions of what is at a place. */
+        post: operations["language_definition"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/language/rename": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Rename a step, task or iterator everywhere it is named. */
+        post: operations["language_rename"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/language/format": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Format a text like `noetl fmt`. */
+        post: operations["language_format_text"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/playbooks/{playbook}": {
         parameters: {
             query?: never;
@@ -1133,6 +1235,23 @@ export interface paths {
         };
         /** Return the canonical tree of a content hash; it never changes. */
         get: operations["playbooks_canonical"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/playbooks/{playbook}/graph": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Return the steps and arcs of a playbook with their places on a screen. */
+        get: operations["playbooks_graph"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2202,14 +2321,90 @@ export interface components {
         };
         /**
          * Explained
-         * @description Explanation of an execution's current state.
+         * @description Explanation of an execution's state after the event `seq`.
          */
         Explained: {
             execution_id: string;
             status: string;
             error: unknown;
-            standing: unknown[];
-            choices: unknown[];
+            standing: components["schemas"]["StandingRow"][];
+            choices: components["schemas"]["ChoiceRow"][];
+            /** @default 0 */
+            seq: number;
+        };
+        /**
+         * StandingRow
+         * @description Something that has not ended, and what it waits for.
+         */
+        StandingRow: {
+            what: string;
+            name: string;
+            step: string;
+            /** @enum {unknown} */
+            cause: "child" | "delay" | "gate" | "items" | "join" | "message" | "paused" | "room" | "signal" | "sleep" | "work" | "worker";
+            refs: components["schemas"]["CauseRefs"];
+            waits_for: string;
+            moved_by: string;
+            since: number;
+            /** @default null */
+            until: number | null;
+            /** @default null */
+            arrived: number | null;
+            /** @default null */
+            needed: number | null;
+            /** @default null */
+            read: Record<string, never> | null;
+            /** @default [] */
+            deadlines: components["schemas"]["DeadlineRow"][];
+            /** @default null */
+            signal: string | null;
+            /** @default false */
+            decision: boolean;
+            /** @default null */
+            answered_by: string | null;
+        };
+        /**
+         * CauseRefs
+         * @description What a cause refers to.
+         */
+        CauseRefs: {
+            /** @default null */
+            signal: string | null;
+            /** @default null */
+            child: string | null;
+            /** @default null */
+            pool: string | null;
+            /** @default null */
+            worker: string | null;
+            /** @default [] */
+            steps: string[];
+            /** @default null */
+            letter: string | null;
+            /** @default [] */
+            limits: string[];
+        };
+        /**
+         * DeadlineRow
+         * @description When something times out, or how long it may take if its start is unknown.
+         */
+        DeadlineRow: {
+            what: string;
+            /** @default null */
+            at: number | null;
+            /** @default null */
+            ms: number | null;
+        };
+        /**
+         * ChoiceRow
+         * @description A past decision of a gate, a router or a policy, with its reasons.
+         */
+        ChoiceRow: {
+            seq: number;
+            at: number;
+            step: string;
+            decided: string;
+            /** @default [] */
+            because: string[];
         };
         /**
          * Told
@@ -3222,6 +3417,240 @@ export interface components {
             version: number;
             schema: Record<string, never>;
             defaults: Record<string, never>;
+        };
+        /**
+         * TextAsked
+         * @description A playbook's text, as it is in the editor.
+         */
+        TextAsked: {
+            content: string;
+        };
+        /**
+         * TextChecked
+         * @description Diagnostics and outline of a text; `whole` if it can be read to its end.
+         */
+        TextChecked: {
+            whole: boolean;
+            diagnostics: components["schemas"]["LocatedDiagnostic"][];
+            symbols: components["schemas"]["Symbol"][];
+        };
+        /**
+         * LocatedDiagnostic
+         * @description A diagnostic with its range, the reason of its rule, and quick fixes.
+         */
+        LocatedDiagnostic: {
+            code: string;
+            severity: string;
+            message: string;
+            fix: string;
+            path: string;
+            line: number;
+            column: number;
+            start: number;
+            end: number;
+            why: string;
+            fixes: components["schemas"]["QuickFix"][];
+        };
+        /**
+         * QuickFix
+         * @description Edits that remove a diagnostic and add no other.
+         */
+        QuickFix: {
+            title: string;
+            edits: components["schemas"]["TextEdit"][];
+        };
+        /**
+         * TextEdit
+         * @description Replacement text for a part of the text.
+         */
+        TextEdit: {
+            start: number;
+            end: number;
+            text: string;
+        };
+        /**
+         * Symbol
+         * @description A section, step, task or key of the workload, with what is inside it.
+         */
+        Symbol: {
+            start: number;
+            end: number;
+            name: string;
+            kind: string;
+            detail: string;
+            name_start: number;
+            name_end: number;
+            children: components["schemas"]["Symbol"][];
+        };
+        /**
+         * PlaceAsked
+         * @description A place in a playbook's text.
+         */
+        PlaceAsked: {
+            content: string;
+            offset: number;
+        };
+        /**
+         * CompletionList
+         * @description CompletionList at a place; they replace the text from `start` to `end`.
+         */
+        CompletionList: {
+            start: number;
+            end: number;
+            items: components["schemas"]["Completion"][];
+        };
+        /**
+         * Completion
+         * @description Text to insert; `text` describes it in Markdown, lower ranks come first.
+         */
+        Completion: {
+            label: string;
+            kind: string;
+            detail: string;
+            text: string;
+            insert: string;
+            rank: number;
+        };
+        /**
+         * Hovered
+         * @description Description of what is at a place; null where nothing is known.
+         */
+        Hovered: {
+            /** @default null */
+            hover: components["schemas"]["HoverText"] | null;
+        };
+        /**
+         * HoverText
+         * @description Description of a part of the text, in Markdown.
+         */
+        HoverText: {
+            start: number;
+            end: number;
+            text: string;
+        };
+        /**
+         * Definitions
+         * @description Definitions and all mentions of what is at a place.
+         */
+        Definitions: {
+            definitions: components["schemas"]["Range"][];
+            mentions: components["schemas"]["Range"][];
+        };
+        /**
+         * Range
+         * @description Part of the text.
+         */
+        Range: {
+            start: number;
+            end: number;
+        };
+        /**
+         * RenameAsked
+         * @description A new name for what is at a place; without it, only what would be renamed.
+         */
+        RenameAsked: {
+            content: string;
+            offset: number;
+            /** @default null */
+            name: string | null;
+        };
+        /**
+         * Renamed
+         * @description What a rename renames; its place and name are null where nothing can be renamed.
+         */
+        Renamed: {
+            target: components["schemas"]["Range"] | null;
+            name: string | null;
+            edits: components["schemas"]["TextEdit"][];
+        };
+        /**
+         * Formatted
+         * @description Edits that format a text; none if it is formatted or cannot be.
+         */
+        Formatted: {
+            edits: components["schemas"]["TextEdit"][];
+        };
+        /**
+         * Graph
+         * @description The graph of a playbook with coordinates in pixels.
+         */
+        Graph: {
+            hash: string;
+            path: string;
+            name: string;
+            entry: string | null;
+            final: string | null;
+            width: number;
+            height: number;
+            nodes: components["schemas"]["GraphNode"][];
+            edges: components["schemas"]["GraphEdge"][];
+        };
+        /**
+         * GraphNode
+         * @description A step; `x` and `y` are its top left corner.
+         */
+        GraphNode: {
+            name: string;
+            x: number;
+            y: number;
+            width: number;
+            height: number;
+            description: string;
+            kinds: string[];
+            tasks: components["schemas"]["GraphTask"][];
+            gate: string | null;
+            loop: components["schemas"]["GraphLoop"] | null;
+            join: string | null;
+            mode: string;
+            undoes: string[];
+            known: boolean;
+            reachable: boolean;
+            level: number;
+            /** @default null */
+            line: number | null;
+            /** @default null */
+            column: number | null;
+        };
+        /**
+         * GraphTask
+         * @description A task of a step's pipeline.
+         */
+        GraphTask: {
+            label: string;
+            kind: string;
+        };
+        /**
+         * GraphLoop
+         * @description The loop of a step, as written.
+         */
+        GraphLoop: {
+            iterator: string;
+            over: string;
+            mode: string;
+            /** @default null */
+            max_in_flight: string | null;
+        };
+        /**
+         * GraphEdge
+         * @description An arc, or the edge to a compensating step.
+         */
+        GraphEdge: {
+            source: string;
+            target: string;
+            arc: number;
+            /** @enum {unknown} */
+            kind: "back" | "compensation" | "failure" | "next";
+            when: string;
+            label: string;
+            /** @enum {unknown} */
+            outcome: "any" | "failure" | "success";
+            back: boolean;
+            args: boolean;
+            set: boolean;
+            points: [
+                number,
+                number
+            ][];
         };
         /**
          * CredentialPut
@@ -4707,7 +5136,9 @@ export interface operations {
     };
     executions_explain: {
         parameters: {
-            query?: never;
+            query?: {
+                seq?: number;
+            };
             header?: never;
             path: {
                 execution_id: string;
@@ -6479,6 +6910,185 @@ export interface operations {
             };
         };
     };
+    language_check: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "content": "workflow:\n  - step: hello\n    tool: {kind: noop}\n"
+                 *     }
+                 */
+                "application/json": components["schemas"]["TextAsked"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TextChecked"];
+                };
+            };
+        };
+    };
+    language_complete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "content": "workflow:\n  - step: hello\n    tool: {kind: no}\n",
+                 *       "offset": 45
+                 *     }
+                 */
+                "application/json": components["schemas"]["PlaceAsked"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CompletionList"];
+                };
+            };
+        };
+    };
+    language_hover: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "content": "workflow:\n  - step: hello\n    tool: {kind: noop}\n",
+                 *       "offset": 43
+                 *     }
+                 */
+                "application/json": components["schemas"]["PlaceAsked"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Hovered"];
+                };
+            };
+        };
+    };
+    language_definition: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "content": "workflow:\n  - step: hello\n    tool: {kind: noop}\n",
+                 *       "offset": 20
+                 *     }
+                 */
+                "application/json": components["schemas"]["PlaceAsked"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Definitions"];
+                };
+            };
+        };
+    };
+    language_rename: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "content": "workflow:\n  - step: hello\n    tool: {kind: noop}\n",
+                 *       "offset": 20,
+                 *       "name": "greet"
+                 *     }
+                 */
+                "application/json": components["schemas"]["RenameAsked"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Renamed"];
+                };
+            };
+        };
+    };
+    language_format_text: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "content": "workflow:\n  - step: hello\n    tool: {kind: noop}\n"
+                 *     }
+                 */
+                "application/json": components["schemas"]["TextAsked"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Formatted"];
+                };
+            };
+        };
+    };
     playbooks_canonical: {
         parameters: {
             query?: never;
@@ -6497,6 +7107,30 @@ export interface operations {
                 };
                 content: {
                     "application/json": unknown;
+                };
+            };
+        };
+    };
+    playbooks_graph: {
+        parameters: {
+            query?: {
+                version?: number;
+            };
+            header?: never;
+            path: {
+                playbook: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Graph"];
                 };
             };
         };
