@@ -26,10 +26,10 @@ class Readable(Protocol):
 class Replay:
     """State of an execution that advances along its log."""
 
-    def __init__(self, log: Readable, execution_id: str, page: int = PAGE) -> None:
+    def __init__(self, log: Readable, execution_id: str, page: int = PAGE, *, state: Execution | None = None) -> None:
         self._log = log
         self._page = page
-        self.state = Execution(execution_id)
+        self.state = state or Execution(execution_id)  # a given one is changed
         self.last: str | None = None  # type of the last folded event
 
     async def go(self, to: int | None = None) -> Execution:

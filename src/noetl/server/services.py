@@ -35,6 +35,8 @@ from noetl.server.auth.quota import Quota
 from noetl.server.auth.vault import Vault
 from noetl.server.background.subscriptions.feed import OpenSource
 from noetl.server.cache.catalog_lookup import CatalogLookup
+from noetl.server.cache.checkpoints import Checkpoints
+from noetl.server.cache.tracks import Tracks
 from noetl.server.control_plane import LocalControlPlane
 from noetl.server.feeds.reader import Reader
 from noetl.server.operations.refused_deliveries import RefusedDeliveries
@@ -101,6 +103,8 @@ class Services:
     gate: Gate
     registry: WorkerRegistry
     reader: Reader
+    tracks: Tracks
+    checkpoints: Checkpoints
     lookups: CatalogLookup
     metrics: Metrics
     probe: StoreProbe

@@ -479,7 +479,6 @@ async def serving(
     from noetl.masking.readers import ReaderMask
     from noetl.server.app import running
     from noetl.server.cache.catalog_lookup import CatalogLookup
-    from noetl.server.feeds.reader import Reader
     from noetl.server.metrics.server_metrics import Metrics
     from noetl.server.processes.side import SideProcesses
     from noetl.server.services import Services
@@ -509,7 +508,7 @@ async def serving(
             side=side,
             **_CHECKS,
             registry=WorkerRegistry(app.control, store, team, clock, lease_ms=settings.lease_ms),
-            reader=Reader(store),
+            **_readers(store, app.control),
             lookups=CatalogLookup(store),
             metrics=Metrics(app.control.cached_plan),
             probe=StoreProbe(store),
@@ -522,6 +521,15 @@ async def serving(
         served = replace(app, settings=own, credential=credential)
         async with served.open_relay() as relay, running(services, relay, *_jobs(settings, app.store, services)):
             yield services, served
+
+
+def _readers(store: Store, control: LocalControlPlane) -> dict[str, Any]:
+    """Return what reads the log for queries, each with a cache of its own."""
+    from noetl.server.cache.checkpoints import Checkpoints
+    from noetl.server.cache.tracks import Tracks
+    from noetl.server.feeds.reader import Reader
+
+    return {"reader": Reader(store), "tracks": Tracks(store, control.plan), "checkpoints": Checkpoints(store)}
 
 
 def _sources(

@@ -7,7 +7,7 @@ from importlib import import_module
 from noetl.server.http.endpoint import Endpoint, Noun
 
 NOUNS = (
-    "admin.health", "executions.execute", "executions.execute_many", "executions.executions",
+    "admin.health", "executions.execute", "executions.execute_many", "executions.executions", "executions.moments",
     "executions.steering", "triggers.schedules", "triggers.webhooks", "triggers.notifications", "triggers.subscriptions", "triggers.ended",
     "executions.dlq", "executions.events", "executions.results", "executions.vars",
     "catalog.catalog", "catalog.language", "catalog.playbooks", "catalog.credentials", "catalog.keychain", "workers.worker",

@@ -8,7 +8,7 @@ the log is read at the pace of the client. Tested in tests/server/http/test_sse.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing, suppress
 from typing import Any
 
@@ -28,9 +28,11 @@ from noetl.wire.requests import FeedQuery, FollowQuery
 
 _BEAT_S = 10.0  # comment line to detect dead connections
 _LAST_S = 0.5  # for the last bytes
+_BETWEEN_PARTS_S = 0.1
 _PIECE = 64 * 1024
 _SHOWN = ("playbook.*", "execution.cancelled")
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+Part = Callable[[int], Awaitable[tuple[int, bytes]]]  # what changed after an event: its last event, and JSON
 _position = msgspec.json.Decoder(dict[str, int])
 
 
@@ -52,6 +54,30 @@ async def stream_execution(call: Call, execution_id: str, query: FollowQuery) ->
                 shown = [(event, str(event.seq)) for event in events if wanted is None or event.event_type in wanted]
                 async for piece in _pieces(mask, shown):
                     yield piece
+        yield "event: end\ndata: {}\n\n"
+
+    return _stream(call, texts())
+
+
+async def stream_parts(call: Call, execution_id: str, after: int, part: Part) -> Response:
+    """Follow one execution in parts that merge its events, at most ten a second."""
+    last = call.header(b"last-event-id").strip()
+    if last and not last.isdecimal():
+        raise _bad_event_id("the number of an event")
+    begin = int(last) if last else after
+
+    async def texts() -> AsyncGenerator[str, None]:
+        sent, data = await part(begin)
+        if sent > begin:
+            yield f"id: {sent}\ndata: {data.decode()}\n\n"
+        following = call.services.control.followers.follow_batches(execution_id, max(sent, begin))
+        async with aclosing(following) as batches:
+            async for events in batches:
+                if events[-1].seq <= sent:
+                    continue
+                sent, data = await part(max(sent, begin))
+                yield f"id: {sent}\ndata: {data.decode()}\n\n"
+                await call.services.clock.sleep(_BETWEEN_PARTS_S)
         yield "event: end\ndata: {}\n\n"
 
     return _stream(call, texts())

@@ -199,5 +199,6 @@ async def remove(call: Call, execution_id: str) -> Told:
     row = await call.services.reader.row(execution_id)
     if not await call.services.store.remove(execution_id, call.act(execution_id)):
         raise Refusal(409, "conflict", f"Execution {execution_id} has not ended.", fix="Cancel it first.")
-    call.services.reader.forget(execution_id)
+    for cache in (call.services.reader, call.services.tracks, call.services.checkpoints):
+        cache.forget(execution_id)
     return Told(execution_id=execution_id, status="deleted", last_seq=row["last_seq"])
