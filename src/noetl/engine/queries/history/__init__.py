@@ -1,0 +1,1 @@
+"""Questions that the events of an execution answer: step-runs, items, comparisons."""
