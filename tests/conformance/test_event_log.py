@@ -171,6 +171,25 @@ async def test_a_row_that_is_the_same_stays_and_its_execution_goes_on(store: Sto
     assert await store.execution("1") == {**row, "execution_id": "1", "last_seq": 3}
 
 
+async def test_executions_are_listed_by_prefix_and_by_what_needs_a_signal(store: Store) -> None:
+    for number, (path, state, needs) in enumerate(
+        [("a/b", "waiting", True), ("a/bc", "running", False), ("a/c", "completed", True), ("A/b", "paused", True)]
+    ):
+        row = {"status": state, "path": path, "needs_signal": needs, "started_at": 1}
+        await store.commit([commit(str(number), projection=row)])
+
+    async def ids(**given: Any) -> list[str]:
+        return [row["execution_id"] for row in await store.executions(Selection(**given))]
+
+    assert await ids(prefix="a/") == ["2", "1", "0"]
+    assert await ids(prefix="a/b") == ["1", "0"]
+    assert await ids(prefix="") == ["3", "2", "1", "0"]
+    assert await ids(prefix="a/%") == []
+    assert await ids(needs_signal=True) == ["3", "0"]
+    assert await ids(needs_signal=False) == ["1"]
+    assert await ids(needs_signal=True, prefix="a/", ids=("0", "1")) == ["0"]
+
+
 async def test_executions_are_listed_newest_first(store: Store) -> None:
     for number in range(5):
         state = "failed" if number % 2 else "completed"
@@ -180,6 +199,7 @@ async def test_executions_are_listed_newest_first(store: Store) -> None:
         return [row["execution_id"] for row in await store.executions(Selection(**given))]
 
     assert await ids() == ["4", "3", "2", "1", "0"]
+    assert await ids(ids=("1", "3", "77")) == ["3", "1"]
     assert await ids(limit=2) == ["4", "3"]
     assert await ids(before="3", limit=2) == ["2", "1"]
     assert await ids(status=("failed",)) == ["3", "1"]

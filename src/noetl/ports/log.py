@@ -78,11 +78,17 @@ class Receipt(msgspec.Struct, frozen=True):
         return self
 
 
+OPEN = ("pending", "running", "waiting", "paused")  # statuses of executions that have not ended
+
+
 class Selection(msgspec.Struct, frozen=True, omit_defaults=True):
     """Filter for listing executions; unset fields do not filter."""
 
     status: tuple[str, ...] = ()  # one of these
     path: str | None = None
+    prefix: str | None = None  # its path begins so
+    ids: tuple[str, ...] | None = None  # one of these
+    needs_signal: bool | None = None  # of executions that have not ended: whether one waits for a signal
     text: str | None = None  # substring of its id, path, tags or error message; ASCII letters match in either case
     tag: str | None = None
     parent: str | None = None  # children of this execution; empty: executions without a parent

@@ -109,10 +109,14 @@ class EventRow(Answer, frozen=True):
 
 
 class Events(Answer, frozen=True):
-    """A page of events; `next` is the `after` of the next page, if there may be more."""
+    """A page of events; `next` is the `after` of the next page, if there may be more.
+
+    `previous` is the `before` of the page before, if there may be one: of a page that was asked for with `before`.
+    """
 
     events: list[EventRow]
     next: int | None = None
+    previous: int | None = None
 
 
 class State(Answer, frozen=True):

@@ -53,7 +53,9 @@ class ExecutionsQuery(Asked, frozen=True):
     """Filter of a list of executions."""
 
     status: tuple[str, ...] = ()  # repeatable
-    path: str | None = None
+    path: str | None = None  # such as orders/nightly; orders/* means all that begin with orders/
+    ids: tuple[str, ...] = ()  # repeatable
+    needs_signal: bool | None = None  # of executions that have not ended: whether one waits for a signal
     search: Annotated[str, Meta(max_length=500)] | None = None  # in id, path, tags, the error's message
     tag: str | None = None
     parent: str | None = None  # children of this execution; empty: executions without a parent
@@ -67,8 +69,12 @@ class EventsQuery(Asked, frozen=True):
     """Filter of the events of an execution."""
 
     after: Count = 0
+    before: Count | None = None  # the last events before this one, instead of the first after another
     type: tuple[str, ...] = ()  # step.done, step.*, StepDone; repeatable
     step: str | None = None
+    run: str | None = None  # such as fetch#2
+    iteration: Count | None = None  # item of a loop
+    text: Annotated[str, Meta(min_length=1, max_length=500)] | None = None  # in the event as it is shown, in any case
     limit: Limit = 500
 
 
@@ -82,6 +88,7 @@ class FollowQuery(Asked, frozen=True):
 class FeedQuery(Asked, frozen=True):
     """Filter of the stream of all executions; default: their starts and ends."""
 
+    after: Annotated[str, Meta(max_length=10_000)] | None = None  # id of an event; `Last-Event-ID` wins over it
     type: tuple[str, ...] = ()
 
 

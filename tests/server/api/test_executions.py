@@ -422,3 +422,45 @@ async def test_a_retry_waits_for_the_limit_of_its_playbook(tmp_path: Path) -> No
         assert refused["type"].endswith("#limit-reached")
         await served.json("POST", f"/api/executions/{holder}/signal", {"name": "go"})
         assert (await served.until(made["execution_id"], "failed"))["error"] is not None
+
+
+async def test_the_list_is_filtered_by_prefix_ids_and_signals(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served, served.embedded.run_worker(""):
+        waits, one = await served.start(WAITS), await served.start(ONE)
+        await served.until(waits, "waiting")
+        await served.until(one, "completed")
+
+        async def ids(**given: Any) -> list[str]:
+            found = await served.json("GET", "/api/executions", params=given)
+            return [row["execution_id"] for row in found["executions"]]
+
+        assert await ids(path="test/*") == [one, waits]
+        assert await ids(path="test/w*") == [waits]
+        assert await ids(path="test/w") == []
+        assert await ids(needs_signal="true") == [waits]
+        assert await ids(ids=[one, "17"]) == [one]
+        await served.json("GET", "/api/executions?ids=x", status=404)
+
+
+async def test_events_are_found_by_run_text_and_backwards(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served, served.embedded.run_worker(""):
+        started = await served.start(FAILS, payload={"password": "hunter2", "note": "hunter"})
+        await served.until(started, "failed")
+
+        async def found(**given: Any) -> Any:
+            return await served.json("GET", f"/api/executions/{started}/events", params=given)
+
+        every = (await found())["events"]
+        runs = (await found(run="bad#1"))["events"]
+        assert runs == [event for event in every if event["step_run_id"] == "bad#1"] != []
+        assert [event["event_type"] for event in (await found(text="zerodivision", type="step.*"))["events"]] == [
+            "step.failed"
+        ]
+        assert (await found(text="hunter2"))["events"] == []
+        assert (await found(text="HUNTER"))["events"] != []
+        assert (await found(iteration=0))["events"] == []
+        page = await found(before=len(every) + 1, limit=3)
+        assert (page["events"], page["previous"], page["next"]) == (every[-3:], every[-3]["seq"], None)
+        page = await found(before=page["previous"], limit=1_000)
+        assert (page["events"], page["previous"]) == (every[:-3], None)
+        assert (await found(before=1))["events"] == []

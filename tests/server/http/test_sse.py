@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 import pytest
@@ -15,7 +16,7 @@ from tests.server.serving import ONE, TWO, WAITS, Served, listening
 pytestmark = pytest.mark.asyncio
 
 
-async def stream(served: Served, path: str, last: str | None = None) -> AsyncIterator[tuple[str, str, Any]]:
+async def stream(served: Served, path: str, last: str | None = None) -> AsyncGenerator[tuple[str, str, Any], None]:
     """Yield (id, event, data) of a stream."""
     headers = {} if last is None else {"Last-Event-ID": last}
     async with served.http.stream("GET", path, headers=headers) as answer:
@@ -52,6 +53,19 @@ async def test_one_execution_is_followed_to_its_end(tmp_path: Path) -> None:
         assert bad.status_code == 400
 
 
+async def test_a_stream_resumes_after_a_position_in_its_address(tmp_path: Path) -> None:
+    async with listening(tmp_path) as served:
+        feed = stream(served, "/api/executions/stream")
+        position, event, _ = await anext(feed)
+        await feed.aclose()
+        started = await served.start(ONE)
+        again = stream(served, f"/api/executions/stream?after={quote(position)}")
+        assert (await anext(again))[:2] == (position, event)
+        assert (await anext(again))[2]["execution_id"] == started
+        await again.aclose()
+        assert (await served.http.get("/api/executions/stream?after=x")).status_code == 400
+
+
 async def test_all_executions_are_followed_across_two_servers_and_cuts(tmp_path: Path) -> None:
     async with listening(tmp_path) as one, listening(tmp_path) as two:
         feed = stream(one, "/api/executions/stream?type=playbook.*")
@@ -64,7 +78,7 @@ async def test_all_executions_are_followed_across_two_servers_and_cuts(tmp_path:
                 position, event, data = await anext(feed)
                 seen.append((data["execution_id"], data["seq"]))
                 _note(seen, data, event)
-            await feed.aclose()  # type: ignore[attr-defined]
+            await feed.aclose()
             async for _name, event, data in stream(two, "/api/executions/stream?type=playbook.*", position):
                 if event == "begin":
                     continue
@@ -98,7 +112,7 @@ async def test_a_stream_ends_with_the_server_and_is_let_go_by_its_reader(tmp_pat
         started = await served.start(WAITS)
         feed = stream(served, f"/api/executions/{started}/events/stream")
         await anext(feed)
-        await feed.aclose()  # type: ignore[attr-defined]
+        await feed.aclose()
         other = stream(served, f"/api/executions/{started}/events/stream")
         await anext(other)
         served.services.stopping.set()

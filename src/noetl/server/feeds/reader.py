@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
+
+import msgspec
 
 from noetl.engine.queries.view import envelope, step_of, types
 from noetl.engine.state.evolve import fold
 from noetl.engine.state.execution import Execution
 from noetl.model.errors import UnknownExecution
+from noetl.model.events import Event
 from noetl.ports import EventLog
 from noetl.server.cache.state_cache import StateCache
 from noetl.wire.answers import EventRow, Events
 from noetl.wire.requests import EventsQuery
 
+Mask = Callable[[Sequence[Event]], list[Event]]
+Matcher = Callable[[Sequence[Event]], Iterator[Event]]
 _ID = re.compile(r"[0-9]{1,18}")
 _PAGE = 1_000
 _MOST_PAGES = 20  # read for one request
@@ -74,20 +80,58 @@ class Reader:
         """Drop an execution that was removed."""
         self._states.drop(execution_id)
 
-    async def events(self, execution_id: str, query: EventsQuery) -> Events:
-        """Return a page of the events that match a query."""
-        wanted = types(query.type) if query.type else None
+    async def events(self, execution_id: str, query: EventsQuery, mask: Mask = list) -> Events:
+        """Return a page of the events that match a query; text is that of masked events."""
         await self.row(execution_id)
+        matches = _matcher(query, mask)
+        if query.before is not None:
+            return await self._events_before(execution_id, query.before, query.limit, matches)
         found: list[EventRow] = []
         after = query.after
         for _ in range(_MOST_PAGES):
             events = await self._log.read(execution_id, after, _PAGE)
-            for event in events:
-                after = event.seq
-                if (wanted is None or event.event_type in wanted) and query.step in (None, step_of(event)):
-                    found.append(EventRow(**envelope(event)))
-                    if len(found) == query.limit:
-                        return Events(events=found, next=after)
+            for event in matches(events):
+                found.append(EventRow(**envelope(event)))
+                if len(found) == query.limit:
+                    return Events(events=found, next=event.seq)
             if len(events) < _PAGE:
                 return Events(events=found)
+            after = events[-1].seq
         return Events(events=found, next=after)
+
+    async def _events_before(self, execution_id: str, before: int, limit: int, matches: Matcher) -> Events:
+        """Return the last events before one, in their order; they are read backwards."""
+        found: list[EventRow] = []
+        for _ in range(_MOST_PAGES):
+            first = max(0, before - 1 - _PAGE)
+            events = await self._log.read(execution_id, first, before - 1 - first) if before > 1 else []
+            for event in reversed(list(matches(events))):
+                found.append(EventRow(**envelope(event)))
+                if len(found) == limit:
+                    return Events(events=found[::-1], previous=event.seq)
+            before = first + 1
+            if before <= 1:
+                return Events(events=found[::-1])
+        return Events(events=found[::-1], previous=before)
+
+
+def _matcher(query: EventsQuery, mask: Mask) -> Matcher:
+    wanted = types(query.type) if query.type else None
+    text = query.text.lower() if query.text is not None else None
+
+    def matches(events: Sequence[Event]) -> Iterator[Event]:
+        for event in events:
+            if (
+                (wanted is None or event.event_type in wanted)
+                and query.step in (None, step_of(event))
+                and query.run in (None, event.step_run_id)
+                and query.iteration in (None, event.iteration)
+                and (text is None or text in _text(mask([event])[0]))
+            ):
+                yield event
+
+    return matches
+
+
+def _text(event: Event) -> str:
+    return msgspec.json.encode(event).decode().lower()

@@ -86,7 +86,7 @@ async def stream_parts(call: Call, execution_id: str, after: int, part: Part) ->
 async def stream_all(call: Call, query: FeedQuery) -> Response:
     """Follow all executions."""
     wanted = types(query.type or _SHOWN)
-    last = call.header(b"last-event-id").strip()
+    last = call.header(b"last-event-id").strip() or query.after
     if last:
         try:
             position = _position.decode(last)
@@ -151,7 +151,7 @@ def _stream(call: Call, texts: AsyncGenerator[str, None]) -> Response:
 
 
 def _bad_event_id(expected: str) -> Refusal:
-    detail = f"Last-Event-ID is not {expected}."
+    detail = f"Last-Event-ID, or `after`, is not {expected}."
     return Refusal(400, "invalid-input", detail, where="header Last-Event-ID", fix="Send the last id you received.")
 
 

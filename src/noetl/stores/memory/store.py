@@ -19,6 +19,7 @@ from noetl.model.letters import DeadLetter, LetterChange, changed
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, Line, WorkItem, distance, playbook_of
 from noetl.ports import Audit, Claim, Commit, Position, Receipt, Selection
+from noetl.ports.log import OPEN
 from noetl.ports.triggers import Progress
 from noetl.stores.common.batch import Changes, Facts, about, judge, lost, slot_columns, turns
 from noetl.stores.common.work_limits import Room
@@ -363,6 +364,12 @@ def _matches(row: Mapping[str, Any], selection: Selection) -> bool:
     return (
         (not selection.status or row.get("status", "pending") in selection.status)
         and selection.path in (None, path)
+        and (selection.prefix is None or path.startswith(selection.prefix))
+        and (selection.ids is None or row["execution_id"] in selection.ids)
+        and (
+            selection.needs_signal is None
+            or (row.get("status") in OPEN and row.get("needs_signal", False) is selection.needs_signal)
+        )
         and (selection.within is None or path.startswith(selection.within))
         and selection.parent in (None, parent or "")
         and (selection.tag is None or selection.tag in tags)

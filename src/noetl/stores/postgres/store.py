@@ -18,6 +18,7 @@ from noetl.model.events import Event
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, Line
 from noetl.ports import Audit, Claim, Commit, Position, Receipt, Selection
+from noetl.ports.log import OPEN
 from noetl.stores.common.batch import lost
 from noetl.stores.common.queries import queries
 from noetl.stores.common.work_limits import names_in
@@ -49,6 +50,9 @@ _CONDITIONS = {
     "since": "started_at >= {}",
     "until": "started_at < {}",
     "before": "number < (SELECT number FROM execution WHERE execution_id = {}::text::bigint)",
+    "prefix": "starts_with(path, {})",
+    "ids": "execution_id = ANY ({}::bigint[])",
+    "needs_signal": f"status IN {OPEN} AND coalesce((projection ->> 'needs_signal')::boolean, false) = {{}}",
     "status": "status = ANY ({}::text[])",
     "within": WITHIN,
     "text": (
@@ -231,6 +235,8 @@ def _conditions(selection: Selection) -> tuple[list[str], list[Any]]:
     """Return the conditions of a selection and their values, after the limit."""
     asked = {name: getattr(selection, name) for name in _CONDITIONS}
     asked["status"] = list(selection.status) or None
+    if selection.ids is not None:
+        asked["ids"] = [found for name in selection.ids if (found := number(name)) is not None]
     if selection.text is not None:
         asked["text"] = selection.text.encode().lower().decode()  # ASCII letters only
     conditions = ["parent IS NULL"] if asked["parent"] == "" else []

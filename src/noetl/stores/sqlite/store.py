@@ -20,6 +20,7 @@ from noetl.model.events import Event
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, Line, WorkItem
 from noetl.ports import Audit, Claim, Commit, Position, Receipt, Selection
+from noetl.ports.log import OPEN
 from noetl.stores.common.batch import lost
 from noetl.stores.common.queries import queries
 from noetl.stores.common.work_limits import names_in
@@ -302,6 +303,17 @@ def _conditions(selection: Selection) -> tuple[list[str], list[Any]]:
     if selection.status:
         conditions.append(f"status IN ({', '.join('?' * len(selection.status))})")
         values += selection.status
+    if selection.prefix is not None:
+        conditions.append("path >= ? AND path < ? || char(1114111)")
+        values += [selection.prefix, selection.prefix]
+    if selection.ids is not None:
+        conditions.append("execution_id IN (SELECT value FROM json_each(?))")
+        values.append(text(selection.ids))
+    if selection.needs_signal is not None:
+        conditions.append(
+            f"status IN ({', '.join(map(repr, OPEN))}) AND coalesce(json_extract(projection, '$.needs_signal'), 0) = ?"
+        )
+        values.append(int(selection.needs_signal))
     if selection.within is not None:
         conditions.append(WITHIN)
         values.append(text(selection.within))

@@ -11,5 +11,5 @@ noun = Noun("events", "The event log of an execution.")
 
 @noun.route("GET", "/api/executions/{execution_id}/events", "viewer", problems=(400, 404), of="execution")
 async def events(call: Call, execution_id: str, query: EventsQuery) -> Events:
-    """List the events of an execution, filtered by type and step."""
-    return await call.services.reader.events(execution_id, query)
+    """List the events of an execution, filtered by type, step, run, item and text."""
+    return await call.services.reader.events(execution_id, query, call.services.mask.events)

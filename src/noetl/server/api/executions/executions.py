@@ -48,10 +48,14 @@ async def listed(call: Call, query: ExecutionsQuery) -> Executions:
     before = known_id(query.cursor) if query.cursor is not None else None
     if before is not None and call.reach is not None and not await _is_seen(call, before):
         return Executions(executions=[], next=None)
+    is_prefix = query.path is not None and query.path.endswith("*")
     found = await call.services.store.executions(
         Selection(
             status=query.status,
-            path=query.path,
+            path=None if is_prefix else query.path,
+            prefix=str(query.path)[:-1] if is_prefix else None,
+            ids=tuple(map(known_id, query.ids)) or None,
+            needs_signal=query.needs_signal,
             text=query.search,
             tag=query.tag,
             parent=query.parent,
