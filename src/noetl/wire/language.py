@@ -11,6 +11,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from noetl.wire.answers import Answer, Diagnosed
+from noetl.wire.graph import Graph
 from noetl.wire.requests import Asked, Content, Count
 
 
@@ -73,11 +74,14 @@ class Symbol(Range, frozen=True):
 
 
 class TextChecked(Answer, frozen=True):
-    """Diagnostics and outline of a text; `whole` if it can be read to its end."""
+    """Diagnostics, outline and graph of a text."""
 
-    whole: bool
+    whole: bool  # it can be read to its end
     diagnostics: list[LocatedDiagnostic]
     symbols: list[Symbol]
+    graph: (
+        Graph | None
+    )  # null: the text cannot be read, or is too large to be drawn; its hash is empty if it has errors
 
 
 class Completion(Answer, frozen=True):

@@ -83,6 +83,22 @@ async def test_the_outline_has_steps_and_tasks_at_their_places(served: Served) -
     assert not (await ask(served, "check", "workflow: ["))["whole"]
 
 
+async def test_the_graph_is_that_of_the_registered_playbook(served: Served) -> None:
+    registered = await served.json("POST", "/api/catalog", {"content": TWO})
+    stored = await served.json("GET", f"/api/playbooks/{registered['playbook']}/graph")
+    assert (await ask(served, "check", TWO))["graph"] == stored
+    moved = (await ask(served, "check", f"# a comment\n{TWO}"))["graph"]
+    assert [node["line"] for node in moved["nodes"]] == [node["line"] + 1 for node in stored["nodes"]]
+
+
+async def test_a_text_with_errors_has_a_graph_and_an_unreadable_one_none(served: Served) -> None:
+    graph = (await ask(served, "check", TYPO))["graph"]
+    assert [(node["name"], node["known"]) for node in graph["nodes"]] == [("one", True), ("two", True), ("tow", False)]
+    assert graph["hash"] == ""
+    for text in ("workflow: [", "", TWO.replace("next: two", "next: [two")):
+        assert (await ask(served, "check", text))["graph"] is None
+
+
 async def test_a_completion_replaces_what_is_typed(served: Served) -> None:
     text = TYPO.replace("kind: noop}", "kind: no}")
     cursor = text.index("kind: no}") + len("kind: no")

@@ -26,6 +26,9 @@ from noetl.dsl.checking.uses import Unavailable
 from noetl.dsl.diagnostic import Diagnostic
 from noetl.dsl.grammar.kinds import Kinds
 from noetl.dsl.rules import BY_CODE
+from noetl.dsl.tree.pin import pinned
+from noetl.server.processes.graph import graph_of, positions_of
+from noetl.wire.graph import Graph
 from noetl.wire.language import (
     Completion,
     CompletionList,
@@ -43,7 +46,12 @@ from noetl.wire.language import (
 )
 
 Feature = Literal["check", "complete", "hover", "definition", "rename", "format"]
-_FIXING_S: Final = 0.3  # processor time after which no further quick fix is tried
+# What a check adds to its diagnostics must not make it late: a text that can be registered can be checked.
+_FIXING_S: Final = 0.4  # processor time after which no further quick fix is tried
+_DRAWING_S: Final = 0.8  # and after which no graph is drawn
+_MOST_STEPS: Final = 1_000  # of a graph
+_MOST_ARCS: Final = 2_500
+_SHORT: Final = 100_000  # characters; a longer text has no quick fixes, and no outline while it cannot be read
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +76,30 @@ class Text:
 
     @cached_property
     def _checked(self) -> TextChecked:
-        begun = process_time()
-        outline = [_symbol(self.units, one) for one in symbols(self.reading)]
+        begun, reading, units = process_time(), self.reading, self.units
+        is_short = len(reading.text) <= _SHORT
         diagnostics = [
             # Each try of a fix checks a whole text again.
-            _diagnostic(self.reading, self.units, one, fixable=process_time() - begun < _FIXING_S)
-            for one in self.reading.diagnostics
+            _diagnostic(reading, units, one, fixable=is_short and process_time() - begun < _FIXING_S)
+            for one in reading.diagnostics
         ]
-        return TextChecked(whole=self.reading.is_whole, diagnostics=diagnostics, symbols=outline)
+        is_early = process_time() - begun < _DRAWING_S
+        return TextChecked(
+            whole=reading.is_whole,
+            diagnostics=diagnostics,
+            symbols=[_symbol(units, one) for one in symbols(reading)] if is_short or reading.is_whole else [],
+            graph=_graph(reading) if is_early and reading.is_whole else None,
+        )
+
+
+def _graph(reading: Reading) -> Graph | None:
+    subject = reading.exact
+    workflow = subject.playbook.workflow
+    if len(workflow) > _MOST_STEPS or sum(len(step.arcs) for step in workflow) > _MOST_ARCS:
+        return None
+    is_valid = all(one.severity != "error" for one in reading.diagnostics)
+    content_hash = pinned(subject.playbook)[1] if is_valid else ""
+    return graph_of(subject.playbook, positions_of(subject.playbook, subject.source), content_hash)
 
 
 def _diagnostic(reading: Reading, units: CodeUnits, found: Diagnostic, *, fixable: bool) -> LocatedDiagnostic:

@@ -39,7 +39,7 @@ noun = Noun("language", "Diagnostics, completion and other editor features over 
     of="path",
 )
 async def check(call: Call, body: TextAsked) -> TextChecked:
-    """Check a text: diagnostics with quick fixes, and its outline."""
+    """Check a text: diagnostics with quick fixes, outline and graph."""
     found: TextChecked = await _ask(call, "check", body)
     return found
 
