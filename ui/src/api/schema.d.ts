@@ -226,6 +226,57 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/executions/{execution_id}/track": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Return what changed on the screen of an execution after an event, by event. */
+        get: operations["moments_track"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/executions/{execution_id}/track/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Follow the track of an execution; each message is a part, its id the last event. */
+        get: operations["moments_follow"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/executions/{execution_id}/moment": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Return an execution after any event, and what the event changed. */
+        get: operations["moments_moment"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/executions/{execution_id}/cancel": {
         parameters: {
             query?: never;
@@ -975,8 +1026,42 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the events of an execution, filtered by type and step. */
+        /** List the events of an execution, filtered by type, step, run, item and text. */
         get: operations["events_events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/executions/{execution_id}/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Return a step-run or an item: input, attempts, outcome, deadlines, dead letter. */
+        get: operations["runs_run"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/executions/{execution_id}/items": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Return the items of a loop: all as a map of marks, or a page of a list. */
+        get: operations["runs_items"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1133,7 +1218,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Check a text: diagnostics with quick fixes, and its outline. */
+        /** Check a text: diagnostics with quick fixes, outline and graph. */
         post: operations["language_check"];
         delete?: never;
         options?: never;
@@ -2418,6 +2503,115 @@ export interface components {
             warnings: string[];
         };
         /**
+         * TrackPart
+         * @description What changed on the screen of an execution after an event, by event.
+         *
+         *         A value holds from its event until the next one of its key; before the first one it is 0. Keys: `x` status, `s:STEP` state,
+         *         `n:STEP` tokens, `j:STEP` join (arrived × 1,000,000 + needed, while it waits), `a:STEP#ARC` times taken, `r:STEP#ARC` times
+         *         refused, `l:RUN` ended items, `f:RUN` failed items, `d:STEP` pending dead letters, `c` version of ctx. Values of `x` and `s`
+         *         are indexes into `states`.
+         */
+        TrackPart: {
+            after: number;
+            seq: number;
+            t0: number;
+            head_at: number;
+            every: number;
+            times: number[];
+            runs: components["schemas"]["SpanRow"][];
+            dropped: number;
+            series: {
+                [key: string]: [
+                    number[],
+                    number[]
+                ];
+            };
+            thinned: string[];
+            states: string[];
+        };
+        /**
+         * SpanRow
+         * @description A step-run in time; milliseconds count from `t0` of its track.
+         */
+        SpanRow: {
+            run: string;
+            step: string;
+            scheduled: [
+                number,
+                number
+            ];
+            started: [
+                number,
+                number
+            ] | null;
+            ended: [
+                number,
+                number
+            ] | null;
+            state: string;
+            worker: string;
+            role: string;
+            attempts: [
+                number,
+                number | null,
+                boolean | null
+            ][];
+            waits: [
+                number,
+                number | null,
+                string
+            ][];
+            child: string | null;
+            of: string | null;
+            items: components["schemas"]["SpanItems"] | null;
+        };
+        /**
+         * SpanItems
+         * @description Counters of a step-run's loop.
+         */
+        SpanItems: {
+            total: number;
+            ended: number;
+            failed: number;
+        };
+        /**
+         * MomentAnswer
+         * @description An execution after one event; a value over 2 kB is `{cut, bytes}`.
+         */
+        MomentAnswer: {
+            seq: number;
+            event: string | null;
+            at: number | null;
+            status: string;
+            checksum: string;
+            tokens: components["schemas"]["MomentToken"][];
+            ctx: Record<string, never>;
+            changes: components["schemas"]["MomentChange"][];
+            left_out: {
+                [key: string]: number;
+            };
+        };
+        /**
+         * MomentToken
+         * @description A token, and what it does: parked by the gate, joining siblings, or ready.
+         */
+        MomentToken: {
+            token: string;
+            step: string;
+            state: string;
+        };
+        /**
+         * MomentChange
+         * @description A place of the state that an event changed; `before` or `after` may be missing.
+         */
+        MomentChange: {
+            path: string;
+            /** @default null */
+            before: unknown;
+            /** @default null */
+            after: unknown;
+        };
+        /**
          * Cancellation
          * @description Cancel an execution with its children, or one step.
          */
@@ -3275,11 +3469,15 @@ export interface components {
         /**
          * Events
          * @description A page of events; `next` is the `after` of the next page, if there may be more.
+         *
+         *         `previous` is the `before` of the page before, if there may be one: of a page that was asked for with `before`.
          */
         Events: {
             events: components["schemas"]["EventRow"][];
             /** @default null */
             next: number | null;
+            /** @default null */
+            previous: number | null;
         };
         /**
          * EventRow
@@ -3304,6 +3502,135 @@ export interface components {
             payload: Record<string, never>;
             version: number;
             step: string | null;
+        };
+        /**
+         * RunRow
+         * @description A step-run or an item: what it got, what was tried, and how it ended.
+         *
+         *         `input` is that of the last task as rendered, where the server knows it: of dead letters. Otherwise it is null, and
+         *         only the worker had it.
+         */
+        RunRow: {
+            execution_id: string;
+            run: string;
+            item: number | null;
+            step: string;
+            number: number;
+            role: string;
+            state: string;
+            args: Record<string, never>;
+            value: unknown;
+            key: string | null;
+            scheduled_at: number;
+            scheduled_seq: number;
+            started_at: number | null;
+            ended_at: number | null;
+            ended_seq: number | null;
+            worker: string | null;
+            workers: string[];
+            attempts: components["schemas"]["AttemptRow"][];
+            signal: string | null;
+            child: string | null;
+            until: number | null;
+            result: unknown;
+            ref: string | null;
+            error: unknown;
+            loop: {
+                [key: string]: number;
+            } | null;
+            seq: number;
+            deadlines: components["schemas"]["DeadlineRow"][];
+            /** @default null */
+            input: unknown;
+            /** @default null */
+            letter: components["schemas"]["RunLetter"] | null;
+        };
+        /**
+         * AttemptRow
+         * @description One attempt of a task; `ok` is null while it runs.
+         */
+        AttemptRow: {
+            task: string;
+            attempt: number;
+            kind: string;
+            seq: number;
+            started_at: number | null;
+            ended_at: number | null;
+            ok: boolean | null;
+            error: unknown;
+            decision: components["schemas"]["DecisionRow"] | null;
+        };
+        /**
+         * DecisionRow
+         * @description What the policy of a task decided on an outcome.
+         */
+        DecisionRow: {
+            do: string;
+            /** @default null */
+            rule: number | null;
+            /** @default null */
+            delay_ms: number | null;
+            /** @default null */
+            read: Record<string, never> | null;
+        };
+        /**
+         * RunLetter
+         * @description The dead letter of a step-run or an item.
+         */
+        RunLetter: {
+            message_id: string;
+            status: string;
+            fingerprint: string;
+            attempts: number;
+        };
+        /**
+         * ItemsRow
+         * @description The items of a loop.
+         *
+         *         `map` has one character for each: `.` not issued, `q` queued, `r` running, `w` waiting, `d` done, `f` failed, `k`
+         *         skipped, `p` repaired. Above a million items, `ranges` counts them instead.
+         */
+        ItemsRow: {
+            execution_id: string;
+            run: string;
+            total: number;
+            counts: {
+                [key: string]: number;
+            };
+            seq: number;
+            /** @default null */
+            map: string | null;
+            /** @default null */
+            ranges: components["schemas"]["ItemRange"][] | null;
+            /** @default null */
+            rows: components["schemas"]["ItemRow"][] | null;
+            /** @default null */
+            next: number | null;
+        };
+        /**
+         * ItemRange
+         * @description A range of items with its number of items by state.
+         */
+        ItemRange: {
+            start: number;
+            count: number;
+            states: {
+                [key: string]: number;
+            };
+        };
+        /**
+         * ItemRow
+         * @description An item of a loop.
+         */
+        ItemRow: {
+            index: number;
+            /** @enum {unknown} */
+            state: "done" | "failed" | "not issued" | "queued" | "repaired" | "running" | "skipped" | "waiting";
+            key: string | null;
+            started_at: number | null;
+            ended_at: number | null;
+            duration_ms: number | null;
+            error: string | null;
         };
         /**
          * Vars
@@ -3427,12 +3754,13 @@ export interface components {
         };
         /**
          * TextChecked
-         * @description Diagnostics and outline of a text; `whole` if it can be read to its end.
+         * @description Diagnostics, outline and graph of a text.
          */
         TextChecked: {
             whole: boolean;
             diagnostics: components["schemas"]["LocatedDiagnostic"][];
             symbols: components["schemas"]["Symbol"][];
+            graph: components["schemas"]["Graph"] | null;
         };
         /**
          * LocatedDiagnostic
@@ -3481,6 +3809,88 @@ export interface components {
             name_start: number;
             name_end: number;
             children: components["schemas"]["Symbol"][];
+        };
+        /**
+         * Graph
+         * @description The graph of a playbook with coordinates in pixels.
+         */
+        Graph: {
+            hash: string;
+            path: string;
+            name: string;
+            entry: string | null;
+            final: string | null;
+            width: number;
+            height: number;
+            nodes: components["schemas"]["GraphNode"][];
+            edges: components["schemas"]["GraphEdge"][];
+        };
+        /**
+         * GraphNode
+         * @description A step; `x` and `y` are its top left corner.
+         */
+        GraphNode: {
+            name: string;
+            x: number;
+            y: number;
+            width: number;
+            height: number;
+            description: string;
+            kinds: string[];
+            tasks: components["schemas"]["GraphTask"][];
+            gate: string | null;
+            loop: components["schemas"]["GraphLoop"] | null;
+            join: string | null;
+            mode: string;
+            undoes: string[];
+            known: boolean;
+            reachable: boolean;
+            level: number;
+            /** @default null */
+            line: number | null;
+            /** @default null */
+            column: number | null;
+        };
+        /**
+         * GraphTask
+         * @description A task of a step's pipeline.
+         */
+        GraphTask: {
+            label: string;
+            kind: string;
+        };
+        /**
+         * GraphLoop
+         * @description The loop of a step, as written.
+         */
+        GraphLoop: {
+            iterator: string;
+            over: string;
+            mode: string;
+            /** @default null */
+            max_in_flight: string | null;
+        };
+        /**
+         * GraphEdge
+         * @description An arc, or the edge to a compensating step.
+         */
+        GraphEdge: {
+            source: string;
+            target: string;
+            arc: number;
+            /** @enum {unknown} */
+            kind: "back" | "compensation" | "failure" | "next";
+            when: string;
+            label: string;
+            /** @enum {unknown} */
+            outcome: "any" | "failure" | "success";
+            back: boolean;
+            args: boolean;
+            set: boolean;
+            points: [
+                number,
+                number
+            ][];
         };
         /**
          * PlaceAsked
@@ -3569,88 +3979,6 @@ export interface components {
          */
         Formatted: {
             edits: components["schemas"]["TextEdit"][];
-        };
-        /**
-         * Graph
-         * @description The graph of a playbook with coordinates in pixels.
-         */
-        Graph: {
-            hash: string;
-            path: string;
-            name: string;
-            entry: string | null;
-            final: string | null;
-            width: number;
-            height: number;
-            nodes: components["schemas"]["GraphNode"][];
-            edges: components["schemas"]["GraphEdge"][];
-        };
-        /**
-         * GraphNode
-         * @description A step; `x` and `y` are its top left corner.
-         */
-        GraphNode: {
-            name: string;
-            x: number;
-            y: number;
-            width: number;
-            height: number;
-            description: string;
-            kinds: string[];
-            tasks: components["schemas"]["GraphTask"][];
-            gate: string | null;
-            loop: components["schemas"]["GraphLoop"] | null;
-            join: string | null;
-            mode: string;
-            undoes: string[];
-            known: boolean;
-            reachable: boolean;
-            level: number;
-            /** @default null */
-            line: number | null;
-            /** @default null */
-            column: number | null;
-        };
-        /**
-         * GraphTask
-         * @description A task of a step's pipeline.
-         */
-        GraphTask: {
-            label: string;
-            kind: string;
-        };
-        /**
-         * GraphLoop
-         * @description The loop of a step, as written.
-         */
-        GraphLoop: {
-            iterator: string;
-            over: string;
-            mode: string;
-            /** @default null */
-            max_in_flight: string | null;
-        };
-        /**
-         * GraphEdge
-         * @description An arc, or the edge to a compensating step.
-         */
-        GraphEdge: {
-            source: string;
-            target: string;
-            arc: number;
-            /** @enum {unknown} */
-            kind: "back" | "compensation" | "failure" | "next";
-            when: string;
-            label: string;
-            /** @enum {unknown} */
-            outcome: "any" | "failure" | "success";
-            back: boolean;
-            args: boolean;
-            set: boolean;
-            points: [
-                number,
-                number
-            ][];
         };
         /**
          * CredentialPut
@@ -4996,6 +5324,8 @@ export interface operations {
             query?: {
                 status?: string[];
                 path?: string;
+                ids?: string[];
+                needs_signal?: boolean;
                 search?: string;
                 tag?: string;
                 parent?: string;
@@ -5024,6 +5354,7 @@ export interface operations {
     executions_stream: {
         parameters: {
             query?: {
+                after?: string;
                 type?: string[];
             };
             header?: never;
@@ -5179,6 +5510,78 @@ export interface operations {
                 };
                 content: {
                     "text/event-stream": unknown;
+                };
+            };
+        };
+    };
+    moments_track: {
+        parameters: {
+            query?: {
+                after?: number;
+            };
+            header?: never;
+            path: {
+                execution_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TrackPart"];
+                };
+            };
+        };
+    };
+    moments_follow: {
+        parameters: {
+            query?: {
+                after?: number;
+            };
+            header?: never;
+            path: {
+                execution_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": unknown;
+                };
+            };
+        };
+    };
+    moments_moment: {
+        parameters: {
+            query?: {
+                seq?: number;
+            };
+            header?: never;
+            path: {
+                execution_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MomentAnswer"];
                 };
             };
         };
@@ -6616,8 +7019,12 @@ export interface operations {
         parameters: {
             query?: {
                 after?: number;
+                before?: number;
                 type?: string[];
                 step?: string;
+                run?: string;
+                iteration?: number;
+                text?: string;
                 limit?: number;
             };
             header?: never;
@@ -6635,6 +7042,61 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Events"];
+                };
+            };
+        };
+    };
+    runs_run: {
+        parameters: {
+            query: {
+                run: string;
+                item?: number;
+                seq?: number;
+            };
+            header?: never;
+            path: {
+                execution_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunRow"];
+                };
+            };
+        };
+    };
+    runs_items: {
+        parameters: {
+            query: {
+                run: string;
+                as?: "list" | "map";
+                state?: ("done" | "failed" | "not issued" | "queued" | "repaired" | "running" | "skipped" | "waiting")[];
+                sort?: "index" | "slow";
+                after?: number;
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                execution_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ItemsRow"];
                 };
             };
         };
