@@ -118,6 +118,7 @@ class Track:
         self._most_marks, self._most_times = most_marks, most_times
         self._standing: dict[str, _Standing] = {}
         self._joins: dict[str, tuple[int, int]] = {}
+        self._marked: dict[str, tuple[int, int]] = {}  # loop → its counters at their last marks
         self._letters: dict[str, str] = {}  # pending letter → step
         self._known_letters: dict[str, str] = {}
         self._forced: tuple[str, str] = ("", "")  # step, decision
@@ -236,8 +237,7 @@ class Track:
 
     def ctx(self, _state: Execution, event: Event) -> None:
         """Count the events that write to ctx."""
-        payload = event.payload
-        if event.event_type == "signal.received" or payload.get("writes"):
+        if event.payload.get("writes") or event.event_type == "signal.received":
             self._count(event.seq, "c")
 
     def letters(self, state: Execution, event: Event) -> None:
@@ -370,23 +370,24 @@ class Track:
         loop = run.loop if run is not None else None
         if run is None or loop is None:
             return
-        self._count_items(event, run_id, loop)
         span = self.spans.get(run_id)
-        if span is not None and (loop.suspended or span.state == "suspended"):
-            span.state = run_state(run)
-            self._set_step(state, event.seq, run.step)
-
-    def _count_items(self, event: Event, run_id: str, loop: Loop) -> None:
-        span = self._touch(event, run_id)
         if span is None:
             return
-        span.total, span.items_ended, span.items_failed = loop.total, loop.ended, loop.failed
-        gap = -(-max(loop.total, 1) // LOOP_MARKS)
-        for key, value in ((f"l:{run_id}", loop.ended), (f"f:{run_id}", loop.failed)):
-            series = self.series.get(key)
-            last = series.last if series is not None else 0
-            if value < last or value - last >= gap or (value != last and loop.ended >= loop.total):
-                self._mark(event.seq, key, value)
+        self._count_items(event, span, loop)
+        if loop.suspended or span.state == "suspended":
+            span.state = run_state(run)
+            self._set_step(state, event.seq, run.step)
+            self.status(state, event)  # else items in flight keep it running
+
+    def _count_items(self, event: Event, span: Span, loop: Loop) -> None:
+        total, ended, failed = loop.total, loop.ended, loop.failed
+        span.total, span.items_ended, span.items_failed, span.changed = total, ended, failed, event.seq
+        marked, gap = self._marked.get(span.run, (0, 0)), 1 if total <= LOOP_MARKS else -(-total // LOOP_MARKS)
+        if 0 <= ended - marked[0] < gap and 0 <= failed - marked[1] < gap and ended < total:
+            return
+        self._marked[span.run] = (ended, failed)
+        self._mark(event.seq, f"l:{span.run}", ended)
+        self._mark(event.seq, f"f:{span.run}", failed)
 
     def returned(self, _state: Execution, event: Event) -> None:
         """Record the end of a retried dead letter."""
@@ -402,7 +403,8 @@ class Track:
         span = self._touch(event, of)
         owner = state.runs.get(of)
         if owner is not None and owner.loop is not None:
-            self._count_items(event, of, owner.loop)
+            if span is not None:
+                self._count_items(event, span, owner.loop)
         elif span is not None and event.event_type == "loop.item.repaired":
             span.items_failed -= 1
             self._mark(event.seq, f"f:{of}", state.partial.get(of, span.items_failed))
@@ -424,7 +426,7 @@ def _decision(event: Event) -> str:
 
 
 _MOVES: Final = (Track.status, Track.joins)
-_ITEM: Final = (Track.status, Track.loop)
+_ITEM: Final = (Track.loop,)
 _HANDLERS: dict[str, tuple[Handler, ...]] = {
     **dict.fromkeys(("playbook.execution.requested", "playbook.started", "execution.queued"), (Track.status,)),
     **dict.fromkeys(("execution.admitted", "playbook.paused", "playbook.resumed"), (Track.status,)),
@@ -434,7 +436,7 @@ _HANDLERS: dict[str, tuple[Handler, ...]] = {
     **dict.fromkeys(("token.created", "token.parked", "token.absorbed"), (Track.tokens, *_MOVES)),
     "step.scheduled": (Track.scheduled, Track.step, *_MOVES),
     "step.started": (Track.started, Track.step, Track.status),
-    "step.suspended": (Track.suspended, Track.step, *_ITEM),
+    "step.suspended": (Track.suspended, Track.step, Track.status, *_ITEM),
     "step.done": (Track.ended, Track.step, *_MOVES),
     "step.failed": (Track.letters, Track.ended, Track.step, *_MOVES),
     "step.forced": (Track.forced,),
