@@ -13,6 +13,7 @@ from noetl.engine.state.execution import checksum
 from noetl.model.errors import InvalidInput
 from noetl.model.events import Event
 from noetl.ports import Commit, Selection
+from noetl.ports.log import Recent
 from noetl.ports.replay import Replay
 from noetl.stores.memory.store import MemoryStore
 from noetl.stores.sqlite.store import SqliteStore
@@ -188,6 +189,32 @@ async def test_executions_are_listed_by_prefix_and_by_what_needs_a_signal(store:
     assert await ids(needs_signal=True) == ["3", "0"]
     assert await ids(needs_signal=False) == ["1"]
     assert await ids(needs_signal=True, prefix="a/", ids=("0", "1")) == ["0"]
+
+
+async def test_executions_are_counted_by_status_and_time(store: Store) -> None:
+    rows = [
+        ("a/b", "completed", 100),
+        ("a/c", "failed", 120),
+        ("x", "running", 210),
+        ("a/b", "completed", 230),
+        ("x", "waiting", 290),
+    ]
+    for number, (path, state, at) in enumerate(rows):
+        row: dict[str, Any] = {"status": state, "path": path, "started_at": at}
+        row |= {"ended_at": at + 7 + number} if state in ("completed", "failed") else {}
+        await store.commit([commit(str(number), projection=row)])
+    assert await store.open_counts(10) == {"pending": 0, "running": 1, "waiting": 1, "paused": 0}
+    assert await store.open_counts(10, ("a/",)) == {"pending": 0, "running": 0, "waiting": 0, "paused": 0}
+    every = {(0, "completed"): 1, (0, "failed"): 1, (1, "running"): 1, (1, "completed"): 1, (1, "waiting"): 1}
+    assert await store.recent_counts(100, 100, 10) == Recent(every, True)
+    assert await store.recent_counts(200, 100, 10) == Recent(
+        {(0, status): 1 for status in ("running", "completed", "waiting")}, True
+    )
+    assert await store.recent_counts(100, 1_000, 2) == Recent({(0, "completed"): 1, (0, "waiting"): 1}, False)
+    assert await store.recent_counts(220, 1_000, 2) == Recent({(0, "completed"): 1, (0, "waiting"): 1}, True)
+    assert await store.recent_counts(100, 1_000, 10, ("a/",)) == Recent({(0, "completed"): 2, (0, "failed"): 1}, True)
+    assert await store.durations("a/b", 10) == [10, 7]
+    assert await store.durations("a/b", 1) == [10]
 
 
 async def test_executions_are_listed_newest_first(store: Store) -> None:

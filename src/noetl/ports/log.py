@@ -99,6 +99,13 @@ class Selection(msgspec.Struct, frozen=True, omit_defaults=True):
     within: tuple[str, ...] | None = None  # in one of these namespaces: its path begins with one
 
 
+class Recent(msgspec.Struct, frozen=True):
+    """Number of recent executions by bucket of their start and by status."""
+
+    counts: Mapping[tuple[int, str], int]  # (bucket from 0, status)
+    is_whole: bool  # all that started since then were counted
+
+
 class Position(msgspec.Struct, frozen=True):
     """Event with its position in the stream of its writer."""
 
@@ -140,6 +147,20 @@ class EventLog(Protocol):
 
     async def executions(self, selection: Selection) -> list[Mapping[str, Any]]:
         """List executions, newest first, as `execution` returns them."""
+
+    async def open_counts(self, most: int, within: tuple[str, ...] | None = None) -> Mapping[str, int]:
+        """Count executions that have not ended by status, each up to `most`."""
+
+    async def recent_counts(
+        self, since: int, bucket_ms: int, most: int, within: tuple[str, ...] | None = None
+    ) -> Recent:
+        """Count executions by the time of their start and their status.
+
+        Looks at the newest `most` executions only, so the cost does not grow with the store. Children count too.
+        """
+
+    async def durations(self, path: str, most: int) -> list[int]:
+        """Return the durations of a path's newest `most` completed executions in ms."""
 
     async def remove(self, execution_id: str, act: Audit = None) -> bool:
         """Delete an ended execution: its log and all its rows, but not its stored results.

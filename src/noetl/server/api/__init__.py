@@ -9,8 +9,7 @@ from noetl.server.http.endpoint import Endpoint, Noun
 NOUNS = (
     "admin.health", "executions.execute", "executions.execute_many", "executions.executions", "executions.moments",
     "executions.steering", "triggers.schedules", "triggers.webhooks", "triggers.notifications", "triggers.subscriptions", "triggers.ended",
-    "executions.dlq", "executions.events", "executions.runs", "executions.results", "executions.vars",
-    "catalog.catalog", "catalog.language", "catalog.playbooks", "catalog.credentials", "catalog.keychain", "workers.worker",
+    "executions.dlq", "executions.events", "executions.runs", "executions.results", "executions.vars", "catalog.catalog", "catalog.language", "catalog.playbooks", "catalog.credentials", "catalog.keychain", "workers.worker", "executions.overview",
     "workers.blobs", "workers.outbox", "workers.workers", "workers.queue", "admin.tokens", "admin.keys", "admin.session", "admin.users",
     "admin.groups", "admin.audit",
     "executions.context", "admin.page",

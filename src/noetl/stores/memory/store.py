@@ -19,7 +19,7 @@ from noetl.model.letters import DeadLetter, LetterChange, changed
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, Line, WorkItem, distance, playbook_of
 from noetl.ports import Audit, Claim, Commit, Position, Receipt, Selection
-from noetl.ports.log import OPEN
+from noetl.ports.log import OPEN, Recent
 from noetl.ports.triggers import Progress
 from noetl.stores.common.batch import Changes, Facts, about, judge, lost, slot_columns, turns
 from noetl.stores.common.work_limits import Room
@@ -71,6 +71,25 @@ class MemoryStore(MemoryCatalog, MemoryLetters):
             ids = ids[: ids.index(selection.before)] if selection.before in self.tables.executions else []
         rows = (row for row in [await self.execution(name) for name in reversed(ids)] if row is not None)
         return list(islice((row for row in rows if _matches(row, selection)), selection.limit))
+
+    async def open_counts(self, most: int, within: tuple[str, ...] | None = None) -> Mapping[str, int]:
+        open_ones = {name: Selection(status=(name,), within=within, limit=most) for name in OPEN}
+        return {name: len(await self.executions(selection)) for name, selection in open_ones.items()}
+
+    async def recent_counts(
+        self, since: int, bucket_ms: int, most: int, within: tuple[str, ...] | None = None
+    ) -> Recent:
+        rows = await self.executions(Selection(limit=most + 1))
+        counts: dict[tuple[int, str], int] = {}
+        for row in rows[:most]:
+            if row["started_at"] >= since and (within is None or str(row.get("path", "")).startswith(within)):
+                key = ((row["started_at"] - since) // bucket_ms, str(row["status"]))
+                counts[key] = counts.get(key, 0) + 1
+        return Recent(counts, len(rows) <= most or rows[most]["started_at"] < since)
+
+    async def durations(self, path: str, most: int) -> list[int]:
+        rows = await self.executions(Selection(path=path, status=("completed",), limit=most))
+        return [int(row["ended_at"] - row["started_at"]) for row in rows]
 
     async def remove(self, execution_id: str, act: Audit = None) -> bool:
         row = await self.execution(execution_id)

@@ -18,7 +18,7 @@ from noetl.model.events import Event
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, Line
 from noetl.ports import Audit, Claim, Commit, Position, Receipt, Selection
-from noetl.ports.log import OPEN
+from noetl.ports.log import OPEN, Recent
 from noetl.stores.common.batch import lost
 from noetl.stores.common.queries import queries
 from noetl.stores.common.work_limits import names_in
@@ -119,6 +119,22 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
         text = _SQL["list_executions"].replace("number > 0", " AND ".join(("number > 0", *conditions)))
         async with self.database.connection() as connection:
             return [projection_of(row) for row in await connection.fetch(text, selection.limit, *values)]
+
+    async def open_counts(self, most: int, within: tuple[str, ...] | None = None) -> Mapping[str, int]:
+        names = None if within is None else list(within)
+        return {status: int(await self.database.value("open_counts", status, most, names)) for status in OPEN}
+
+    async def recent_counts(
+        self, since: int, bucket_ms: int, most: int, within: tuple[str, ...] | None = None
+    ) -> Recent:
+        names = None if within is None else list(within)
+        rows = await self.database.rows("recent_counts", most, since, bucket_ms, names)
+        next_one = await self.database.rows("oldest_counted", most)
+        counts = {(int(row[0]), str(row[1])): int(row[2]) for row in rows}
+        return Recent(counts, not next_one or next_one[0][0] < since)
+
+    async def durations(self, path: str, most: int) -> list[int]:
+        return [int(row[0]) for row in await self.database.rows("durations", path, most)]
 
     async def remove(self, execution_id: str, act: Audit = None) -> bool:
         async with self._changing_transaction() as connection:

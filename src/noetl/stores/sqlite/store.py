@@ -20,7 +20,7 @@ from noetl.model.events import Event
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, Line, WorkItem
 from noetl.ports import Audit, Claim, Commit, Position, Receipt, Selection
-from noetl.ports.log import OPEN
+from noetl.ports.log import OPEN, Recent
 from noetl.stores.common.batch import lost
 from noetl.stores.common.queries import queries
 from noetl.stores.common.work_limits import names_in
@@ -110,6 +110,27 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
         text = _SQL["list_executions"].replace("number > 0", " AND ".join(("number > 0", *conditions)))
         rows = await self.database.run(lambda connection: connection.execute(text, values).fetchall())
         return [projection_of(row) for row in rows]
+
+    async def open_counts(self, most: int, within: tuple[str, ...] | None = None) -> Mapping[str, int]:
+        query, values = _SQL["open_counts"], list[Any]()
+        if within is not None:
+            query, values = query.replace("status = ?", f"status = ? AND {WITHIN}"), [text(within)]
+        job = {status: (status, *values, most) for status in OPEN}
+        return await self.database.run(
+            lambda connection: {name: connection.execute(query, given).fetchone()[0] for name, given in job.items()}
+        )
+
+    async def recent_counts(
+        self, since: int, bucket_ms: int, most: int, within: tuple[str, ...] | None = None
+    ) -> Recent:
+        names = None if within is None else text(within)
+        rows = await self._rows("recent_counts", most, since, bucket_ms, names)
+        next_one = await self._rows("oldest_counted", most)
+        counts = {(int(bucket), str(status)): int(count) for bucket, status, count in rows}
+        return Recent(counts, not next_one or next_one[0][0] < since)
+
+    async def durations(self, path: str, most: int) -> list[int]:
+        return [int(row[0]) for row in await self._rows("durations", path, most)]
 
     async def remove(self, execution_id: str, act: Audit = None) -> bool:
         def job(connection: sqlite3.Connection) -> bool:

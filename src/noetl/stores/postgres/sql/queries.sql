@@ -77,6 +77,28 @@ SELECT execution_id::text, last_seq, projection FROM execution WHERE execution_i
 -- Conditions are added behind the first one. A condition that accepts everything would prevent the use of an index.
 SELECT execution_id::text, last_seq, projection FROM execution WHERE number > 0 ORDER BY number DESC LIMIT $1;
 
+-- name: open_counts
+SELECT count(*) FROM (
+  SELECT FROM execution
+  WHERE status = $1 AND ($3::text[] IS NULL OR EXISTS (SELECT FROM unnest($3::text[]) AS n (name) WHERE starts_with(path, n.name)))
+  LIMIT $2
+) AS found;
+
+-- name: recent_counts
+-- The newest executions have the largest numbers.
+SELECT ((started_at - $2) / $3)::bigint AS bucket, status, count(*) FROM (
+  SELECT status, started_at, path FROM execution ORDER BY number DESC LIMIT $1
+) AS newest
+WHERE started_at >= $2
+AND ($4::text[] IS NULL OR EXISTS (SELECT FROM unnest($4::text[]) AS n (name) WHERE starts_with(path, n.name)))
+GROUP BY bucket, status;
+
+-- name: oldest_counted
+SELECT started_at FROM execution ORDER BY number DESC LIMIT 1 OFFSET $1;
+
+-- name: durations
+SELECT ended_at - started_at FROM execution WHERE path = $1 AND status = 'completed' ORDER BY number DESC LIMIT $2;
+
 -- name: remove_execution
 WITH ended AS MATERIALIZED (
   SELECT execution_id FROM execution WHERE execution_id = $1 AND ended_at IS NOT NULL FOR UPDATE

@@ -92,6 +92,25 @@ FROM execution WHERE execution_id = ?;
 SELECT execution_id, (SELECT max(seq) FROM event_log WHERE event_log.execution_id = execution.execution_id), projection
 FROM execution WHERE number > 0 ORDER BY number DESC LIMIT ?;
 
+-- name: open_counts
+SELECT count(*) FROM (SELECT 1 FROM execution WHERE status = ? LIMIT ?);
+
+-- name: recent_counts
+-- The newest executions have the largest numbers.
+SELECT bucket, status, count(*) FROM (
+  SELECT (started_at - ?2) / ?3 AS bucket, status, started_at, path FROM execution
+  ORDER BY number DESC LIMIT ?1
+) WHERE started_at >= ?2 AND (?4 IS NULL OR EXISTS (
+  SELECT 1 FROM (SELECT value FROM json_each(?4)) WHERE substr(path, 1, length(value)) = value
+)) GROUP BY bucket, status;
+
+-- name: oldest_counted
+SELECT started_at FROM execution ORDER BY number DESC LIMIT 1 OFFSET ?;
+
+-- name: durations
+SELECT json_extract(projection, '$.ended_at') - started_at FROM execution
+WHERE path = ? AND status = 'completed' ORDER BY number DESC LIMIT ?;
+
 -- name: has_ended
 SELECT coalesce((SELECT max(seq) FROM event_log WHERE event_log.execution_id = execution.execution_id), 0) FROM execution WHERE execution_id = ? AND json_extract(projection, '$.ended_at') IS NOT NULL;
 
