@@ -91,6 +91,7 @@ class Selection(msgspec.Struct, frozen=True, omit_defaults=True):
     needs_signal: bool | None = None  # of executions that have not ended: whether one waits for a signal
     text: str | None = None  # substring of its id, path, tags or error message; ASCII letters match in either case
     tag: str | None = None
+    without: str | None = None  # not those with this tag
     parent: str | None = None  # children of this execution; empty: executions without a parent
     since: int | None = None  # started at this time or later
     until: int | None = None  # started before this time

@@ -203,6 +203,24 @@ class Forked(Answer, frozen=True):
     status: str
 
 
+class TrialTask(Answer, frozen=True):
+    """A task that a trial may run."""
+
+    step: str
+    label: str
+    kind: str
+
+
+class Trial(Answer, frozen=True):
+    """A trial of a text; with `dry_run`, it has no execution."""
+
+    execution_id: str | None
+    playbook: str  # content hash of what runs
+    source: str | None  # the execution whose history it continues
+    seq: int  # up to this event; 0: it begins anew
+    tasks: list[TrialTask]  # that may run; others are taken from the history, or are not reached
+
+
 class Diagnosed(Answer, frozen=True):
     """A diagnostic of a playbook."""
 

@@ -57,7 +57,7 @@ class ExecutionsQuery(Asked, frozen=True):
     ids: tuple[str, ...] = ()  # repeatable
     needs_signal: bool | None = None  # of executions that have not ended: whether one waits for a signal
     search: Annotated[str, Meta(max_length=500)] | None = None  # in id, path, tags, the error's message
-    tag: str | None = None
+    tag: str | None = None  # executions of POST /api/try are listed with the tag `try` only
     parent: str | None = None  # children of this execution; empty: executions without a parent
     since: Number | None = None  # milliseconds since the Unix epoch
     until: Number | None = None
@@ -158,6 +158,20 @@ class Registration(Asked, frozen=True):
     content: Content
     path: Name | None = None  # must equal `metadata.path` of the playbook
     check_only: bool = False
+
+
+TRIAL = "try"  # tag of the executions that POST /api/try starts; lists leave them out
+
+
+class TrialAsked(Asked, frozen=True):
+    """A trial of a text: of all of it, up to a step, or of one step."""
+
+    content: Content
+    payload: dict[str, Any] = {}  # merged into `workload`
+    step: Name | None = None  # run this step alone
+    until: Name | None = None  # do not run what follows this step
+    source: Name | None = msgspec.field(default=None, name="from")  # take recorded outputs from this execution
+    dry_run: bool = False  # only tell which tasks would run
 
 
 class CatalogQuery(Asked, frozen=True):

@@ -58,6 +58,11 @@ async def start(served: Served) -> Asked:
     return "/api/execute", {"path": await served.register(WAITS)}
 
 
+async def attempt(served: Served) -> Asked:
+    await served.register(WAITS)  # else it is registered, with an entry of its own
+    return "/api/try", {"content": WAITS}
+
+
 async def start_many(served: Served) -> Asked:
     return "/api/execute/many", {"path": await served.register(WAITS), "payloads": [{"n": 1}]}
 
@@ -249,6 +254,7 @@ async def signing_out(served: Served) -> Asked:
 
 CALLS: dict[str, Callable[[Served], Awaitable[Asked]]] = {
     "POST /api/execute": start,
+    "POST /api/try": attempt,
     "POST /api/execute/many": start_many,
     "POST /api/executions/execute": start_named,
     "POST /api/executions/{execution_id}/cancel": steered("cancel", {"reason": "enough"}),

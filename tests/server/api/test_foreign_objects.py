@@ -68,6 +68,7 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
 
 BODIES: dict[str, list[dict[str, Any]]] = {
     "POST /api/execute": [{"path": "{path}"}, {"playbook": "{playbook}"}, {"path": "team-b/x", "parent": "{failed}"}],
+    "POST /api/try": [{"content": ONE, "from": "{execution_id}"}],
     "POST /api/executions/execute": [{"playbook_id": "{path}"}],
     "POST /api/execute/many": [{"path": "{path}", "payloads": [{}]}, {"playbook": "{playbook}", "payloads": [{}]}],
     "POST /api/executions/{execution_id}/signal": [{"name": "go"}],

@@ -135,6 +135,7 @@ def good(endpoint: Endpoint, names: dict[str, Any]) -> list[Any]:
             {"work": held, "worker": "host:17", "key": f"{work['execution_id']}:one:t", "topic": "t", "address": "a"}
             | {"payload": {"a": [1]}, "headers": {"X": "y"}, "auth": "pg_main", "target": "http", "available_at": 2**50}
         ],
+        "/api/try": [{"content": ONE, "payload": {"n": 1}, "until": "one"}, {"content": ONE, "from": names["waits"]}],
         "/api/language/complete": [{"content": ONE, "offset": ONE.index("noop") + 2}],
         "/api/language/rename": [{"content": ONE, "offset": ONE.index("one", 90), "name": "two"}],
         "/context/render": [

@@ -5,7 +5,7 @@ Its log is complete; work in flight is queued again. Tested in tests/unit/engine
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -54,7 +54,19 @@ def place(events: Sequence[Event], wanted: str) -> int:
         raise InvalidInput(
             f"the step `{wanted}` has not run in this execution; these have: {', '.join(steps) or 'none'}."
         )
-    seq = runs[-1] - 1
+    return _before(events, runs[-1])
+
+
+def first_run(events: Sequence[Event], steps: Collection[str]) -> tuple[str, int] | None:
+    """Return the first of these steps that ran, and the seq to fork after; or None."""
+    for event in events:
+        if event.event_type == "step.scheduled" and event.entity_id in steps and event.payload.get("number"):
+            return event.entity_id, _before(events, event.seq)
+    return None
+
+
+def _before(events: Sequence[Event], scheduled: int) -> int:
+    seq = scheduled - 1
     while seq > 1 and events[seq - 1].event_type == "policy.admit.evaluated":
         seq -= 1  # the gate decides again, on the changed values
     return seq
@@ -69,10 +81,11 @@ def shared(
     playbook: str = "",
     pool: str = "",
     workload: Mapping[str, Any] | None = None,
+    tags: Sequence[str] = (),
 ) -> tuple[Event, ...]:
     """Copy the history up to an event under a new id.
 
-    A playbook and a workload replace those of the original.
+    A playbook, a workload and tags replace those of the original.
     `at` is when the fork starts: its duration and time-outs count from there.
     """
     source = events[0].execution_id if events else ""
@@ -86,6 +99,7 @@ def shared(
             payload |= {"forked_from": {"execution_id": source, "seq": upto}, "pool": pool}
             payload |= {"begun_at": at} if at else {}
             payload |= {"playbook": playbook} if playbook else {}
+            payload |= {"tags": list(tags)} if tags else {}
             payload.pop("parent", None)
         if event.event_type == "playbook.request.evaluated" and workload:
             payload["workload"] = dict(payload.get("workload", {}))

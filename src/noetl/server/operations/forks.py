@@ -7,7 +7,7 @@ tests/server/api/test_executions.py.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
@@ -53,6 +53,7 @@ async def fork_from(
     at: int,
     playbook: str = "",
     pool: str = "",
+    tags: Sequence[str] = (),
     act: Audit = None,
 ) -> Made:
     """Commit a fork and continue it."""
@@ -61,7 +62,7 @@ async def fork_from(
         raise UnknownExecution(f"No execution {source} in this store. List executions with `noetl runs`.")
     pinned = playbook or str(events[0].payload.get("playbook", ""))
     seq = place(events, start)
-    copied = shared(events, seq, execution_id, at=at, playbook=pinned, pool=pool, workload=workload)
+    copied = shared(events, seq, execution_id, at=at, playbook=pinned, pool=pool, workload=workload, tags=tags)
     plan = await PlanCache(store, control.defaults).get(pinned)
     check_schema(plan, fold(execution_id, copied).workload)
     acts = () if act is None else (act,)

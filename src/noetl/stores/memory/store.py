@@ -392,6 +392,7 @@ def _matches(row: Mapping[str, Any], selection: Selection) -> bool:
         and (selection.within is None or path.startswith(selection.within))
         and selection.parent in (None, parent or "")
         and (selection.tag is None or selection.tag in tags)
+        and selection.without not in tags
         and (selection.text is None or any(selection.text.lower() in text.lower() for text in texts))
         and (selection.since is None or started_at >= selection.since)
         and (selection.until is None or started_at < selection.until)

@@ -47,6 +47,7 @@ _CONDITIONS = {
     "path": "path = {}",
     "parent": "parent = {}",
     "tag": "tags @> ARRAY[{}::text]",
+    "without": "NOT tags @> ARRAY[{}::text]",
     "since": "started_at >= {}",
     "until": "started_at < {}",
     "before": "number < (SELECT number FROM execution WHERE execution_id = {}::text::bigint)",

@@ -43,6 +43,7 @@ _CONDITIONS = {
     "path": "path = ?",
     "parent": "parent_id = ?",
     "tag": "EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?)",
+    "without": "NOT EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?)",
     "since": "started_at >= ?",
     "until": "started_at < ?",
     "before": "number < (SELECT number FROM execution WHERE execution_id = ?)",

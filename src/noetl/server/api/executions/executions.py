@@ -35,7 +35,7 @@ from noetl.wire.answers import (
     Told,
     WorkAhead,
 )
-from noetl.wire.requests import ExecutionsQuery, ExplainQuery, FeedQuery, FollowQuery, StateQuery
+from noetl.wire.requests import TRIAL, ExecutionsQuery, ExplainQuery, FeedQuery, FollowQuery, StateQuery
 
 _NO_LIMIT = 2**31
 _ENVELOPE = ("seq", "event", "status", "checksum")
@@ -58,6 +58,7 @@ async def listed(call: Call, query: ExecutionsQuery) -> Executions:
             needs_signal=query.needs_signal,
             text=query.search,
             tag=query.tag,
+            without=None if query.tag == TRIAL or query.parent else TRIAL,
             parent=query.parent,
             since=query.since,
             until=query.until,
