@@ -11,8 +11,8 @@ from typing import Annotated
 from msgspec import Meta
 
 from noetl.wire.answers import Answer, Diagnosed
-from noetl.wire.graph import Graph
 from noetl.wire.requests import Asked, Content, Count
+from noetl.wire.screens.graph import Graph
 
 
 class TextAsked(Asked, frozen=True):

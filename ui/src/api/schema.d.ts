@@ -413,6 +413,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/try": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Run a text that is not registered: all of it, up to a step, or one step. */
+        post: operations["try_trial"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/schedules": {
         parameters: {
             query?: never;
@@ -1062,6 +1079,23 @@ export interface paths {
         };
         /** Return the items of a loop: all as a map of marks, or a page of a list. */
         get: operations["runs_items"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/overview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Return counts, what needs a person, throughput, pools and the newest executions. */
+        get: operations["overview_overview"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2689,6 +2723,43 @@ export interface components {
             latest: boolean;
         };
         /**
+         * TrialAsked
+         * @description A trial of a text: of all of it, up to a step, or of one step.
+         */
+        TrialAsked: {
+            content: string;
+            /** @default {} */
+            payload: Record<string, never>;
+            /** @default null */
+            step: string | null;
+            /** @default null */
+            until: string | null;
+            /** @default null */
+            from: string | null;
+            /** @default false */
+            dry_run: boolean;
+        };
+        /**
+         * Trial
+         * @description A trial of a text; with `dry_run`, it has no execution.
+         */
+        Trial: {
+            execution_id: string | null;
+            playbook: string;
+            source: string | null;
+            seq: number;
+            tasks: components["schemas"]["TrialTask"][];
+        };
+        /**
+         * TrialTask
+         * @description A task that a trial may run.
+         */
+        TrialTask: {
+            step: string;
+            label: string;
+            kind: string;
+        };
+        /**
          * ScheduleAsked
          * @description Create a schedule: a playbook, and one of `cron`, `every` and `calendar`.
          */
@@ -3631,6 +3702,72 @@ export interface components {
             ended_at: number | null;
             duration_ms: number | null;
             error: string | null;
+        };
+        /**
+         * Overview
+         * @description Counts, what needs a person, throughput, pools and the newest executions.
+         */
+        Overview: {
+            now: components["schemas"]["Counted"];
+            day: components["schemas"]["Counted"];
+            bucket_ms: number;
+            buckets: components["schemas"]["Bucket"][];
+            needs: components["schemas"]["NeedsYou"][];
+            pools: components["schemas"]["PoolRow"][];
+            recent: components["schemas"]["ExecutionRow"][];
+        };
+        /**
+         * Counted
+         * @description Executions by status; `is_whole`: false if only the newest ones were counted.
+         */
+        Counted: {
+            counts: {
+                [key: string]: number;
+            };
+            is_whole: boolean;
+        };
+        /**
+         * Bucket
+         * @description Executions that started within a time, by status.
+         */
+        Bucket: {
+            at: number;
+            counts: {
+                [key: string]: number;
+            };
+        };
+        /**
+         * NeedsYou
+         * @description Something that a person should look at.
+         */
+        NeedsYou: {
+            /** @enum {unknown} */
+            cause: "letters" | "signal" | "slow" | "worker";
+            since: number;
+            /** @default null */
+            execution: components["schemas"]["ExecutionRow"] | null;
+            /** @default null */
+            usual_ms: number | null;
+            /** @default null */
+            group: components["schemas"]["LetterGroup"] | null;
+            /** @default null */
+            pool: components["schemas"]["PoolRow"] | null;
+        };
+        /**
+         * PoolRow
+         * @description A pool with its workers and its queue.
+         */
+        PoolRow: {
+            pool: string;
+            workers: number;
+            capacity: number;
+            queued: number;
+            leased: number;
+            dead: number;
+            /** @default 0 */
+            kept: number;
+            /** @default null */
+            oldest: number | null;
         };
         /**
          * Vars
@@ -4642,22 +4779,6 @@ export interface components {
          */
         PoolRows: {
             pools: components["schemas"]["PoolRow"][];
-        };
-        /**
-         * PoolRow
-         * @description A pool with its workers and its queue.
-         */
-        PoolRow: {
-            pool: string;
-            workers: number;
-            capacity: number;
-            queued: number;
-            leased: number;
-            dead: number;
-            /** @default 0 */
-            kept: number;
-            /** @default null */
-            oldest: number | null;
         };
         /**
          * QueueState
@@ -5828,6 +5949,39 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Forked"];
+                };
+            };
+        };
+    };
+    try_trial: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "content": "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: hello, path: examples/hello}\nworkflow:\n  - step: hello\n    tool: {kind: noop, result: hello}\n",
+                 *       "payload": {
+                 *         "name": "Ada"
+                 *       },
+                 *       "until": "hello"
+                 *     }
+                 */
+                "application/json": components["schemas"]["TrialAsked"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Trial"];
                 };
             };
         };
@@ -7097,6 +7251,26 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ItemsRow"];
+                };
+            };
+        };
+    };
+    overview_overview: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Overview"];
                 };
             };
         };

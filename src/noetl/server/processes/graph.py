@@ -19,7 +19,7 @@ from noetl.dsl.reading.parse import parse
 from noetl.dsl.tree.normalize import normalize
 from noetl.dsl.tree.pin import unpinned
 from noetl.dsl.tree.playbook import Playbook
-from noetl.wire.graph import Graph
+from noetl.wire.screens.graph import Graph
 
 _KEPT_DRAWINGS: Final = 8
 

@@ -28,7 +28,6 @@ from noetl.dsl.grammar.kinds import Kinds
 from noetl.dsl.rules import BY_CODE
 from noetl.dsl.tree.pin import pinned
 from noetl.server.processes.graph import graph_of, positions_of
-from noetl.wire.graph import Graph
 from noetl.wire.language import (
     Completion,
     CompletionList,
@@ -44,6 +43,7 @@ from noetl.wire.language import (
     TextChecked,
     TextEdit,
 )
+from noetl.wire.screens.graph import Graph
 
 Feature = Literal["check", "complete", "hover", "definition", "rename", "format"]
 # What a check adds to its diagnostics must not make it late: a text that can be registered can be checked.

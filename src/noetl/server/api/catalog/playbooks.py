@@ -14,8 +14,8 @@ from noetl.server.http.endpoint import Call, Noun
 from noetl.server.problems import Refusal, not_found
 from noetl.server.processes.graph import DRAW_GRAPH
 from noetl.server.processes.side import OutOfMemory, TimedOut
-from noetl.wire.graph import Graph
 from noetl.wire.requests import GraphQuery
+from noetl.wire.screens.graph import Graph
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 noun = Noun("playbooks", "Pinned playbooks by content hash.")

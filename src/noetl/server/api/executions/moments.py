@@ -24,7 +24,7 @@ from noetl.model.errors import InvalidInput
 from noetl.model.events import Event
 from noetl.server.http.endpoint import JSON, Call, Noun
 from noetl.server.http.sse import stream_parts
-from noetl.wire.moments import (
+from noetl.wire.screens.moments import (
     MomentAnswer,
     MomentChange,
     MomentQuery,

@@ -10,7 +10,7 @@ from noetl.server.http.endpoint import Call, Noun
 from noetl.server.workers.presence import pools_of
 from noetl.wire.answers import ExecutionRow, PoolRow
 from noetl.wire.letters import LetterGroup
-from noetl.wire.overview import Bucket, Counted, NeedsYou, Overview
+from noetl.wire.screens.overview import Bucket, Counted, NeedsYou, Overview
 
 _DAY_MS, _BUCKET_MS = 86_400_000, 1_800_000
 _MOST = 10_000  # executions that are counted by status

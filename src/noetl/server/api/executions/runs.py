@@ -15,7 +15,7 @@ from noetl.engine.state.dead_letters import letter_id
 from noetl.model.events import Event
 from noetl.server.http.endpoint import Call, Noun
 from noetl.server.problems import Refusal, not_found
-from noetl.wire.runs import ItemRange, ItemRow, ItemsQuery, ItemsRow, RunQuery, RunRow
+from noetl.wire.screens.runs import ItemRange, ItemRow, ItemsQuery, ItemsRow, RunQuery, RunRow
 
 _PAGE = 2_000
 noun = Noun("runs", "Step-runs of an execution, and the items of their loops.")
