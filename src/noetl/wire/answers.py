@@ -76,6 +76,16 @@ class Execution(ExecutionRow, frozen=True):
     duration_ms: int = 0
 
 
+class Preview(Answer, frozen=True):
+    """What an action would do; of a request with `dry_run`, which changes nothing."""
+
+    says: str
+    ends: list[str] = []  # step-runs
+    children: list[str] = []  # executions that are cancelled too
+    undoes: list[str] = []  # steps that are compensated, in this order
+    steps: list[str] = []  # that run again
+
+
 class Told(Answer, frozen=True):
     """A message was applied."""
 
@@ -83,6 +93,7 @@ class Told(Answer, frozen=True):
     status: str
     last_seq: int
     warnings: list[str] = []  # of a message that was applied and may not do what was meant
+    preview: Preview | None = None  # of a dry run: nothing was changed
 
 
 class EventRow(Answer, frozen=True):
@@ -197,10 +208,30 @@ class Explained(Answer, frozen=True):
 class Forked(Answer, frozen=True):
     """A new execution that continues from the middle of another one."""
 
-    execution_id: str
+    execution_id: str  # empty of a dry run
     source: str
     seq: int
     status: str
+    preview: Preview | None = None  # of a dry run: nothing was started
+
+
+class RefusedAction(Answer, frozen=True):
+    """An execution that an action of many does not change, and why."""
+
+    execution_id: str
+    reason: str
+
+
+class ManyTold(Answer, frozen=True):
+    """What an action on many executions did, or with `dry_run` would do."""
+
+    count: int  # executions that were changed, or would be
+    by_status: dict[str, int]  # those, by the status before
+    executions: list[str]  # the first 100
+    refused: list[RefusedAction]  # the first 100
+    dry_run: bool = False
+    is_whole: bool = True  # false: more than 1,000 match
+    started: list[str] = []  # of a retry: the first 100 new executions
 
 
 class TrialTask(Answer, frozen=True):

@@ -113,6 +113,39 @@ class Cancellation(Asked, frozen=True):
     compensate: bool = False  # roll back completed steps in reverse order first, as after a failure
     abandon: bool = False  # also stop a running compensation; otherwise the request is refused
     cascade: bool = True  # children are always cancelled with their parent; only true is allowed
+    dry_run: bool = False  # only say what would happen
+
+
+class ExecutionsFilter(Asked, frozen=True):
+    """Executions that an action applies to, as a list of executions filters them."""
+
+    status: tuple[str, ...] = ()
+    path: str | None = None  # orders/* means all that begin with orders/
+    search: Annotated[str, Meta(max_length=500)] | None = None
+    tag: str | None = None
+    parent: str | None = None
+    since: Number | None = None
+    until: Number | None = None
+    needs_signal: bool | None = None
+
+
+class ManyCancelled(Asked, frozen=True):
+    """Cancel executions by id, or all that match a query; at most 1,000."""
+
+    ids: Annotated[tuple[str, ...], Meta(max_length=1_000)] = ()
+    query: ExecutionsFilter | None = None
+    reason: Text = ""
+    dry_run: bool = False
+
+
+class ManyRetried(Asked, frozen=True):
+    """Retry executions from their failed steps, by id or by a query; at most 1,000."""
+
+    ids: Annotated[tuple[str, ...], Meta(max_length=1_000)] = ()
+    query: ExecutionsFilter | None = None
+    reason: Text = ""
+    latest: bool = False  # use the latest version of each playbook
+    dry_run: bool = False
 
 
 class SignalSent(Asked, frozen=True):
@@ -133,6 +166,7 @@ class Forced(Asked, frozen=True):
 
     result: Any = None
     reason: Text = ""
+    dry_run: bool = False  # only say what would happen
 
 
 class Fork(Asked, frozen=True):
@@ -142,6 +176,7 @@ class Fork(Asked, frozen=True):
     ctx: dict[str, Any] = {}
     workload: dict[str, Any] = {}
     playbook: Name | None = None  # content hash of another version
+    dry_run: bool = False  # only say what would happen
 
 
 class Retry(Asked, frozen=True):
@@ -150,6 +185,8 @@ class Retry(Asked, frozen=True):
     step: str | None = None  # default: the first step that failed
     ctx: dict[str, Any] = {}
     latest: bool = False  # use the latest version of the playbook
+    reason: Text = ""  # for the audit trail
+    dry_run: bool = False  # only say what would happen
 
 
 class Registration(Asked, frozen=True):

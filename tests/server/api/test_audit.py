@@ -87,6 +87,14 @@ async def retrying(served: Served) -> Asked:
     return f"/api/executions/{await ended(served, FAILS)}/retry", {}
 
 
+async def cancelling_many(served: Served) -> Asked:
+    return "/api/executions/cancel", {"ids": [await waiting(served)], "reason": "enough"}
+
+
+async def retrying_many(served: Served) -> Asked:
+    return "/api/executions/retry", {"ids": [await ended(served, FAILS)]}
+
+
 async def patching(served: Served) -> Asked:
     return f"/api/vars/{await waiting(served)}", {"writes": {"n": 1}}
 
@@ -258,6 +266,8 @@ CALLS: dict[str, Callable[[Served], Awaitable[Asked]]] = {
     "POST /api/execute/many": start_many,
     "POST /api/executions/execute": start_named,
     "POST /api/executions/{execution_id}/cancel": steered("cancel", {"reason": "enough"}),
+    "POST /api/executions/cancel": cancelling_many,
+    "POST /api/executions/retry": retrying_many,
     "POST /api/executions/{execution_id}/pause": steered("pause"),
     "POST /api/executions/{execution_id}/resume": steered("resume"),
     "POST /api/executions/{execution_id}/signal": steered("signal", {"name": "go"}),

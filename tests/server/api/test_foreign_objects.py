@@ -72,6 +72,8 @@ BODIES: dict[str, list[dict[str, Any]]] = {
     "POST /api/executions/execute": [{"playbook_id": "{path}"}],
     "POST /api/execute/many": [{"path": "{path}", "payloads": [{}]}, {"playbook": "{playbook}", "payloads": [{}]}],
     "POST /api/executions/{execution_id}/signal": [{"name": "go"}],
+    "POST /api/executions/cancel": [{"ids": ["{execution_id}"]}, {"query": {"path": "{path}"}}],
+    "POST /api/executions/retry": [{"ids": ["{failed}"]}, {"query": {"path": "{path}"}}],
     "PATCH /api/executions/{execution_id}/ctx": [{"writes": {"a": 1}}],
     "POST /api/executions/{execution_id}/fork": [{"start": "ask"}, {"start": "ask", "playbook": "{playbook}"}],
     "POST /api/vars/{execution_id}": [{"writes": {"a": 1}}],
@@ -83,6 +85,8 @@ BODIES: dict[str, list[dict[str, Any]]] = {
     "POST /context/render": [{"execution_id": "{execution_id}", "template": "{{ workload }}"}],
 }
 QUERIES: dict[str, list[dict[str, str]]] = {
+    "GET /api/executions/{execution_id}/runs": [{"run": "ask#1"}],
+    "GET /api/executions/{execution_id}/items": [{"run": "ask#1"}],
     "GET /api/catalog/playbook": [{"path": "{path}"}],
     "GET /api/catalog/versions": [{"path": "{path}"}],
     "GET /api/catalog/diff": [{"path": "{path}"}],

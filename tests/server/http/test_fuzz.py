@@ -121,6 +121,8 @@ def good(endpoint: Endpoint, names: dict[str, Any]) -> list[Any]:
         ],
         "/api/catalog": [{"content": ONE}, {"content": WAITS, "check_only": True}],
         "/api/executions/{execution_id}/fork": [{"start": "ask", "ctx": {"n": 1}, "workload": {"m": 2}}],
+        "/api/executions/cancel": [{"ids": [names["waits"]], "dry_run": True}, {"query": {"path": "none/*"}}],
+        "/api/executions/retry": [{"ids": [names["waits"]], "latest": True}, {"query": {"status": ["failed"]}}],
         "/api/executions/{execution_id}/retry": [{"step": "ask", "ctx": {"n": 1}, "latest": True}],
         "/api/worker/report": [report],
         "/events": [report, event, {**event, "event_type": "action_error", "error": {"message": "x"}}],

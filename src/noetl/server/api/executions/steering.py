@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import msgspec
 
+from noetl.engine.decision.builder import status_of
 from noetl.engine.plan.signals import unknown_signal
 from noetl.engine.queries.execution_fork import failed_step
 from noetl.engine.queries.view import ENDED
@@ -17,6 +18,7 @@ from noetl.server.feeds.reader import known_id
 from noetl.server.http.endpoint import Call, Noun
 from noetl.server.http.start_request import path_of_pinned
 from noetl.server.operations.forks import fork_from, submit_with_retry
+from noetl.server.operations.previews import of_cancel, of_completion, of_fork
 from noetl.server.problems import Refusal
 from noetl.wire.answers import Forked, Told
 from noetl.wire.requests import Cancellation, CtxPatch, Forced, Fork, Retry, SignalSent
@@ -33,12 +35,7 @@ async def _may_wait(call: Call, execution_id: str, message: AnyMessage) -> bool:
 async def _tell(call: Call, execution_id: str, message: AnyMessage, **detail: Any) -> Told:
     row = await call.services.reader.row(execution_id)
     if row.get("status") in ENDED and not await _may_wait(call, execution_id, message):
-        raise Refusal(
-            409,
-            "ended",
-            f"Execution {execution_id} has ended with status {row['status']}.",
-            fix="Fork it, or retry it from the step that failed.",
-        )
+        raise _has_ended(execution_id, str(row["status"]))
     act = call.act(execution_id, **detail)
     row = dict(await submit_with_retry(call.services.control, execution_id, message, act))
     return Told(execution_id=execution_id, status=str(row["status"]), last_seq=row["last_seq"])
@@ -74,11 +71,32 @@ async def cancel(call: Call, execution_id: str, body: Cancellation) -> Told:
         why = refused(await call.services.control.plan(state.playbook), state) if state.phase == "closing" else None
         if why is not None:
             raise Refusal(409, "undoing", why, fix="Wait for its end, or send `abandon: true` to stop compensating.")
+    if body.dry_run:
+        return await _preview(call, execution_id, body)
     message = Cancel(
         uuid4().hex, reason, body.run, by=call.actor.name, compensate=body.compensate, abandon=body.abandon
     )
     detail = {name: True for name in ("compensate", "abandon") if getattr(body, name)}
     return await _tell(call, execution_id, message, reason=body.reason, run=body.run, **detail)
+
+
+async def _preview(call: Call, execution_id: str, body: Cancellation | str) -> Told:
+    """Return what a cancellation, or the completion of a step by hand, would do."""
+    state = await call.services.reader.state(execution_id)
+    if state.phase == "ended":
+        raise _has_ended(execution_id, status_of(state))
+    if isinstance(body, str):
+        preview = of_completion(state, body)
+    else:
+        plan = await call.services.control.plan(state.playbook)
+        preview = of_cancel(plan, state, body.run, body.compensate, body.abandon)
+    call.skip_audit()
+    return Told(execution_id=execution_id, status=status_of(state), last_seq=state.seq, preview=preview)
+
+
+def _has_ended(execution_id: str, status: str) -> Refusal:
+    detail = f"Execution {execution_id} has ended with status {status}."
+    return Refusal(409, "ended", detail, fix="Fork it, or retry it from the step that failed.")
 
 
 @noun.route("POST", _PLACE + "/pause", "operator", act="execution.pause", problems=(404, 409, 503), of="execution")
@@ -145,6 +163,8 @@ async def complete(call: Call, execution_id: str, step: str, body: Forced) -> To
         active = ", ".join(dict.fromkeys(waiting)) or "none"
         detail = f"Step `{step}` has no active run. Active steps: {active}."
         raise Refusal(409, "not-waiting", detail, fix="Name an active step.")
+    if body.dry_run:
+        return await _preview(call, execution_id, step)
     message = Complete(uuid4().hex, step, body.result, call.actor.name)
     return await _tell(call, execution_id, message, step=step, reason=body.reason)
 
@@ -161,7 +181,8 @@ async def complete(call: Call, execution_id: str, step: str, body: Forced) -> To
 )
 async def fork(call: Call, execution_id: str, body: Fork) -> Forked:
     """Start a new execution with this one's history up to a step or an event."""
-    return await _fork(call, execution_id, body.start, body.ctx, body.workload, body.playbook or "")
+    asked = (body.ctx, body.workload, body.playbook or "", body.dry_run)
+    return await fork_execution(call, execution_id, body.start, *asked)
 
 
 @noun.route(
@@ -176,6 +197,11 @@ async def fork(call: Call, execution_id: str, body: Fork) -> Forked:
 )
 async def retry(call: Call, execution_id: str, body: Retry) -> Forked:
     """Continue from the failed step in a new execution."""
+    return await retry_execution(call, execution_id, body)
+
+
+async def retry_execution(call: Call, execution_id: str, body: Retry) -> Forked:
+    """Fork an execution from its failed step. Raises Refusal."""
     services = call.services
     state = await services.reader.state(execution_id)
     step = body.step or failed_step(state)
@@ -188,18 +214,30 @@ async def retry(call: Call, execution_id: str, body: Retry) -> Forked:
             detail = f"`{state.path}` is no longer in the catalog."
             raise Refusal(409, "conflict", detail, where="$.latest", fix="Register it, or omit `latest`.")
         playbook = latest
-    return await _fork(call, execution_id, step, body.ctx, {}, playbook)
+    return await fork_execution(call, execution_id, step, body.ctx, {}, playbook, body.dry_run, body.reason)
 
 
-async def _fork(
-    call: Call, source: str, start: str, ctx: dict[str, Any], workload: dict[str, Any], playbook: str
+async def fork_execution(
+    call: Call,
+    source: str,
+    start: str,
+    ctx: dict[str, Any],
+    workload: dict[str, Any],
+    playbook: str,
+    is_dry_run: bool = False,
+    reason: str = "",
 ) -> Forked:
+    """Fork an execution, or say what that would do. Raises Refusal."""
     services = call.services
     if ctx or workload:
         call.require("editor")  # as `PATCH …/ctx`
     await services.reader.row(known_id(source))
     if playbook and call.reach is not None:
         await path_of_pinned(call, playbook)
+    if is_dry_run:
+        seq, preview = of_fork(await services.store.read(source), start)
+        call.skip_audit()
+        return Forked(execution_id="", source=source, seq=seq, status="", preview=preview)
     made_id = new_execution(services.clock.now())
     made = await fork_from(
         services.store,
@@ -211,7 +249,7 @@ async def _fork(
         workload=workload,
         at=services.clock.now(),
         playbook=playbook,
-        act=call.act(made_id, source=source, start=start),
+        act=call.act(made_id, source=source, start=start, **({"reason": reason} if reason else {})),
     )
     row = await services.reader.row(made_id)
     return Forked(execution_id=made_id, source=source, seq=made.seq, status=str(row["status"]))
