@@ -59,6 +59,9 @@ async def test_entries_are_the_latest_of_every_path_in_order(store: Store) -> No
     assert [row["path"] for row in await store.entries("b/", None, 10)] == ["B/one", "b/two"]
     assert await store.entries("B/T", None, 10) == [two]
     assert await store.entries("%", None, 10) == []
+    assert await store.canonicals([]) == {}
+    known = str(two["playbook"])
+    assert await store.canonicals([known, "unknown"]) == {known: await store.canonical(known)}
 
 
 async def test_versions_are_listed_newest_first(store: Store) -> None:

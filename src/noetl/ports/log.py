@@ -281,6 +281,9 @@ class Catalog(Protocol):
     async def canonical(self, playbook: str) -> bytes | None:
         """Return a canonical tree by its content hash."""
 
+    async def canonicals(self, playbooks: Sequence[str]) -> dict[str, bytes]:
+        """Return canonical trees by content hash; unknown ones are left out."""
+
     async def find(self, path: str, version: int | None = None) -> Mapping[str, Any] | None:
         """Return a version, by default the latest.
 

@@ -34,6 +34,7 @@ from noetl.server.auth.people.sessions import Sessions
 from noetl.server.auth.quota import Quota
 from noetl.server.auth.vault import Vault
 from noetl.server.background.subscriptions.feed import OpenSource
+from noetl.server.cache.abouts import Abouts
 from noetl.server.cache.catalog_lookup import CatalogLookup
 from noetl.server.cache.checkpoints import Checkpoints
 from noetl.server.cache.tracks import Tracks
@@ -113,6 +114,7 @@ class Services:
     test_credential: TestCredential
     renderings: Quota = field(default_factory=lambda: Quota(64, 8, "renderings"))
     readings: Quota = field(default_factory=lambda: Quota(64, 8, "questions about texts"))
+    abouts: Abouts = field(default_factory=Abouts)  # what playbooks say of themselves
     deliveries: Quota = field(default_factory=lambda: Quota(200, 200, "deliveries"))
     vault: Vault | None = None  # None: no key is configured, so credentials cannot be stored
     bounds: Bounds = field(default_factory=Bounds)

@@ -273,6 +273,15 @@ class Registered(Answer, frozen=True):
     diagnostics: list[Diagnosed]
 
 
+class RecentExecution(Answer, frozen=True):
+    """One of the last executions of a path."""
+
+    execution_id: str
+    status: str
+    started_at: int
+    ended_at: int | None = None
+
+
 class CatalogEntry(Answer, frozen=True):
     """A path of the catalog, with its latest version."""
 
@@ -281,6 +290,11 @@ class CatalogEntry(Answer, frozen=True):
     playbook: str
     registered_at: int
     versions: int = 1
+    name: str = ""
+    description: str = ""
+    tags: list[str] = []
+    labels: dict[str, str] = {}
+    recent: list[RecentExecution] = []  # the newest first
 
 
 class CatalogPage(Answer, frozen=True):

@@ -214,7 +214,10 @@ class TrialAsked(Asked, frozen=True):
 class CatalogQuery(Asked, frozen=True):
     """Filter of a list of playbooks."""
 
-    search: Annotated[str, Meta(max_length=500)] | None = None
+    search: Annotated[str, Meta(max_length=500)] | None = None  # in path, name, description, tags, labels
+    tag: str | None = None
+    label: str | None = None  # key, or key=value
+    recent: Annotated[int, Meta(ge=0, le=50)] = 0  # the last executions of each path, at most 100 paths a page
     cursor: str | None = None
     limit: Limit = 100
 

@@ -90,3 +90,32 @@ async def test_a_kind_that_cannot_run_is_a_warning_here_and_an_error_at_the_star
         refused = await served.json("POST", "/api/execute", {"path": told["path"]}, 422)
         assert "step 'load' needs the kind `snowflake`" in refused["detail"]
         assert (await served.json("GET", "/api/executions"))["executions"] == []
+
+
+async def test_the_catalog_is_searched_by_what_playbooks_say_of_themselves(tmp_path: Path) -> None:
+    said = {"a": "description: Loads Orders", "b": "tags: [nightly, eu]", "c": "labels: {team: data}"}
+    async with in_process(tmp_path) as served:
+        for name, more in said.items():
+            await served.register(ONE.replace("name: one, path: test/one", f"name: n{name}, path: test/{name}, {more}"))
+
+        async def found(query: str) -> list[str]:
+            return [one["path"][-1] for one in (await served.json("GET", f"/api/catalog?{query}"))["playbooks"]]
+
+        assert await found("search=orders") == ["a"]
+        assert await found("search=NB") == ["b"]
+        assert await found("search=night") == await found("tag=eu") == ["b"]
+        assert await found("label=team") == await found("label=team%3Ddata") == await found("search=data") == ["c"]
+        assert await found("label=team%3Dother") == await found("tag=night") == await found("search=tags") == []
+        assert await found("limit=2") == ["a", "b"]
+        assert await found("limit=2&cursor=test/b") == ["c"]
+        entry = (await served.json("GET", "/api/catalog?tag=eu"))["playbooks"][0]
+        assert (entry["name"], entry["tags"], entry["recent"]) == ("nb", ["nightly", "eu"], [])
+
+
+async def test_the_catalog_shows_the_last_executions_without_trials(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served:
+        path = await served.register(ONE)
+        started = [(await served.json("POST", "/api/execute", {"path": path}))["execution_id"] for _ in range(3)]
+        await served.json("POST", "/api/try", {"content": ONE})
+        (entry,) = (await served.json("GET", "/api/catalog?recent=2"))["playbooks"]
+        assert [one["execution_id"] for one in entry["recent"]] == started[:0:-1]

@@ -39,6 +39,9 @@ class MemoryCatalog:
     async def canonical(self, playbook: str) -> bytes | None:
         return self.tables.canonical.get(playbook)
 
+    async def canonicals(self, playbooks: Sequence[str]) -> dict[str, bytes]:
+        return {name: self.tables.canonical[name] for name in playbooks if name in self.tables.canonical}
+
     async def find(self, path: str, version: int | None = None) -> Mapping[str, Any] | None:
         found = [row for row in self._offered(path) if version in (None, row["version"])]
         return _without(found[-1], "withdrawn") if found else None

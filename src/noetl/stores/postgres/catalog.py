@@ -38,6 +38,10 @@ class PostgresCatalog:
         found = await self.database.value("find_canonical", playbook)
         return None if found is None else bytes(found)
 
+    async def canonicals(self, playbooks: Sequence[str]) -> dict[str, bytes]:
+        rows = await self.database.rows("list_canonicals", list(playbooks)) if playbooks else []
+        return {str(row["playbook"]): bytes(row["canonical"]) for row in rows}
+
     async def find(self, path: str, version: int | None = None) -> Mapping[str, Any] | None:
         rows = await self.database.rows("find_version", path, version)
         return dict(rows[0]) if rows else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -41,6 +42,10 @@ class SqliteCatalog:
     async def canonical(self, playbook: str) -> bytes | None:
         rows = await self._rows("find_canonical", playbook)
         return bytes(rows[0][0]) if rows else None
+
+    async def canonicals(self, playbooks: Sequence[str]) -> dict[str, bytes]:
+        rows = await self._rows("list_canonicals", json.dumps(list(playbooks))) if playbooks else []
+        return {str(name): bytes(tree) for name, tree in rows}
 
     async def find(self, path: str, version: int | None = None) -> Mapping[str, Any] | None:
         rows = await self._rows("find_version", path, version)

@@ -7,8 +7,10 @@ from difflib import unified_diff
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 
 from noetl.engine.queries.view import changed
+from noetl.ports import Selection
 from noetl.server.auth.gate import refusal
 from noetl.server.cache.catalog_lookup import similar_path
 from noetl.server.http.endpoint import Call, Noun
@@ -20,12 +22,13 @@ from noetl.wire.answers import (
     CatalogPage,
     CatalogVersion,
     Difference,
+    RecentExecution,
     Registered,
     Removed,
     UiSchema,
     Versions,
 )
-from noetl.wire.requests import CatalogQuery, DiffQuery, PlaybookQuery, Registration
+from noetl.wire.requests import TRIAL, CatalogQuery, DiffQuery, PlaybookQuery, Registration
 
 _HELLO = """\
 apiVersion: noetl.io/v10
@@ -35,6 +38,7 @@ workflow:
   - step: hello
     tool: {kind: noop, result: hello}
 """
+_MOST_RECENT = 100  # paths on a page with their last executions
 _MOST_LINES = 20_000  # longer texts are compared as trees only
 noun = Noun("catalog", "Playbooks by path and version.")
 
@@ -72,9 +76,27 @@ async def register(call: Call, body: Registration) -> Registered:
 @noun.route("GET", "/api/catalog", "viewer", of="path")
 async def listed(call: Call, query: CatalogQuery) -> CatalogPage:
     """List the paths of the catalog with their latest versions."""
-    rows = await call.services.store.entries(query.search, query.cursor, query.limit, call.reach)
-    entries = [msgspec.convert(dict(row), CatalogEntry, strict=False) for row in rows]
-    return CatalogPage(playbooks=entries, next=entries[-1].path if len(entries) == query.limit else None)
+    limit = min(query.limit, _MOST_RECENT) if query.recent else query.limit
+    found = await call.services.abouts.entries(
+        call.services.store, query.cursor, limit, call.reach, text=query.search, tag=query.tag, label=query.label
+    )
+    entries = [
+        msgspec.convert(
+            {**row, **asdict(about), "recent": await _recent(call, str(row["path"]), query.recent)},
+            CatalogEntry,
+            strict=False,
+        )
+        for row, about in found
+    ]
+    return CatalogPage(playbooks=entries, next=entries[-1].path if len(entries) == limit else None)
+
+
+async def _recent(call: Call, path: str, most: int) -> list[RecentExecution]:
+    if not most:
+        return []
+    rows = await call.services.store.executions(Selection(path=path, without=TRIAL, limit=most))
+    fields = RecentExecution.__struct_fields__
+    return [RecentExecution(**{name: row[name] for name in fields if name in row}) for row in rows]
 
 
 @noun.route("GET", "/api/catalog/playbook", "viewer", problems=(404,), is_plain=True, of="path")

@@ -257,6 +257,9 @@ INSERT INTO playbook (playbook, canonical) VALUES ($1, $2) ON CONFLICT (playbook
 -- name: find_canonical
 SELECT canonical FROM playbook WHERE playbook = $1;
 
+-- name: list_canonicals
+SELECT playbook, canonical FROM playbook WHERE playbook = ANY ($1::text[]);
+
 -- name: put_version
 INSERT INTO catalog (path, version, playbook, content, registered_at) VALUES ($1, $2, $3, $4, $5);
 

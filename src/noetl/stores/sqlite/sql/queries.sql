@@ -427,6 +427,9 @@ INSERT INTO playbook (playbook, canonical) VALUES (?, ?) ON CONFLICT (playbook) 
 -- name: find_canonical
 SELECT canonical FROM playbook WHERE playbook = ?;
 
+-- name: list_canonicals
+SELECT playbook, canonical FROM playbook WHERE playbook IN (SELECT value FROM json_each(?));
+
 -- name: put_version
 INSERT INTO catalog (path, version, playbook, content, registered_at, withdrawn) VALUES (?, ?, ?, ?, ?, 0);
 
