@@ -44,6 +44,8 @@ async def fill(store: Store) -> None:
         ({"parent": ""}, ["11", "10"]),
         ({"parent": "", "status": ("failed",)}, ["11"]),
         ({"tag": "eu"}, ["10"]),
+        ({"without": "eu"}, ["13", "12", "11"]),
+        ({"without": "eu", "status": ("failed", "completed")}, ["11"]),
         ({"since": 200}, ["13", "12", "11"]),
         ({"since": 200, "until": 300}, ["11"]),
         ({"text": "LOAD"}, ["13", "11", "10"]),
