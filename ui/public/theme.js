@@ -6,7 +6,8 @@
   } catch {
     // a browser without storage has the defaults
   }
-  const dark = kept.theme ? kept.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  const chosen = kept.theme === "dark" || kept.theme === "light";
+  const dark = chosen ? kept.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   document.documentElement.dataset.theme = dark ? "dark" : "light";
   document.documentElement.dataset.density = kept.density === "compact" ? "compact" : "normal";
 })();

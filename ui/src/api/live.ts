@@ -27,7 +27,8 @@ const STALE_MS = 15_000;
 
 export interface Source {
   path: string;
-  query: () => Record<string, unknown>;
+  /** Parameters of the request; `last` is the position of the last message, empty at first. */
+  query: (last: string) => Record<string, unknown>;
   events: string[];
   /** Takes a message; the text of its `id` is the position. */
   take: (event: string, data: unknown, id: string) => void;
@@ -38,6 +39,7 @@ class Follower {
   #timers = new Set<number>();
   #pause = 1_000;
   #stopped = false;
+  #last = "";
 
   constructor(readonly of: Source) {
     document.addEventListener("visibilitychange", this.#seen);
@@ -59,7 +61,7 @@ class Follower {
 
   #open = (): void => {
     if (this.#stopped || this.#source) return;
-    const source = new EventSource(address(this.of.path, this.of.query()));
+    const source = new EventSource(address(this.of.path, this.of.query(this.#last)));
     this.#source = source;
     source.onopen = () => {
       this.#clear();
@@ -79,6 +81,7 @@ class Follower {
       source.addEventListener(name, (event) => {
         const { data, lastEventId } = event as MessageEvent<string>;
         if (typeof data !== "string") return;
+        if (lastEventId) this.#last = lastEventId;
         this.of.take(name, JSON.parse(data || "{}"), lastEventId);
       });
     }
@@ -113,7 +116,7 @@ export function useLive(key: string, source: Source): void {
     const follower = new Follower({
       path: latest.current.path,
       events: latest.current.events,
-      query: () => latest.current.query(),
+      query: (last) => latest.current.query(last),
       take: (...message) => latest.current.take(...message),
     });
     return () => follower.stop();

@@ -1602,6 +1602,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/executions/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Cancel up to 1,000 executions; each is audited on its own. */
+        post: operations["many_cancel_many"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/executions/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Retry up to 1,000 executions from their failed steps; each is audited. */
+        post: operations["many_retry_many"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/blobs": {
         parameters: {
             query?: never;
@@ -2535,6 +2569,23 @@ export interface components {
             last_seq: number;
             /** @default [] */
             warnings: string[];
+            /** @default null */
+            preview: components["schemas"]["Preview"] | null;
+        };
+        /**
+         * Preview
+         * @description What an action would do; of a request with `dry_run`, which changes nothing.
+         */
+        Preview: {
+            says: string;
+            /** @default [] */
+            ends: string[];
+            /** @default [] */
+            children: string[];
+            /** @default [] */
+            undoes: string[];
+            /** @default [] */
+            steps: string[];
         };
         /**
          * TrackPart
@@ -2660,6 +2711,8 @@ export interface components {
             abandon: boolean;
             /** @default true */
             cascade: boolean;
+            /** @default false */
+            dry_run: boolean;
         };
         /**
          * SignalSent
@@ -2686,6 +2739,8 @@ export interface components {
             result: unknown;
             /** @default  */
             reason: string;
+            /** @default false */
+            dry_run: boolean;
         };
         /**
          * Fork
@@ -2699,6 +2754,8 @@ export interface components {
             workload: Record<string, never>;
             /** @default null */
             playbook: string | null;
+            /** @default false */
+            dry_run: boolean;
         };
         /**
          * Forked
@@ -2709,6 +2766,8 @@ export interface components {
             source: string;
             seq: number;
             status: string;
+            /** @default null */
+            preview: components["schemas"]["Preview"] | null;
         };
         /**
          * Retry
@@ -2721,6 +2780,10 @@ export interface components {
             ctx: Record<string, never>;
             /** @default false */
             latest: boolean;
+            /** @default  */
+            reason: string;
+            /** @default false */
+            dry_run: boolean;
         };
         /**
          * TrialAsked
@@ -3840,6 +3903,29 @@ export interface components {
             registered_at: number;
             /** @default 1 */
             versions: number;
+            /** @default  */
+            name: string;
+            /** @default  */
+            description: string;
+            /** @default [] */
+            tags: string[];
+            /** @default {} */
+            labels: {
+                [key: string]: string;
+            };
+            /** @default [] */
+            recent: components["schemas"]["RecentExecution"][];
+        };
+        /**
+         * RecentExecution
+         * @description One of the last executions of a path.
+         */
+        RecentExecution: {
+            execution_id: string;
+            status: string;
+            started_at: number;
+            /** @default null */
+            ended_at: number | null;
         };
         /**
          * CatalogVersion
@@ -4635,6 +4721,84 @@ export interface components {
             name: string;
             kind: string;
             data: Record<string, never>;
+        };
+        /**
+         * ManyCancelled
+         * @description Cancel executions by id, or all that match a query; at most 1,000.
+         */
+        ManyCancelled: {
+            /** @default [] */
+            ids: string[];
+            /** @default null */
+            query: components["schemas"]["ExecutionsFilter"] | null;
+            /** @default  */
+            reason: string;
+            /** @default false */
+            dry_run: boolean;
+        };
+        /**
+         * ExecutionsFilter
+         * @description Executions that an action applies to, as a list of executions filters them.
+         */
+        ExecutionsFilter: {
+            /** @default [] */
+            status: string[];
+            /** @default null */
+            path: string | null;
+            /** @default null */
+            search: string | null;
+            /** @default null */
+            tag: string | null;
+            /** @default null */
+            parent: string | null;
+            /** @default null */
+            since: number | null;
+            /** @default null */
+            until: number | null;
+            /** @default null */
+            needs_signal: boolean | null;
+        };
+        /**
+         * ManyTold
+         * @description What an action on many executions did, or with `dry_run` would do.
+         */
+        ManyTold: {
+            count: number;
+            by_status: {
+                [key: string]: number;
+            };
+            executions: string[];
+            refused: components["schemas"]["RefusedAction"][];
+            /** @default false */
+            dry_run: boolean;
+            /** @default true */
+            is_whole: boolean;
+            /** @default [] */
+            started: string[];
+        };
+        /**
+         * RefusedAction
+         * @description An execution that an action of many does not change, and why.
+         */
+        RefusedAction: {
+            execution_id: string;
+            reason: string;
+        };
+        /**
+         * ManyRetried
+         * @description Retry executions from their failed steps, by id or by a query; at most 1,000.
+         */
+        ManyRetried: {
+            /** @default [] */
+            ids: string[];
+            /** @default null */
+            query: components["schemas"]["ExecutionsFilter"] | null;
+            /** @default  */
+            reason: string;
+            /** @default false */
+            latest: boolean;
+            /** @default false */
+            dry_run: boolean;
         };
         /**
          * OutboxRows
@@ -7381,6 +7545,9 @@ export interface operations {
         parameters: {
             query?: {
                 search?: string;
+                tag?: string;
+                label?: string;
+                recent?: number;
                 cursor?: string;
                 limit?: number;
             };
@@ -8229,6 +8396,78 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CredentialGiven"];
+                };
+            };
+        };
+    };
+    many_cancel_many: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "query": {
+                 *         "path": "orders/*",
+                 *         "status": [
+                 *           "waiting"
+                 *         ]
+                 *       },
+                 *       "reason": "wrong date",
+                 *       "dry_run": true
+                 *     }
+                 */
+                "application/json": components["schemas"]["ManyCancelled"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ManyTold"];
+                };
+            };
+        };
+    };
+    many_retry_many: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "query": {
+                 *         "path": "orders/*",
+                 *         "status": [
+                 *           "failed"
+                 *         ]
+                 *       },
+                 *       "latest": true,
+                 *       "dry_run": true
+                 *     }
+                 */
+                "application/json": components["schemas"]["ManyRetried"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ManyTold"];
                 };
             };
         };

@@ -1,1 +1,185 @@
-export function ExecutionPage() { return <h1>Execution</h1>; }
+import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { useCallback, useEffect, useMemo, useState } from "react";
+import { useExecution, useExplain, useGraph, useMoment } from "../api/executions";
+import { GraphView } from "../graph/view";
+import { Scrubber } from "../moments/scrubber";
+import { upperBound } from "../moments/track";
+import { useDelayed, useIsPhone, useTrack } from "../moments/use";
+import { Copy, Lasted, Loading, TabList, Tags, Time, Trouble } from "../parts/controls";
+import { useKeys } from "../parts/keys";
+import { Mark } from "../parts/Mark";
+import type { ExecutionSearch } from "../routes";
+import { Timeline } from "../timeline/view";
+import { clock, duration, plain, shortId } from "../words/format";
+import { hasEnded, stateOf } from "../words/states";
+import { Actions } from "./execution/Actions";
+import { EventsPane } from "./execution/Events";
+import { Panel } from "./execution/Panel";
+import { ResultPane, StatePane } from "./execution/State";
+import { Why } from "./execution/Why";
+import css from "./Execution.module.css";
+
+const PANES = ["timeline", "events", "state", "result"] as const;
+const LABELS = { timeline: "Timeline", events: "Events", state: "State", result: "Result" };
+
+export function ExecutionPage() {
+  const { id } = useParams({ strict: false }) as { id: string };
+  const search = useSearch({ strict: false }) as ExecutionSearch;
+  const navigate = useNavigate();
+  const isPhone = useIsPhone();
+  const { track, error, reload, ended } = useTrack(id);
+  // While the scrubber moves, the moment is ahead of the address, which follows when it rests.
+  const [moving, setMoving] = useState<number | null>(null);
+  const asked = moving ?? search.at;
+  const head = track?.seq ?? 0;
+  const isLive = asked === undefined;
+  const seq = Math.max(1, Math.min(asked ?? head, head));
+
+  const set = useCallback(
+    (next: Partial<ExecutionSearch>, replace = false) =>
+      void navigate({ to: "/executions/$id", params: { id }, search: (old: ExecutionSearch) => ({ ...old, ...next }), replace } as never),
+    [navigate, id],
+  );
+  const move = useCallback((next: number) => setMoving(Math.max(1, Math.min(next, head))), [head]);
+  useEffect(() => {
+    if (moving === null) return;
+    const timer = setTimeout(() => {
+      set({ at: moving }, true);
+      setMoving(null);
+    }, 120);
+    return () => clearTimeout(timer);
+  }, [moving, set]);
+  const live = () => {
+    setMoving(null);
+    set({ at: undefined }, true);
+  };
+
+  const status = track ? track.status(head) : "";
+  const execution = useExecution(id, `${status} ${ended}`);
+  const graph = useGraph(execution.data?.playbook);
+  const rested = useDelayed(seq, 80);
+  const moment = useMoment(id, track ? rested : 0);
+  const explain = useExplain(id, useDelayed(`${track?.marks.length ?? 0} ${ended}`, 300));
+
+  const shownStatus = track ? track.status(seq) : (execution.data?.status ?? "");
+  useEffect(() => {
+    if (execution.data) document.title = `${SIGNS[shownStatus] ?? ""} ${execution.data.path ?? ""} ${shortId(id)}`.trim();
+  }, [execution.data, shownStatus, id]);
+
+  const select = (step: string | undefined, more: Partial<ExecutionSearch> = {}) => set({ step, run: undefined, item: undefined, arc: undefined, ...more });
+  const failures = track?.failures ?? [];
+  const stepFailure = (by: number) => {
+    const list = failures.map((one) => one.span.run);
+    const next = list.length ? list[(Math.max(by > 0 ? -1 : 0, list.indexOf(search.run ?? "")) + by + list.length) % list.length] : undefined;
+    const span = next ? track?.runs.get(next) : undefined;
+    if (span) select(span.step, { run: span.run, tab: "outcome" });
+  };
+  const among = (marks: number[], by: number) => {
+    const at = by > 0 ? marks[upperBound(marks, seq)] : marks[upperBound(marks, seq - 1) - 1];
+    if (at !== undefined) move(at);
+  };
+  const pane = search.pane ?? "timeline";
+  useKeys({
+    ",": () => move(seq - 1),
+    ".": () => move(seq + 1),
+    "<": () => among(track?.marks ?? [], -1),
+    ">": () => among(track?.marks ?? [], 1),
+    "[": () => search.step && among(track?.marksOf(search.step) ?? [], -1),
+    "]": () => search.step && among(track?.marksOf(search.step) ?? [], 1),
+    Home: () => move(1),
+    End: () => move(head),
+    l: live,
+    n: () => stepFailure(1),
+    p: () => stepFailure(-1),
+    w: () => select(search.step ?? explain.data?.standing[0]?.step ?? failures[0]?.span.step, { tab: "why" }),
+    c: () => void navigator.clipboard?.writeText(location.href),
+    Escape: () => select(undefined),
+    ...Object.fromEntries(PANES.map((one, at) => [String(at + 1), () => set({ pane: one }, true)])),
+  });
+  const eventWords = useMemo(() => {
+    if (!moment.data || moment.data.seq !== seq) return "";
+    return moment.data.event ?? "";
+  }, [moment.data, seq]);
+
+  if (execution.error && !execution.data) return <Trouble error={execution.error} again={() => void execution.refetch()} />;
+  if (!execution.data) return <Loading rows={10} />;
+  const found = execution.data;
+  const isPanel = Boolean(search.step ?? search.arc);
+  return (
+    <div className={css.page}>
+      <header className={css.head}>
+        <Mark state={shownStatus} word size={18} />
+        <h1 className={css.title}>
+          <Link to="/playbooks/$" params={{ _splat: found.path ?? "" }} title={found.path}>
+            {plain(found.path ?? "")}
+          </Link>
+        </h1>
+        <span className={css.id}>
+          <code title={id}>{shortId(id)}</code>
+          <Copy text={id} label="Copy the id" />
+        </span>
+        <span className={css.facts}>
+          started <Time at={found.started_at} /> · <Lasted from={found.started_at ?? 0} to={hasEnded(found.status) ? (found.ended_at ?? found.started_at) : null} />
+          {found.parent ? (
+            <>
+              {" · child of "}
+              <Link to="/executions/$id" params={{ id: found.parent }}>{shortId(found.parent)}</Link>
+            </>
+          ) : null}
+        </span>
+        <Tags tags={found.tags ?? []} />
+        <span className={css.fill} />
+        <Actions execution={found} explain={explain.data} seq={isLive ? undefined : seq} status={status || found.status} />
+      </header>
+      {!isLive && track ? (
+        <p className={css.past} role="status">
+          As of event {seq} · {clock(track.t0 + track.timeOf(seq), true)} · {duration(track.timeOf(head) - track.timeOf(seq))} before the {hasEnded(status) ? "end" : "last event"}. Actions still act on now.{" "}
+          <button type="button" className={css.linkbutton} onClick={live}>Back to live (l)</button>
+        </p>
+      ) : null}
+      <Why execution={found} explain={explain.data} status={status || found.status} failures={failures} loops={[...(track?.runs.values() ?? [])].filter((span) => (span.items?.failed ?? 0) > 0)} onStep={(step, more) => select(step, more)} />
+      {error ? <Trouble error={error} again={reload} /> : null}
+      <div className={css.middle}>
+        {graph.error ? (
+          <Trouble error={graph.error} again={() => void graph.refetch()} />
+        ) : !graph.data ? (
+          <Loading rows={6} />
+        ) : isPhone ? (
+          <ol className={css.steps} aria-label="Steps">
+            {graph.data.nodes.map((node) => (
+              <li key={node.name}>
+                <button type="button" className={css.step} aria-pressed={node.name === search.step} onClick={() => select(node.name)}>
+                  <Mark state={track?.step(node.name, seq) ?? ""} />
+                  <span className={css.stepname}>{plain(node.name)}</span>
+                  <span className={css.facts}>{stateOf(track?.step(node.name, seq)).word}</span>
+                </button>
+              </li>
+            ))}
+          </ol>
+        ) : (
+          <GraphView graph={graph.data} track={track} seq={seq} vs={search.vs} step={search.step} arc={search.arc} onStep={(step) => select(step)} onArc={(edge) => select(edge.source, { arc: String(edge.arc) })} />
+        )}
+        {isPanel && track && graph.data ? (
+          <Panel id={id} graph={graph.data} track={track} seq={seq} rested={rested} search={search} explain={explain.data} onSearch={set} onClose={() => select(undefined)} onMove={move} />
+        ) : null}
+      </div>
+      {track ? <Scrubber track={track} seq={seq} isLive={isLive} event={eventWords} vs={search.vs} onMove={move} onLive={live} onCompare={(vs) => set({ vs, pane: vs ? "state" : search.pane }, true)} /> : null}
+      <div className={css.bottom}>
+        <TabList label="Panes" value={pane} onChange={(next) => set({ pane: next }, true)} tabs={PANES.map((one, at) => ({ id: one, label: LABELS[one], key: String(at + 1), badge: one === "events" && head ? head : undefined }))} />
+        <div className={css.pane} role="tabpanel" aria-labelledby={`tab-${pane}`}>
+          {!track ? <Loading rows={4} /> : pane === "timeline" ? (
+            <Timeline track={track} seq={seq} isLive={isLive} ended={ended} step={search.step} run={search.run} onRun={(span) => select(span.step, { run: span.run })} />
+          ) : pane === "events" ? (
+            <EventsPane id={id} head={head} seq={seq} step={search.step} onMove={move} />
+          ) : pane === "state" ? (
+            <StatePane id={id} moment={moment.data} seq={rested} vs={search.vs} />
+          ) : (
+            <ResultPane execution={found} />
+          )}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+const SIGNS: Record<string, string> = { completed: "✓", failed: "✕", partial: "◐", waiting: "◈", running: "▶", cancelled: "⊘", paused: "▣", pending: "◔" };

@@ -53,7 +53,7 @@ function useRows(query: Record<string, unknown>, needsSignal: boolean) {
   const pages = useInfiniteQuery({
     queryKey: key,
     initialPageParam: "",
-    queryFn: ({ pageParam, signal }) => get<Page>("/api/executions", { ...query, cursor: pageParam, limit: PAGE }, signal),
+    queryFn: ({ pageParam, signal }) => get<Page>("/api/executions", { ...query, needs_signal: needsSignal || undefined, cursor: pageParam, limit: PAGE }, signal),
     getNextPageParam: (last: Page) => last.next ?? undefined,
     maxPages: MOST / PAGE,
     refetchOnWindowFocus: false,
@@ -61,16 +61,15 @@ function useRows(query: Record<string, unknown>, needsSignal: boolean) {
   const rows = useMemo(() => {
     const seen = new Map<string, Row>();
     for (const page of pages.data?.pages ?? []) for (const row of page.executions) seen.set(row.execution_id, row);
-    const found = [...seen.values()];
-    return needsSignal ? found.filter((row) => row.needs_signal) : found;
-  }, [pages.data, needsSignal]);
+    return [...seen.values()];
+  }, [pages.data]);
   const known = useRef(new Set<string>());
   known.current = new Set(rows.map((row) => row.execution_id));
   useEffect(() => setFresh(0), [key]);
 
   useLive("executions", {
     path: "/api/executions/stream",
-    query: () => ({ type: CHANGES }),
+    query: (after) => ({ type: CHANGES, after }),
     events: CHANGES,
     take: (event, data) => {
       const id = String((data as { execution_id?: string }).execution_id ?? "");
@@ -81,10 +80,10 @@ function useRows(query: Record<string, unknown>, needsSignal: boolean) {
   useEffect(() => {
     const timer = setInterval(() => {
       if (changed.current.size === 0) return;
-      const ids = [...changed.current].slice(0, 20);
+      const ids = [...changed.current].slice(0, 100);
       for (const id of ids) changed.current.delete(id);
-      void Promise.all(ids.map((id) => get<Row>(`/api/executions/${id}`).catch(() => null))).then((found) => {
-        const byId = new Map(found.filter((row) => row !== null).map((row) => [row.execution_id, row]));
+      void get<Page>("/api/executions", { ids, limit: 100 }).then((found) => {
+        const byId = new Map(found.executions.map((row) => [row.execution_id, row]));
         client.setQueryData(key, (old: { pages: Page[]; pageParams: unknown[] } | undefined) =>
           old && { ...old, pages: old.pages.map((page) => ({ ...page, executions: page.executions.map((row) => byId.get(row.execution_id) ?? row) })) },
         );

@@ -1,0 +1,100 @@
+// What the execution page reads and does.
+import { useQuery } from "@tanstack/react-query";
+import type { Graph } from "../graph/draw";
+import { get, type Schemas, send } from "./client";
+
+export type Execution = Schemas["Execution"];
+export type EventRow = Schemas["EventRow"];
+export interface Standing {
+  what: string;
+  name: string;
+  step: string;
+  waits_for: string;
+  moved_by: string;
+  since: number;
+  until: number | null;
+  signal: string | null;
+  decision: boolean;
+  answered_by: string | null;
+  cause?: string;
+  deadlines: { name?: string; at?: number; then?: string }[];
+}
+export interface Choice {
+  seq: number;
+  at: number;
+  step: string;
+  decided: string;
+  because: string[];
+}
+export interface Explained {
+  status: string;
+  error: unknown;
+  standing: Standing[];
+  choices: Choice[];
+}
+export interface Moment {
+  seq: number;
+  event: string | null;
+  at: number | null;
+  status: string;
+  checksum: string;
+  tokens: { token: string; step: string; state: string }[];
+  ctx: Record<string, unknown>;
+  changes: { path: string; before: unknown; after: unknown }[];
+  more: Record<string, number>;
+}
+export interface Attempt {
+  task: string;
+  attempt: number;
+  kind: string;
+  seq: number;
+  started_at: number | null;
+  ended_at: number | null;
+  ok: boolean | null;
+  error: unknown;
+  decision: { do: string; rule: number | null; delay_ms: number | null; read: Record<string, unknown> | null } | null;
+}
+export interface Run {
+  run: string;
+  step: string;
+  number: number;
+  state: string;
+  args: Record<string, unknown>;
+  value: unknown;
+  scheduled_at: number;
+  scheduled_seq: number;
+  started_at: number | null;
+  ended_at: number | null;
+  ended_seq: number | null;
+  worker: string | null;
+  attempts: Attempt[];
+  signal: string | null;
+  child: string | null;
+  until: number | null;
+  result: unknown;
+  ref: string | null;
+  error: unknown;
+  loop: Record<string, number> | null;
+  input: unknown;
+  letter: { message_id: string; status: string; fingerprint: string; attempts: number } | null;
+}
+
+const place = (id: string): string => `/api/executions/${encodeURIComponent(id)}`;
+
+export const useExecution = (id: string, mark: unknown) =>
+  useQuery({ queryKey: ["execution", id, mark], queryFn: () => get<Execution>(place(id)), placeholderData: (old) => old, staleTime: 1_000 });
+export const useGraph = (hash: string | undefined) =>
+  useQuery({ queryKey: ["graph", hash], enabled: Boolean(hash), staleTime: Infinity, gcTime: 600_000, queryFn: () => get<Graph>(`/api/playbooks/${hash}/graph`) });
+export const useExplain = (id: string, mark: unknown) =>
+  useQuery({ queryKey: ["explain", id, mark], queryFn: () => get<Explained>(`${place(id)}/explain`), placeholderData: (old) => old, refetchInterval: (query) => (query.state.data && query.state.data.standing.length ? 5_000 : false) });
+export const useMoment = (id: string, seq: number) =>
+  useQuery({ queryKey: ["moment", id, seq], enabled: seq > 0, staleTime: Infinity, queryFn: ({ signal }) => get<Moment>(`${place(id)}/moment`, { seq }, signal), placeholderData: (old) => old });
+export const useRun = (id: string, run: string | undefined, seq: number, item?: number) =>
+  useQuery<Run>({ queryKey: ["run", id, run, seq, item], enabled: Boolean(run), staleTime: Infinity, queryFn: ({ signal }) => get<Run>(`${place(id)}/runs`, { run, seq, item }, signal), placeholderData: (old) => (old?.run === run ? old : undefined) });
+export const useEvents = (id: string, query: Record<string, unknown>, enabled = true) =>
+  useQuery({ queryKey: ["events", id, query], enabled, staleTime: 1_000, queryFn: ({ signal }) => get<Schemas["Events"]>(`${place(id)}/events`, query, signal), placeholderData: (old) => old });
+export const useDiff = (id: string, seq: number, diff: number | undefined) =>
+  useQuery({ queryKey: ["diff", id, seq, diff], enabled: diff !== undefined, staleTime: Infinity, queryFn: () => get<Schemas["State"]>(`${place(id)}/state`, { seq, diff }) });
+
+export const act = <T>(id: string, verb: string, body: unknown = {}, key = ""): Promise<T> => send<T>("POST", `${place(id)}/${verb}`, body, key ? { "Idempotency-Key": key } : {});
+export const fetchEvents = (id: string, after: number, limit: number, signal?: AbortSignal) => get<Schemas["Events"]>(`${place(id)}/events`, { after, limit }, signal);

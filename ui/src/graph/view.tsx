@@ -1,0 +1,242 @@
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import type { Track } from "../moments/track";
+import { Button } from "../parts/controls";
+import { useKeys } from "../parts/keys";
+import { plain } from "../words/format";
+import { arcState, draw, type Edge, edgeKey, FAR, type Graph, hit, type View } from "./draw";
+import css from "./graph.module.css";
+import { NodeBox } from "./nodes";
+
+interface Props {
+  graph: Graph;
+  track: Track | null;
+  seq: number;
+  vs?: number;
+  step?: string;
+  arc?: string;
+  onStep: (step: string) => void;
+  onArc?: (edge: Edge) => void;
+}
+const MOST_NODES = 400;
+const clamp = (value: number, least: number, most: number): number => Math.max(least, Math.min(most, value));
+
+/** The net: arcs on a canvas, nodes in view as buttons above it. */
+export function GraphView({ graph, track, seq, vs, step, arc, onStep, onArc }: Props) {
+  const frame = useRef<HTMLDivElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [size, setSize] = useState({ width: 0, height: 0 });
+  const [view, setView] = useState<View | null>(null);
+  const [text, setText] = useState("");
+  const [hovered, setHovered] = useState<{ edge: Edge; x: number; y: number } | null>(null);
+  const [, setTheme] = useState(0);
+  const drag = useRef<{ x: number; y: number; view: View; moved: boolean } | null>(null);
+  const pointers = useRef(new Map<number, { x: number; y: number }>());
+
+  const fitted = useCallback((): View => {
+    const { width, height } = size;
+    const k = clamp(Math.min((width - 48) / graph.width, (height - 48) / graph.height), 0.08, 1);
+    const isHuge = k < 0.2;
+    const entry = graph.nodes.find((node) => node.name === graph.entry) ?? graph.nodes[0];
+    if (isHuge && entry) return { k: FAR, x: width / 2 - (entry.x + entry.width / 2) * FAR, y: 48 - entry.y * FAR };
+    return { k, x: (width - graph.width * k) / 2, y: Math.max(16, (height - graph.height * k) / 2) };
+  }, [graph, size]);
+
+  useLayoutEffect(() => {
+    const found = frame.current;
+    if (!found) return;
+    const measure = () => setSize({ width: found.clientWidth, height: found.clientHeight });
+    measure();
+    const observer = new ResizeObserver(measure);
+    observer.observe(found);
+    const theme = () => setTheme((now) => now + 1);
+    addEventListener("noetl-theme", theme);
+    return () => {
+      observer.disconnect();
+      removeEventListener("noetl-theme", theme);
+    };
+  }, []);
+  const isPlaced = useRef(false);
+  useEffect(() => {
+    isPlaced.current = false;
+  }, [graph]);
+  useEffect(() => {
+    if (size.width === 0) return;
+    if (!isPlaced.current) setView(fitted());
+  }, [size, fitted]);
+  const move = (next: View) => {
+    isPlaced.current = true;
+    setView(next);
+  };
+  const fit = () => {
+    isPlaced.current = false;
+    setView(fitted());
+  };
+
+  const asked = text.trim().toLowerCase();
+  const isDim = useCallback((name: string) => asked !== "" && !name.toLowerCase().includes(asked), [asked]);
+  useEffect(() => {
+    if (canvas.current && view) draw(canvas.current, { graph, track, seq, view, selected: { step, arc }, hovered: hovered ? edgeKey(hovered.edge) : null, isDim });
+  });
+
+  const zoom = useCallback((by: number, x: number, y: number) => {
+    isPlaced.current = true;
+    setView((old) => {
+      if (!old) return old;
+      const k = clamp(old.k * by, 0.05, 2.5);
+      return { k, x: x - ((x - old.x) / old.k) * k, y: y - ((y - old.y) / old.k) * k };
+    });
+  }, []);
+  useEffect(() => {
+    const found = frame.current;
+    if (!found) return;
+    const wheel = (event: WheelEvent) => {
+      event.preventDefault();
+      const box = found.getBoundingClientRect();
+      if (event.ctrlKey || event.metaKey) zoom(Math.exp(-event.deltaY / 240), event.clientX - box.left, event.clientY - box.top);
+      else {
+        isPlaced.current = true;
+        setView((old) => old && { ...old, x: old.x - event.deltaX, y: old.y - event.deltaY });
+      }
+    };
+    found.addEventListener("wheel", wheel, { passive: false });
+    return () => found.removeEventListener("wheel", wheel);
+  }, [zoom]);
+
+  const near = useMemo(() => {
+    const found: Record<string, string[]> = {};
+    for (const edge of graph.edges) {
+      (found[`>${edge.source}`] ??= []).push(edge.target);
+      (found[`<${edge.target}`] ??= []).push(edge.source);
+    }
+    return found;
+  }, [graph]);
+  const walk = (event: React.KeyboardEvent) => {
+    const name = (event.target as HTMLElement).dataset.step;
+    if (!name) return;
+    const here = graph.nodes.find((node) => node.name === name);
+    const next =
+      event.key === "ArrowDown" ? near[`>${name}`]?.[0]
+      : event.key === "ArrowUp" ? near[`<${name}`]?.[0]
+      : event.key === "ArrowRight" || event.key === "ArrowLeft"
+        ? graph.nodes.filter((node) => here && node.level === here.level && (event.key === "ArrowRight" ? node.x > here.x : node.x < here.x)).sort((a, b) => (event.key === "ArrowRight" ? a.x - b.x : b.x - a.x))[0]?.name
+        : undefined;
+    if (!next) return;
+    event.preventDefault();
+    event.stopPropagation();
+    frame.current?.querySelector<HTMLElement>(`[data-step="${CSS.escape(next)}"]`)?.focus();
+  };
+  useKeys({ f: fit });
+
+  const shown = useMemo(() => {
+    if (!view || view.k < FAR) return [];
+    const box = { left: -view.x / view.k, top: -view.y / view.k, right: (size.width - view.x) / view.k, bottom: (size.height - view.y) / view.k };
+    return graph.nodes.filter((node) => node.x + node.width > box.left - 50 && node.x < box.right + 50 && node.y + node.height > box.top - 50 && node.y < box.bottom + 50).slice(0, MOST_NODES);
+  }, [graph, view, size]);
+  const at = (event: React.PointerEvent): [number, number] => {
+    const box = (frame.current as HTMLDivElement).getBoundingClientRect();
+    return [event.clientX - box.left, event.clientY - box.top];
+  };
+  const under = (event: React.PointerEvent): Edge | null => {
+    if (!view) return null;
+    const [x, y] = at(event);
+    return hit(graph, (x - view.x) / view.k, (y - view.y) / view.k, 6 / view.k);
+  };
+  return (
+    <div
+      ref={frame}
+      className={css.frame}
+      role="group"
+      aria-label="Graph"
+      data-own-arrows
+      onKeyDown={walk}
+      onPointerDown={(event) => {
+        if ((event.target as HTMLElement).closest("button, input") || !view) return;
+        const [x, y] = at(event);
+        pointers.current.set(event.pointerId, { x, y });
+        drag.current = { x, y, view, moved: false };
+        event.currentTarget.setPointerCapture(event.pointerId);
+      }}
+      onPointerMove={(event) => {
+        const [x, y] = at(event);
+        const known = pointers.current.get(event.pointerId);
+        if (known && pointers.current.size === 2) {
+          const other = [...pointers.current].find(([id]) => id !== event.pointerId)?.[1];
+          if (other) {
+            const before = Math.hypot(known.x - other.x, known.y - other.y);
+            const after = Math.hypot(x - other.x, y - other.y);
+            if (before > 0) zoom(after / before, (x + other.x) / 2, (y + other.y) / 2);
+          }
+          pointers.current.set(event.pointerId, { x, y });
+          return;
+        }
+        const from = drag.current;
+        if (from && pointers.current.size === 1) {
+          if (Math.hypot(x - from.x, y - from.y) > 3) from.moved = true;
+          if (from.moved) move({ ...from.view, x: from.view.x + x - from.x, y: from.view.y + y - from.y });
+          return;
+        }
+        const edge = (event.target as HTMLElement).closest("button, input") ? null : under(event);
+        setHovered((old) => (edge ? { edge, x, y } : old ? null : old));
+      }}
+      onPointerUp={(event) => {
+        pointers.current.delete(event.pointerId);
+        const from = drag.current;
+        drag.current = null;
+        if (from && !from.moved) {
+          const edge = under(event);
+          if (edge && edge.arc >= 0) onArc?.(edge);
+          else if (view && view.k < FAR) {
+            const [x, y] = at(event);
+            const node = graph.nodes.find((one) => within(one, (x - view.x) / view.k, (y - view.y) / view.k));
+            if (node) onStep(node.name);
+          }
+        }
+      }}
+      onPointerLeave={() => setHovered(null)}
+    >
+      <canvas ref={canvas} className={css.canvas} aria-hidden />
+      <div className={css.layer} style={view ? { transform: `translate(${view.x}px, ${view.y}px) scale(${view.k})` } : undefined}>
+        {shown.map((node) => (
+          <NodeBox
+            key={node.name}
+            node={node}
+            track={track}
+            seq={seq}
+            head={track?.seq ?? 0}
+            isSelected={node.name === step}
+            isDim={isDim(node.name)}
+            isEntry={node.name === graph.entry}
+            isFinal={node.name === graph.final}
+            isChanged={vs !== undefined && track !== null && hasChanged(track, node.name, vs, seq)}
+            onSelect={onStep}
+          />
+        ))}
+      </div>
+      <div className={css.tools}>
+        <input type="search" placeholder="Find a step" aria-label="Find a step" value={text} onChange={(event) => setText(event.target.value)} />
+        <Button onClick={fit} title="Fit (f)">Fit</Button>
+        <Button onClick={() => zoom(1.25, size.width / 2, size.height / 2)} aria-label="Zoom in">+</Button>
+        <Button onClick={() => zoom(0.8, size.width / 2, size.height / 2)} aria-label="Zoom out">−</Button>
+      </div>
+      {hovered ? <ArcCard edge={hovered.edge} track={track} seq={seq} x={Math.min(hovered.x + 12, size.width - 260)} y={hovered.y + 12} /> : null}
+    </div>
+  );
+}
+
+const within = (node: { x: number; y: number; width: number; height: number }, x: number, y: number): boolean =>
+  x >= node.x && x <= node.x + node.width && y >= node.y && y <= node.y + node.height;
+
+const hasChanged = (track: Track, step: string, a: number, b: number): boolean =>
+  track.step(step, a) !== track.step(step, b) || track.at(`n:${step}`, a) !== track.at(`n:${step}`, b) || track.runsOf(step, a).length !== track.runsOf(step, b).length;
+
+const WORDS = { taken: "taken", refused: "evaluated, not taken", open: "not evaluated" };
+
+function ArcCard({ edge, track, seq, x, y }: { edge: Edge; track: Track | null; seq: number; x: number; y: number }) {
+  return (
+    <div className={css.card} style={{ left: Math.max(8, x), top: y }}>
+      <strong>{plain(edge.source)} → {plain(edge.target)}</strong>
+      <div>{edge.kind === "compensation" ? "undoes it when a later step fails" : <code>{edge.when ? plain(edge.when) : "no condition"}</code>}</div>
+      {track ? <div>{WORDS[arcState(track, edge, seq)]}{edge.arc >= 0 ? " · click for the values it read" : ""}</div> : null}
+    </div>
+  );
+}

@@ -1,0 +1,256 @@
+import { Link } from "@tanstack/react-router";
+import { type Choice, type Explained, type Run, useEvents, useRun } from "../../api/executions";
+import type { Edge, Graph } from "../../graph/draw";
+import { arcState } from "../../graph/draw";
+import type { Track } from "../../moments/track";
+import { Button, Command, Copy, Facts, Loading, TabList, Time, Trouble } from "../../parts/controls";
+import { Json } from "../../parts/Json";
+import { Mark, Sign } from "../../parts/Mark";
+import type { ExecutionSearch } from "../../routes";
+import { clock, duration, errorText, plain, plural, shortId } from "../../words/format";
+import { stateOf } from "../../words/states";
+import css from "./Panel.module.css";
+
+type Tab = NonNullable<ExecutionSearch["tab"]>;
+const TABS: { id: Tab; label: string }[] = [
+  { id: "why", label: "Why" },
+  { id: "input", label: "Input" },
+  { id: "outcome", label: "Outcome" },
+  { id: "attempts", label: "Attempts" },
+  { id: "events", label: "Events" },
+];
+
+interface Props {
+  id: string;
+  graph: Graph;
+  track: Track;
+  seq: number;
+  /** The moment after the scrubber has rested. */
+  rested: number;
+  search: ExecutionSearch;
+  explain: Explained | undefined;
+  onSearch: (next: Partial<ExecutionSearch>, replace?: boolean) => void;
+  onClose: () => void;
+  onMove: (seq: number) => void;
+}
+
+/** What is selected, at the moment: its latest step-run, or the one that was picked. */
+export function Panel({ id, graph, track, seq, rested, search, explain, onSearch, onClose, onMove }: Props) {
+  const step = search.step ?? "";
+  const node = graph.nodes.find((one) => one.name === step);
+  const runs = track.runsOf(step, seq);
+  const span = runs.find((one) => one.run === search.run) ?? runs.at(-1);
+  const state = span ? (span.ended && span.ended[0] <= seq ? span.state : span.ended ? track.step(step, seq) : span.state) : "";
+  const found = useRun(id, span && span.scheduled[0] <= rested ? span.run : undefined, rested, search.item);
+  const tab: Tab = search.tab ?? (stateOf(state).word === "failed" || state === "done" ? "outcome" : "why");
+  return (
+    <aside className={css.panel} aria-label={`Step ${step}`}>
+      <header className={css.head}>
+        <Mark state={state} size={18} />
+        <h2 className={css.title} title={step}>{plain(step)}</h2>
+        <span className={css.state}>{stateOf(state).word}</span>
+        <Button kind="quiet" aria-label="Close the panel" title="Close (Esc)" onClick={onClose}>✕</Button>
+      </header>
+      <div className={css.sub}>
+        {runs.length > 1 ? (
+          <select aria-label="Step-run" value={span?.run} onChange={(event) => onSearch({ run: event.target.value, item: undefined })}>
+            {runs.map((one) => <option key={one.run} value={one.run}>{one.run} · {stateOf(one.state).word}</option>)}
+          </select>
+        ) : span ? <span>step-run <code>{plain(span.run)}</code></span> : <span>not reached</span>}
+        {span?.worker ? <span title={span.worker}>worker {plain(span.worker.length > 24 ? shortId(span.worker) : span.worker)}</span> : null}
+        {node?.line ? <span>line {node.line}</span> : null}
+      </div>
+      {node?.description ? <p className={css.desc}>{plain(node.description)}</p> : null}
+      <TabList label="Step" tabs={TABS} value={tab} onChange={(next) => onSearch({ tab: next }, true)} />
+      <div className={css.body} role="tabpanel" aria-labelledby={`tab-${tab}`} tabIndex={0}>
+        {tab === "why" ? (
+          <WhyTab id={id} graph={graph} track={track} seq={seq} step={step} explain={explain} arc={search.arc} onMove={onMove} />
+        ) : tab === "events" ? (
+          <StepEvents id={id} step={step} seq={seq} onMove={onMove} />
+        ) : !span ? (
+          <p className={css.none}>This step has not been reached {seq < track.seq ? "at this moment" : "yet"}.</p>
+        ) : found.error ? (
+          <Trouble error={found.error} again={() => void found.refetch()} />
+        ) : !found.data ? (
+          <Loading rows={4} />
+        ) : tab === "input" ? (
+          <InputTab run={found.data} />
+        ) : tab === "attempts" ? (
+          <AttemptsTab run={found.data} onMove={onMove} />
+        ) : (
+          <OutcomeTab run={found.data} step={step} />
+        )}
+      </div>
+    </aside>
+  );
+}
+
+function WhyTab({ id, graph, track, seq, step, explain, arc, onMove }: { id: string; graph: Graph; track: Track; seq: number; step: string; explain: Explained | undefined; arc?: string; onMove: (seq: number) => void }) {
+  const open = (explain?.standing ?? []).filter((one) => one.step === step);
+  const out = graph.edges.filter((edge) => edge.source === step && edge.arc >= 0);
+  const decided = useEvents(id, { type: "next.evaluated", step, limit: 1000 }, out.length > 0);
+  const last = (decided.data?.events ?? []).filter((event) => event.seq <= seq).at(-1);
+  const choices = (explain?.choices ?? []).filter((one: Choice) => one.step === step && one.seq <= seq);
+  return (
+    <div className={css.stack}>
+      {open.map((one) => (
+        <section key={one.name} className={css.card}>
+          <strong>Waits for {plain(one.waits_for)}</strong>
+          <Facts rows={[["since", <Time key="s" at={one.since} />], ["until", one.until ? <span key="u">{clock(one.until)} (<Time at={one.until} />)</span> : ""], ["answered by", one.answered_by ? plain(one.answered_by) : ""]]} />
+          <p className={css.moved}>Moved by: {plain(one.moved_by)}</p>
+        </section>
+      ))}
+      {open.length === 0 && choices.length === 0 && out.length === 0 ? <p className={css.none}>Nothing waits here, and no arc leaves this step.</p> : null}
+      {out.length > 0 ? (
+        <section>
+          <h3>Arcs {last ? <button type="button" className={css.link} onClick={() => onMove(last.seq)}>decided at event {last.seq}</button> : null}</h3>
+          {out.map((edge) => <Arc key={edge.arc} edge={edge} track={track} seq={seq} isSelected={arc === String(edge.arc)} read={readBy(last?.payload, edge.arc)} />)}
+        </section>
+      ) : null}
+      {choices.slice(-3).reverse().map((one) => (
+        <section key={one.seq} className={css.choice}>
+          <button type="button" className={css.link} onClick={() => onMove(one.seq)}>event {one.seq}</button> {plain(one.decided)}
+          <ul>{one.because.map((text) => <li key={text}>{plain(text)}</li>)}</ul>
+        </section>
+      ))}
+    </div>
+  );
+}
+
+interface Evaluated {
+  arc: number;
+  matched?: boolean;
+  holds?: boolean;
+  read?: Record<string, unknown>;
+  values?: Record<string, unknown>;
+  reason?: string;
+}
+function readBy(payload: Record<string, unknown> | undefined, arc: number): Evaluated | undefined {
+  const arcs = payload?.arcs;
+  return Array.isArray(arcs) ? (arcs as Evaluated[]).find((one) => one.arc === arc) : undefined;
+}
+
+const WORDS = { taken: ["check", "green", "taken"], refused: ["cross", "grey", "not taken"], open: ["hollow", "grey", "not evaluated"] } as const;
+
+function Arc({ edge, track, seq, isSelected, read }: { edge: Edge; track: Track; seq: number; isSelected: boolean; read: Evaluated | undefined }) {
+  const [mark, hue, word] = WORDS[arcState(track, edge, seq)];
+  const values = read?.read ?? read?.values;
+  return (
+    <div className={`${css.arc} ${isSelected ? css.chosen : ""}`}>
+      <p className={css.arcline}>
+        <Sign mark={mark} hue={hue} size={14} />
+        <strong>→ {plain(edge.target)}</strong>
+        <span className={css.state}>{word}</span>
+      </p>
+      <code className={css.when}>{edge.when ? plain(edge.when) : edge.kind === "failure" ? "after a failure" : "no condition"}</code>
+      {values && Object.keys(values).length > 0 ? (
+        <dl className={css.read}>
+          {Object.entries(values).map(([name, value]) => (
+            <div key={name}>
+              <dt>{plain(name)}</dt>
+              <dd>{plain(JSON.stringify(value))}</dd>
+            </div>
+          ))}
+        </dl>
+      ) : null}
+    </div>
+  );
+}
+
+function InputTab({ run }: { run: Run }) {
+  return (
+    <div className={css.stack}>
+      {run.value !== null && run.value !== undefined ? <section><h3>Item</h3><Json value={run.value} /></section> : null}
+      <section>
+        <h3>Arguments of the step-run</h3>
+        {Object.keys(run.args ?? {}).length ? <Json value={run.args} path={["args"]} /> : <p className={css.none}>It was called without arguments.</p>}
+      </section>
+      {run.input !== null && run.input !== undefined ? <section><h3>Input as rendered</h3><Json value={run.input} /></section> : <p className={css.none}>The input of its task was rendered on the worker.</p>}
+    </div>
+  );
+}
+
+function OutcomeTab({ run, step }: { run: Run; step: string }) {
+  const end = run.ended_at;
+  return (
+    <div className={css.stack}>
+      <Facts
+        rows={[
+          ["scheduled", <Time key="a" at={run.scheduled_at} />],
+          ["queued", run.started_at ? duration(run.started_at - run.scheduled_at) : ""],
+          ["ran", run.started_at && end ? duration(end - run.started_at) : ""],
+          ["signal", run.signal ? <code key="s">{plain(run.signal)}</code> : ""],
+          ["until", run.until ? clock(run.until) : ""],
+          ["child", run.child ? <Link key="c" to="/executions/$id" params={{ id: run.child }}>{shortId(run.child)}</Link> : ""],
+          ["items", run.loop ? Object.entries(run.loop).map(([name, value]) => `${name} ${value}`).join(", ") : ""],
+        ]}
+      />
+      {run.error ? (
+        <section className={css.error}>
+          <strong>{errorText(run.error)}</strong>
+          <Json value={run.error} />
+        </section>
+      ) : null}
+      {run.letter ? (
+        <p>
+          ✉ A <Link to="/letters/$group" params={{ group: run.letter.fingerprint }} search={{ letter: run.letter.message_id }}>dead letter</Link> ({run.letter.status}) after {plural(run.letter.attempts, "attempt")}.
+        </p>
+      ) : null}
+      {run.ref ? (
+        <section>
+          <h3>Stored result</h3>
+          <a href={`/api/results/resolve?ref=${encodeURIComponent(run.ref)}`} download>Download</a> <Copy text={run.ref} label="Copy the reference" />
+        </section>
+      ) : null}
+      {end && !run.error ? (
+        <section>
+          <h3>Result</h3>
+          <Json value={run.result} path={[step]} />
+        </section>
+      ) : !end ? <p className={css.none}>It has not ended.</p> : null}
+    </div>
+  );
+}
+
+function AttemptsTab({ run, onMove }: { run: Run; onMove: (seq: number) => void }) {
+  if (run.attempts.length === 0) return <p className={css.none}>No attempt has started.</p>;
+  return (
+    <ol className={css.attempts}>
+      {run.attempts.map((one) => (
+        <li key={`${one.task} ${one.attempt} ${one.seq}`}>
+          <p className={css.arcline}>
+            <Mark state={one.ok === null ? "running" : one.ok ? "done" : "failed"} size={14} />
+            <strong>{plain(one.task)}</strong>
+            <span className={css.state}>{one.kind} · attempt {one.attempt}{one.started_at && one.ended_at ? ` · ${duration(one.ended_at - one.started_at)}` : ""}</span>
+            <button type="button" className={css.link} onClick={() => onMove(one.seq)}>event {one.seq}</button>
+          </p>
+          {one.error ? <p className={css.errortext}>{errorText(one.error)}</p> : null}
+          {one.decision ? <p className={css.state}>Policy: {one.decision.do}{one.decision.rule !== null ? ` (rule ${one.decision.rule})` : ""}{one.decision.delay_ms ? ` in ${duration(one.decision.delay_ms)}` : ""}</p> : null}
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function StepEvents({ id, step, seq, onMove }: { id: string; step: string; seq: number; onMove: (seq: number) => void }) {
+  const events = useEvents(id, { step, limit: 500 });
+  if (!events.data) return <Loading rows={4} />;
+  const shown = events.data.events;
+  return (
+    <>
+      <ol className={css.events}>
+        {shown.map((event) => (
+          <li key={event.seq}>
+            <button type="button" className={`${css.event} ${event.seq > seq ? css.later : ""}`} aria-current={event.seq === seq} onClick={() => onMove(event.seq)}>
+              <span className={css.seq}>{event.seq}</span>
+              <span>{event.event_type}</span>
+              <span className={css.state}>{clock(event.timestamp, true)}</span>
+            </button>
+          </li>
+        ))}
+      </ol>
+      {events.data.next ? <p className={css.none}>First {shown.length} events of the step.</p> : null}
+      <Command text={`noetl events ${id} --step ${step}`} />
+    </>
+  );
+}

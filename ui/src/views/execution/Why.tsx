@@ -1,0 +1,65 @@
+import type { Execution, Explained } from "../../api/executions";
+import type { Span } from "../../moments/track";
+import { useTick } from "../../parts/controls";
+import { Sign } from "../../parts/Mark";
+import type { ExecutionSearch } from "../../routes";
+import { clock, duration, errorText, now, plain } from "../../words/format";
+import { hasEnded, stateOf } from "../../words/states";
+import css from "./Why.module.css";
+
+interface Props {
+  execution: Execution;
+  explain: Explained | undefined;
+  status: string;
+  failures: { seq: number; span: Span }[];
+  /** Loops with failed items. */
+  loops: Span[];
+  onStep: (step: string, more?: Partial<ExecutionSearch>) => void;
+}
+
+/** Says unprompted what an execution waits for, or why it failed. */
+export function Why({ execution, explain, status, failures, loops, onStep }: Props) {
+  const open = explain?.standing ?? [];
+  useTick(1_000, open.length > 0);
+  const first = open.find((one) => one.what !== "execution") ?? open[0];
+  if (hasEnded(status)) {
+    const failure = failures[0] ?? (loops[0] ? { span: loops[0] } : undefined);
+    const items = loops[0]?.items;
+    if (status !== "failed" && status !== "partial") return null;
+    return (
+      <div className={`${css.why} ${css.bad}`} role="region" aria-label="Why">
+        <Sign mark={stateOf(status).mark} hue={stateOf(status).hue} />
+        <span className={css.words}>
+          {failure ? (
+            <button type="button" className={css.step} onClick={() => onStep(failure.span.step, { run: failure.span.run, tab: "outcome" })}>
+              {plain(failure.span.run)}
+            </button>
+          ) : null}
+          <span className={css.error} title={errorText(execution.error)}>
+            {errorText(execution.error) || (execution.failures?.length ? errorText((execution.failures[0] as { error?: unknown }).error ?? execution.failures[0]) : items ? `${items.failed} of ${items.total} items failed` : "some work failed")}
+          </span>
+        </span>
+        {failures.length > 1 ? <span>+{failures.length - 1} more (n)</span> : null}
+      </div>
+    );
+  }
+  if (!first) return null;
+  return (
+    <div className={css.why} role="region" aria-label="Why">
+      <Sign mark="hourglass" hue="amber" />
+      <span className={css.words}>
+        <button type="button" className={css.step} onClick={() => onStep(first.step, { tab: "why" })}>
+          {plain(first.step || first.name)}
+        </button>
+        <span>waits for {plain(first.waits_for)}</span>
+        {first.since ? <span className={css.since}>since {clock(first.since)} ({duration(now() - first.since)})</span> : null}
+        {first.until ? <span className={first.until - now() < 300_000 ? css.soon : css.since}>times out {clock(first.until)} (in {duration(first.until - now())})</span> : null}
+      </span>
+      {open.length > 1 ? (
+        <span title={open.slice(1).map((one) => `${one.step} waits for ${one.waits_for}`).join("\n")}>
+          +{open.length - 1}: {plain(open[1]?.step ?? "")} waits for {plain((open[1]?.waits_for ?? "").slice(0, 60))}
+        </span>
+      ) : null}
+    </div>
+  );
+}
