@@ -62,6 +62,8 @@ async def test_many_are_cancelled_by_a_query_or_by_ids(tmp_path: Path) -> None:
         told = await cancel(ids=[waiting[0], one, "17"], reason="no")
         assert (told["executions"], [row["execution_id"] for row in told["refused"]]) == ([waiting[0]], [one, "17"])
         assert "ended with status completed" in told["refused"][0]["reason"]
+        told = await cancel(ids=["no number", "\x00"])
+        assert (told["count"], [row["execution_id"] for row in told["refused"]]) == (0, ["no number", "\x00"])
         await cancel(query={"needs_signal": True})
         for name in waiting:
             await served.until(name, "cancelled")

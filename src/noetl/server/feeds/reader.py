@@ -32,9 +32,14 @@ _MOST_PAGES = 20  # read for one request
 _MOST_STATES, _MOST_BYTES = 64, 8 << 20  # in memory, between requests
 
 
+def is_id(text: str) -> bool:
+    """Return whether a text has the form of an execution id."""
+    return _ID.fullmatch(text) is not None
+
+
 def known_id(text: str) -> str:
     """Return a well-formed execution id. Raises UnknownExecution."""
-    if _ID.fullmatch(text) is None:
+    if not is_id(text):
         raise UnknownExecution(f"No execution {text[:40]!r}: an execution id is a number.")
     return text
 

@@ -13,7 +13,7 @@ from noetl.model.errors import Conflict, InvalidInput, UnknownExecution
 from noetl.model.messages import Cancel
 from noetl.ports import Selection
 from noetl.server.api.executions.steering import retry_execution
-from noetl.server.feeds.reader import known_id
+from noetl.server.feeds.reader import is_id
 from noetl.server.http.endpoint import Call, Noun
 from noetl.server.operations.forks import submit_with_retry
 from noetl.server.problems import Refusal
@@ -116,8 +116,9 @@ async def _chosen(
         raise Refusal(422, "invalid-input", "Name executions in `ids`, or choose them with `query`.", where="$")
     store = call.services.store
     if query is None:
-        names = tuple(dict.fromkeys(map(known_id, ids)))
-        found = await store.executions(Selection(ids=names, within=call.reach, limit=_MOST))
+        names = tuple(dict.fromkeys(ids))
+        known = tuple(filter(is_id, names))  # the others are refused one by one
+        found = await store.executions(Selection(ids=known, within=call.reach, limit=_MOST))
         rows = {str(row["execution_id"]): dict(row) for row in found}
         return {name: rows.get(name) for name in names}, True
     is_prefix = query.path is not None and query.path.endswith("*")
