@@ -59,6 +59,7 @@ $(PROVIDER): tests/oidc/package-lock.json
 	@if command -v npm >/dev/null; then cd tests/oidc && { npm ci --no-audit --no-fund --silent || npm install --no-audit --no-fund --silent; }; fi
 
 test: check $(PROVIDER) $(UI) ## Run every check and every test; CI runs exactly this
+	@scripts/chromium.sh
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
 
 check: $(STAMP) ## Check format, lint, types, import contracts and the English of code and docs

@@ -40,12 +40,13 @@ export interface ExecutionSearch {
 }
 const PLAYBOOK_TABS = ["overview", "executions", "versions", "schedules", "yaml"] as const;
 
+const NotFound = () => (
+  <Empty title="Not found" action={<Link to="/executions">Executions</Link>}>
+    Nothing has this address. Find what you look for with Ctrl K.
+  </Empty>
+);
 const root = createRootRouteWithContext<{ client: QueryClient }>()({
-  notFoundComponent: () => (
-    <Empty title="Not found" action={<Link to="/executions">Executions</Link>}>
-      Nothing has this address. Find what you look for with Ctrl K.
-    </Empty>
-  ),
+  notFoundComponent: NotFound,
   errorComponent: ({ error, reset }) => <Trouble error={error} again={reset} />,
 });
 
@@ -64,6 +65,7 @@ const inside = createRoute({
   errorComponent: ({ error, reset }) => <Trouble error={error} again={reset} />,
 });
 
+const anything = createRoute({ getParentRoute: () => inside, path: "$", component: NotFound });
 const login = createRoute({ getParentRoute: () => root, path: "/login", component: Login, validateSearch: (raw: Raw) => ({ next: text(raw, "next") }) });
 const home = createRoute({ getParentRoute: () => inside, path: "/", component: Home });
 const executions = createRoute({
@@ -97,7 +99,7 @@ const playbook = createRoute({
   getParentRoute: () => inside,
   path: "/playbooks/$",
   component: lazyRouteComponent(() => import("./views/Playbook"), "PlaybookPage"),
-  validateSearch: (raw: Raw): { v?: number; tab?: (typeof PLAYBOOK_TABS)[number]; step?: string } => ({ v: whole(raw, "v"), tab: one(raw, "tab", PLAYBOOK_TABS), step: text(raw, "step") }),
+  validateSearch: (raw: Raw): { q?: string; v?: number; tab?: (typeof PLAYBOOK_TABS)[number]; step?: string } => ({ q: text(raw, "q"), v: whole(raw, "v"), tab: one(raw, "tab", PLAYBOOK_TABS), step: text(raw, "step") }),
 });
 const lettersSearch = (raw: Raw): { letter?: string; status?: string } => ({ letter: text(raw, "letter"), status: text(raw, "status") });
 const letters = createRoute({ getParentRoute: () => inside, path: "/letters", component: lazyRouteComponent(() => import("./views/Letters"), "Letters"), validateSearch: lettersSearch });
@@ -132,6 +134,7 @@ const tree = root.addChildren([
     table("people", "People"),
     table("about", "About"),
     table("settings", "Settings"),
+    anything,
   ]),
 ]);
 

@@ -41,21 +41,19 @@ export const NodeBox = memo(function NodeBox({ node, track, seq, isSelected, isD
   const failed = last ? (track?.at(`f:${last.run}`, seq) ?? 0) : 0;
   const total = last?.items?.total ?? 0;
   const isWaiting = state.mark === "hourglass" || state.mark === "again";
-  const label = [node.name, state.word, runs.length > 1 ? `${runs.length} runs` : "", letters ? `${letters} dead letters` : "", tokens ? `${tokens} tokens wait here` : ""].filter(Boolean).join(", ");
   return (
     <button
       type="button"
       data-step={node.name}
       data-state={state.word}
       aria-pressed={isSelected}
-      aria-label={label}
       title={node.description ? `${plain(node.name)}: ${plain(node.description)}` : plain(node.name)}
       className={`${css.node} ${css[state.hue]} ${css[state.border]} ${isSelected ? css.selected : ""} ${isDim ? css.dim : ""} ${isChanged ? css.changed : ""} ${state.word === "running" ? css.running : ""}`}
       style={{ left: node.x, top: node.y, width: node.width, height: node.height }}
       onClick={() => onSelect(node.name)}
     >
       <span className={css.line}>
-        {track ? <Sign mark={state.mark} hue={state.hue} size={14} /> : null}
+        {track ? <Sign mark={state.mark} hue={state.hue} label={state.word} size={14} /> : null}
         <span className={css.name}>{plain(node.name)}</span>
         {runs.length > 1 ? <span className={css.small}>×{runs.length}</span> : null}
         {attempts > node.tasks.length && attempts > 1 ? <span className={css.small} title="attempts">⟳{attempts}</span> : null}

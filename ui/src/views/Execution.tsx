@@ -108,7 +108,9 @@ export function ExecutionPage() {
   return (
     <div className={css.page}>
       <header className={css.head}>
-        <Mark state={shownStatus} word size={18} />
+        <span data-execution-status={shownStatus}>
+          <Mark state={shownStatus} word size={18} />
+        </span>
         <h1 className={css.title}>
           <Link to="/playbooks/$" params={{ _splat: found.path ?? "" }} title={found.path}>
             {plain(found.path ?? "")}

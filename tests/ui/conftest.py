@@ -1,0 +1,36 @@
+"""One server and one browser for all tests of the screen in a process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.ui.browsing import Visitor, Workspace, chromium, lacks, visiting, workspace
+
+expect.set_options(timeout=15_000)  # how long a slow machine may take; nothing is measured
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    if lacks():
+        pytest.skip(lacks())
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def seeded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    if lacks():
+        pytest.skip(lacks())
+    folder: Path = tmp_path_factory.mktemp("screen")
+    with workspace(folder) as made:
+        yield made
+
+
+@pytest.fixture
+def visitor(browser: Browser, seeded: Workspace) -> Iterator[Visitor]:
+    with visiting(browser, seeded.url) as found:
+        yield found

@@ -1,0 +1,158 @@
+"""The execution page: graph, panel, why, time travel, actions, live changes."""
+
+from __future__ import annotations
+
+import json
+import re
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.ui.browsing import Visitor, Workspace, needs_a_browser
+
+pytestmark = [needs_a_browser, pytest.mark.xdist_group("screen")]
+
+
+def states(page: Page) -> dict[str, str]:
+    """Return the state that each node of the graph shows."""
+    found = page.locator("[data-step]").evaluate_all("all => all.map(one => [one.dataset.step, one.dataset.state])")
+    return {str(step): str(state) for step, state in found}
+
+
+def test_the_graph_shows_what_ran_and_why_it_branched(visitor: Visitor, seeded: Workspace) -> None:
+    page = visitor.go(f"/executions/{seeded.ids['completed']}")
+    page.locator("[data-step=decide]").click()
+    panel = page.get_by_label("Step decide", exact=True)
+    panel.get_by_role("tab", name="Why").click()
+    expect(panel).to_contain_text("fetch_orders.total > 100")
+    expect(panel).to_contain_text("412")
+    assert states(page) == {
+        "fetch_orders": "done", "check_stock": "done", "check_price": "done", "decide": "done",
+        "inspect_by_hand": "done", "ship": "not reached",
+    }  # fmt: skip
+    panel.get_by_role("tab", name="Outcome").click()
+    expect(panel).to_contain_text("total")
+    assert "step=decide" in page.url
+
+
+def test_a_failed_execution_names_the_step_the_error_and_its_line(visitor: Visitor, seeded: Workspace) -> None:
+    page = visitor.go(f"/executions/{seeded.ids['failed']}")
+    why = page.get_by_role("region", name="Why")
+    expect(why).to_contain_text("division by zero")
+    page.keyboard.press("n")
+    panel = page.get_by_label("Step divide", exact=True)
+    expect(panel).to_contain_text("ZeroDivisionError")
+    expect(panel.get_by_role("tab", name="Outcome")).to_have_attribute("aria-selected", "true")
+    panel.get_by_role("tab", name="Attempts").click()
+    expect(panel).to_contain_text("attempt 1")
+
+
+def test_a_link_holds_the_moment_the_selection_and_the_pane(visitor: Visitor, seeded: Workspace) -> None:
+    page = visitor.go(f"/executions/{seeded.ids['completed']}?at=20&step=check_price&pane=events")
+    expect(page.get_by_text("As of event 20")).to_be_visible()
+    before = states(page)
+    assert before["decide"] == "not reached"
+    expect(page.get_by_role("tab", name="Events").last).to_have_attribute("aria-selected", "true")
+    page.reload()
+    expect(page.get_by_text("As of event 20")).to_be_visible()
+    expect(page.locator("[data-step=check_price]")).to_have_attribute("aria-pressed", "true")
+    assert states(page) == before
+    page.keyboard.press("l")
+    expect(page.get_by_text("As of event")).to_have_count(0)
+    expect(page.locator("[data-step=decide]")).to_have_attribute("data-state", "done")
+
+
+@pytest.mark.parametrize("name", ["completed", "failed", "partial", "waiting"])
+def test_time_travel_shows_what_replay_prints(visitor: Visitor, seeded: Workspace, name: str) -> None:
+    execution_id = seeded.ids[name]
+    page = visitor.go(f"/executions/{execution_id}?at=1&pane=state")
+    page.locator("[data-checksum]").wait_for()
+    head = int(re.sub(r"\D", "", page.get_by_role("tab", name="Events").inner_text().split("Events")[1]))
+    for seq in sorted({1, head, *range(2, head, max(1, head // 6))}):
+        page.goto(f"{seeded.url}/executions/{execution_id}?at={seq}&pane=state")
+        shown = page.get_by_role("region", name="State")
+        expect(shown).to_contain_text(f"event {seq}")
+        replayed = json.loads(seeded.noetl("replay", execution_id, "--to", str(seq), "--json"))
+        expect(page.locator("[data-checksum]")).to_have_text(replayed["checksum"])
+        expect(page.locator("[data-execution-status]")).to_have_attribute("data-execution-status", replayed["status"])
+
+
+def test_keys_step_through_events(visitor: Visitor, seeded: Workspace) -> None:
+    page = visitor.go(f"/executions/{seeded.ids['completed']}?at=10")
+    for key, seq in ((".", 11), (",", 10), ("Home", 1)):
+        page.keyboard.press(key)
+        expect(page.get_by_text(f"As of event {seq} ")).to_be_visible()
+        page.wait_for_url(f"**at={seq}*")
+    page.keyboard.press(">")
+    page.wait_for_url(lambda url: "at=1&" not in f"{url}&")
+    page.get_by_role("slider", name="Moment").fill("20")
+    page.wait_for_url("**at=20*")
+
+
+def test_an_answer_moves_the_execution_on_while_one_looks(visitor: Visitor, seeded: Workspace) -> None:
+    waiting = seeded.start("release/publish")
+    page = visitor.go(f"/executions/{waiting}")
+    expect(page.get_by_role("region", name="Why")).to_contain_text("waits for the signal `approve`")
+    page.get_by_role("button", name="Answer…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text(f"noetl approve {waiting}")
+    dialog.get_by_role("button", name="Approve").click()
+    expect(page.locator("[data-step=publish]")).to_have_attribute("data-state", "done")
+    expect(page.locator("[data-step=keep]")).to_have_attribute("data-state", "not reached")
+    assert seeded.status(waiting) == "completed"
+
+
+def test_what_others_do_appears_without_a_reload(visitor: Visitor, seeded: Workspace) -> None:
+    waiting = seeded.start("release/publish")
+    page = visitor.go(f"/executions/{waiting}")
+    expect(page.locator("[data-step=ask]")).to_have_attribute("data-state", "suspended")
+    seeded.noetl("reject", waiting)
+    expect(page.locator("[data-step=keep]")).to_have_attribute("data-state", "done")
+
+
+def test_a_fork_from_the_past_and_a_retry_make_new_executions(visitor: Visitor, seeded: Workspace) -> None:
+    page = visitor.go(f"/executions/{seeded.ids['completed']}?at=5")
+    page.get_by_role("button", name="Fork from event 5…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Changes to workload (JSON)").fill('{"amount": 1}')
+    dialog.get_by_role("button", name="Fork", exact=True).click()
+    page.wait_for_url(lambda url: "/executions/" in url and seeded.ids["completed"] not in url)
+    expect(page.locator("[data-step=ship]")).to_have_attribute("data-state", "done")
+    page.goto(f"{seeded.url}/executions/{seeded.ids['failed']}")
+    page.get_by_role("button", name="Retry…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Retry", exact=True).click()
+    page.wait_for_url(lambda url: "/executions/" in url and seeded.ids["failed"] not in url)
+    expect(page.locator("[data-step=divide]")).to_have_attribute("data-state", "failed")
+
+
+def test_a_loop_shows_its_progress_and_dead_letters(visitor: Visitor, seeded: Workspace) -> None:
+    page = visitor.go(f"/executions/{seeded.ids['partial']}")
+    node = page.locator("[data-step=items]")
+    expect(node).to_contain_text("24/24")
+    expect(node).to_contain_text("✉3")
+    expect(page.get_by_role("region", name="Why")).to_contain_text("3 of 24 items failed")
+
+
+def test_two_moments_are_compared(visitor: Visitor, seeded: Workspace) -> None:
+    page = visitor.go(f"/executions/{seeded.ids['completed']}?at=40&vs=10&pane=state")
+    expect(page.get_by_role("heading", name="Changed between event 10 and event 40")).to_be_visible()
+    expect(page.get_by_role("table", name="Changes").get_by_role("row").first).to_be_visible()
+
+
+def test_an_unknown_execution_says_so(visitor: Visitor) -> None:
+    page = visitor.go(f"/executions/{quote('nowhere/at all', safe='')}")
+    expect(page.get_by_role("alert").first).to_contain_text("nowhere")
+
+
+def test_moving_through_time_asks_only_for_the_moment(visitor: Visitor, seeded: Workspace) -> None:
+    page = visitor.go(f"/executions/{seeded.ids['completed']}?at=5")
+    expect(page.locator("[data-step=fetch_orders]")).to_be_visible()
+    page.wait_for_load_state("networkidle")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    for _ in range(10):
+        page.keyboard.press(".")
+    expect(page.get_by_text("As of event 15 ")).to_be_visible()
+    page.wait_for_load_state("networkidle")
+    assert [url for url in asked if "/moment?" not in url] == []

@@ -1,0 +1,95 @@
+"""The list of executions: filter, live rows, keys, and addresses that keep it."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.ui.browsing import Visitor, Workspace, needs_a_browser
+
+pytestmark = [needs_a_browser, pytest.mark.xdist_group("screen")]
+
+
+def test_each_execution_has_its_status_and_reason(visitor: Visitor, seeded: Workspace) -> None:
+    page = visitor.go("/executions")
+    table = page.get_by_role("table", name="Executions")
+    for words in ("completed", "failed", "partial", "waiting"):
+        expect(table.get_by_role("row").filter(has_text=words).first).to_be_visible()
+    expect(table.get_by_role("row").filter(has_text="ZeroDivisionError").first).to_contain_text("orders/broken")
+    expect(table.get_by_role("row").filter(has_text="waits for the signal approve").first).to_be_visible()
+
+
+def test_the_filter_is_the_address_and_a_reload_keeps_it(visitor: Visitor) -> None:
+    page = visitor.go("/executions")
+    page.keyboard.press("/")
+    page.keyboard.type("status:failed path:orders/*")
+    page.keyboard.press("Enter")
+    rows = page.get_by_role("table", name="Executions").locator("[aria-rowindex]")
+    expect(rows.first).to_contain_text("orders/broken")
+    expect(page.get_by_role("button", name="failed")).to_have_attribute("aria-pressed", "true")
+    assert "status%3Afailed" in page.url
+    page.reload()
+    expect(rows.first).to_contain_text("orders/broken")
+    assert all("failed" in text for text in rows.all_inner_texts())
+
+
+def test_a_wrong_word_in_the_filter_says_what_to_use(visitor: Visitor) -> None:
+    page = visitor.go("/executions?q=status:fialed+since:soon")
+    expect(page.get_by_role("alert")).to_contain_text("No status fialed")
+    expect(page.get_by_role("alert")).to_contain_text("24h")
+
+
+def test_a_new_execution_waits_behind_a_button_and_a_known_one_changes_in_place(
+    visitor: Visitor, seeded: Workspace
+) -> None:
+    waiting = seeded.start("release/publish")
+    seeded.reaches(waiting, "waiting")
+    page = visitor.go("/executions")
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    row = page.get_by_role("row").filter(has=page.get_by_title(waiting, exact=True))
+    expect(row).to_contain_text("waiting")
+    later = seeded.start("orders/nightly")
+    expect(page.get_by_role("button", name="new")).to_be_visible()
+    expect(page.get_by_title(later, exact=True)).to_have_count(0)
+    seeded.noetl("approve", waiting)
+    expect(row).to_contain_text("completed")
+    page.get_by_role("button", name="new").click()
+    expect(page.get_by_title(later, exact=True)).to_be_visible()
+
+
+def test_keys_move_open_and_list_themselves(visitor: Visitor) -> None:
+    page = visitor.go("/executions?q=status:failed+path:orders/broken")
+    expect(page.get_by_role("table", name="Executions").locator("[aria-rowindex]").first).to_be_visible()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Shortcuts")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/executions/*")
+    page.keyboard.press("g")
+    page.keyboard.press("p")
+    page.wait_for_url("**/playbooks")
+
+
+def test_the_palette_finds_places_playbooks_and_executions(visitor: Visitor, seeded: Workspace) -> None:
+    page = visitor.go("/")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("nightly")
+    expect(page.get_by_role("option").filter(has_text="orders/nightly").first).to_be_visible()
+    page.get_by_role("combobox").fill(seeded.ids["waiting"])
+    expect(page.get_by_role("option").filter(has_text="release/publish").first).to_be_visible()
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/executions/{seeded.ids['waiting']}")
+
+
+def test_marked_executions_are_cancelled_after_a_preview(visitor: Visitor, seeded: Workspace) -> None:
+    waiting = seeded.start("release/publish")
+    seeded.reaches(waiting, "waiting")
+    page = visitor.go(f"/executions?q={waiting}")
+    page.get_by_role("checkbox", name=f"Mark {waiting}").check()
+    page.get_by_role("toolbar").get_by_role("button", name="Cancel…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text(f"noetl cancel {waiting}")
+    dialog.get_by_role("button", name="Cancel 1 execution").click()
+    seeded.reaches(waiting, "cancelled")
