@@ -50,7 +50,7 @@ def view(events: Sequence[Event], seq: int) -> dict[str, Any]:
 def known(state: Execution, last: str | None) -> dict[str, Any]:
     """Return a state as plain data; `last` is the type of its last event."""
     data: dict[str, Any] = msgspec.to_builtins(state, str_keys=True)
-    return {"seq": state.seq, "event": last, "status": state.status, "checksum": checksum(state), **data}
+    return {"seq": state.seq, "event": last, "status": status_of(state), "checksum": checksum(state), **data}
 
 
 def no_event(seq: int, last: int) -> InvalidInput:
