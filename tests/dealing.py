@@ -16,6 +16,7 @@ TOGETHER: Final = (
     "tests/bench/test_run.py",
     "tests/cluster/",
     "tests/server/auth/test_oidc.py",
+    "tests/ui/",
     "tests/unit/stores/postgres/test_outages.py",
     "tests/unit/worker/secrets/managers/test_aws.py",
     "tests/unit/worker/secrets/test_storage.py",

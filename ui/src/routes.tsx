@@ -38,7 +38,14 @@ export interface ExecutionSearch {
   pane?: (typeof PANES)[number];
   tab?: (typeof TABS)[number];
 }
-const PLAYBOOK_TABS = ["overview", "executions", "versions", "schedules", "yaml"] as const;
+export const PLAYBOOK_TABS = ["overview", "executions", "versions", "schedules", "yaml"] as const;
+export interface PlaybookSearch {
+  v?: number;
+  /** The version that `v` is compared with. */
+  since?: number;
+  tab?: (typeof PLAYBOOK_TABS)[number];
+  step?: string;
+}
 
 const NotFound = () => (
   <Empty title="Not found" action={<Link to="/executions">Executions</Link>}>
@@ -91,7 +98,7 @@ const execution = createRoute({
 });
 const playbooks = createRoute({
   getParentRoute: () => inside,
-  path: "/playbooks",
+  path: "/playbooks/",
   component: lazyRouteComponent(() => import("./views/Playbooks"), "Playbooks"),
   validateSearch: (raw: Raw): { q?: string } => ({ q: text(raw, "q") }),
 });
@@ -99,20 +106,42 @@ const playbook = createRoute({
   getParentRoute: () => inside,
   path: "/playbooks/$",
   component: lazyRouteComponent(() => import("./views/Playbook"), "PlaybookPage"),
-  validateSearch: (raw: Raw): { q?: string; v?: number; tab?: (typeof PLAYBOOK_TABS)[number]; step?: string } => ({ q: text(raw, "q"), v: whole(raw, "v"), tab: one(raw, "tab", PLAYBOOK_TABS), step: text(raw, "step") }),
+  validateSearch: (raw: Raw): PlaybookSearch => ({ v: whole(raw, "v"), since: whole(raw, "since"), tab: one(raw, "tab", PLAYBOOK_TABS), step: text(raw, "step") }),
 });
-const lettersSearch = (raw: Raw): { letter?: string; status?: string } => ({ letter: text(raw, "letter"), status: text(raw, "status") });
+export const LETTER_STATES = ["pending", "replaying", "replayed", "discarded"] as const;
+export interface LettersSearch {
+  letter?: string;
+  status?: (typeof LETTER_STATES)[number];
+  path?: string;
+  step?: string;
+  kind?: string;
+  execution?: string;
+}
+const lettersSearch = (raw: Raw): LettersSearch => ({
+  letter: text(raw, "letter"),
+  status: one(raw, "status", LETTER_STATES),
+  path: text(raw, "path"),
+  step: text(raw, "step"),
+  kind: text(raw, "kind"),
+  execution: text(raw, "execution"),
+});
 const letters = createRoute({ getParentRoute: () => inside, path: "/letters", component: lazyRouteComponent(() => import("./views/Letters"), "Letters"), validateSearch: lettersSearch });
 const letterGroup = createRoute({ getParentRoute: () => inside, path: "/letters/$group", component: lazyRouteComponent(() => import("./views/Letters"), "Letters"), validateSearch: lettersSearch });
 
 const TABLES = ["workers", "schedules", "outbox", "credentials", "audit", "tokens", "people", "about", "settings"] as const;
 type TableName = (typeof TABLES)[number];
+/** `id` is the row whose panel is open, `tab` one of several lists on a screen. */
+export interface TableSearch {
+  q?: string;
+  id?: string;
+  tab?: string;
+}
 const table = <N extends TableName>(name: N, component: keyof typeof import("./views/tables")) =>
   createRoute({
     getParentRoute: () => inside,
     path: `/${name}` as const,
     component: lazyRouteComponent(() => import("./views/tables"), component),
-    validateSearch: (raw: Raw): { q?: string } => ({ q: text(raw, "q") }),
+    validateSearch: (raw: Raw): TableSearch => ({ q: text(raw, "q"), id: text(raw, "id"), tab: text(raw, "tab") }),
   });
 
 const tree = root.addChildren([

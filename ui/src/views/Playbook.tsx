@@ -1,252 +1,296 @@
 import { useQuery } from "@tanstack/react-query";
-import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { useState } from "react";
+import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { lazy, Suspense, useEffect, useState } from "react";
+import { get, Problem, type Schemas } from "../api/client";
 import { useGraph } from "../api/executions";
-import { get, newKey, type Schemas, send } from "../api/client";
+import { useList } from "../api/lists";
 import { useNeeds } from "../api/session";
-import { GraphView } from "../graph/view";
-import { Button, Copy, Empty, Facts, Field, Loading, TabList, Time, Trouble } from "../parts/controls";
-import { Dialog } from "../parts/Dialog";
-import { Mark } from "../parts/Mark";
+import { Bars, Marks } from "../parts/Bars";
+import { Button, Command, Copy, Empty, Facts, Loading, TabList, Time, Trouble } from "../parts/controls";
+import { Sign } from "../parts/Mark";
+import { Card, Lines, Page } from "../parts/Page";
 import { Table } from "../parts/Table";
-import { duration, plain } from "../words/format";
-import { hasEnded } from "../words/states";
-import { parseJson } from "./execution/Actions";
+import { PLAYBOOK_TABS, type PlaybookSearch } from "../routes";
+import { noetl } from "../words/command";
+import { duration, middle, now, plain, plural } from "../words/format";
+import { figuresOf } from "../words/shares";
 import { COLUMNS } from "./Executions";
-import { Playbooks } from "./Playbooks";
-import css from "./page.module.css";
+import css from "./Playbook.module.css";
+import { Run } from "./Run";
+import { TriggersOf } from "./Schedules";
+import { Source, Versions } from "./Versions";
 
-type Tab = "overview" | "executions" | "versions" | "schedules" | "yaml";
+const GraphView = lazy(() => import("../graph/view").then((found) => ({ default: found.GraphView })));
+type Version = Schemas["CatalogVersion"];
+const WEEK = 7 * 86_400_000;
+const JUDGED = 200;
+const LABELS: Record<(typeof PLAYBOOK_TABS)[number], string> = { overview: "Overview", executions: "Executions", versions: "Versions", schedules: "Schedules", yaml: "YAML" };
 
-/** The router gives `/playbooks` to the route of one playbook too, with an empty path. */
 export function PlaybookPage() {
   const { _splat: path = "" } = useParams({ strict: false }) as { _splat?: string };
-  return path ? <OnePlaybook key={path} path={path} /> : <Playbooks />;
-}
-
-function OnePlaybook({ path }: { path: string }) {
-  const { v, tab = "overview", step } = useSearch({ strict: false }) as { v?: number; tab?: Tab; step?: string };
+  const search = useSearch({ strict: false }) as PlaybookSearch;
   const navigate = useNavigate();
   const needs = useNeeds();
-  const [running, setRunning] = useState(false);
-  const versions = useQuery({ queryKey: ["versions", path], queryFn: () => get<Schemas["Versions"]>("/api/catalog/versions", { path }) });
-  const shown = versions.data?.versions.find((one) => one.version === v) ?? versions.data?.versions[0];
-  const graph = useGraph(shown?.playbook);
-  const recent = useQuery({ queryKey: ["recent", path], queryFn: () => get<Schemas["Executions"]>("/api/executions", { path, limit: 50 }), refetchInterval: 10_000 });
-  const set = (search: Record<string, unknown>) => void navigate({ to: "/playbooks/$", params: { _splat: path }, search: (old: Record<string, unknown>) => ({ ...old, ...search }), replace: true } as never);
-  if (versions.error) return <Trouble error={versions.error} again={() => void versions.refetch()} />;
-  if (!versions.data || !shown) return <Loading rows={8} />;
-  const rows = recent.data?.executions ?? [];
+  const [isRunning, setRunning] = useState(false);
+  const versions = useQuery({ queryKey: ["versions", path], queryFn: ({ signal }) => get<Schemas["Versions"]>("/api/catalog/versions", { path }, signal) });
+  const all = versions.data?.versions ?? [];
+  const latest = all.reduce<Version | undefined>((found, one) => (found && found.version > one.version ? found : one), undefined);
+  const shown = all.find((one) => one.version === search.v) ?? latest;
+  const tab = search.tab ?? "overview";
+  const go = (change: PlaybookSearch, replace = false) => void navigate({ to: "/playbooks/$", params: { _splat: path }, search: { ...search, ...change }, replace });
+  useEffect(() => {
+    document.title = `${path} · NoETL`;
+  }, [path]);
+
+  if (versions.error) {
+    const isAbsent = versions.error instanceof Problem && versions.error.status === 404;
+    return isAbsent ? (
+      <Empty title="No such playbook" example={noetl("register", `${path.split("/").at(-1)}.yaml`)} action={<Link to="/playbooks">All playbooks</Link>}>
+        Nothing is registered under {plain(path)}.
+      </Empty>
+    ) : (
+      <Trouble error={versions.error} again={() => void versions.refetch()} />
+    );
+  }
+  if (!shown || !latest) return <Loading rows={8} />;
+  const version = shown.version === latest.version ? undefined : shown.version;
   return (
-    <>
-      <header className={css.head}>
-        <h1>{plain(path)}</h1>
-        <select aria-label="Version" value={shown.version} onChange={(event) => set({ v: Number(event.target.value) })}>
-          {versions.data.versions.map((one) => <option key={one.version} value={one.version}>v{one.version}</option>)}
-        </select>
-        <span className={css.none}>registered <Time at={shown.registered_at} /></span>
-        <Bars rows={rows} />
-        <span className={css.fill} />
-        <Button kind="primary" onClick={() => setRunning(true)} why={needs("operator")}>Run…</Button>
-      </header>
-      <div className={css.tabsbar}>
-        <TabList label="Playbook" value={tab} onChange={(next) => set({ tab: next })} tabs={[{ id: "overview", label: "Overview" }, { id: "executions", label: "Executions", badge: rows.length || undefined }, { id: "versions", label: "Versions", badge: versions.data.versions.length }, { id: "yaml", label: "YAML" }]} />
+    <Page
+      title={<span title={path}>{plain(middle(path, 60))}</span>}
+      note={
+        <>
+          registered <Time at={shown.registered_at} />
+        </>
+      }
+      actions={
+        <>
+          <label className={css.version}>
+            <span className="hidden">Version</span>
+            <select value={shown.version} onChange={(event) => go({ v: Number(event.target.value) === latest.version ? undefined : Number(event.target.value) })}>
+              {[...all]
+                .sort((a, b) => b.version - a.version)
+                .map((one) => (
+                  <option key={one.version} value={one.version}>
+                    v{one.version}
+                    {one.version === latest.version ? " (latest)" : ""}
+                  </option>
+                ))}
+            </select>
+          </label>
+          <Button kind="primary" why={needs("operator")} onClick={() => setRunning(true)}>
+            Run…
+          </Button>
+        </>
+      }
+    >
+      <div className={css.tabs}>
+        <TabList
+          label="Parts of the playbook"
+          value={tab}
+          onChange={(next) => go({ tab: next === "overview" ? undefined : next })}
+          tabs={PLAYBOOK_TABS.map((id) => ({ id, label: LABELS[id], badge: id === "versions" && all.length > 1 ? all.length : undefined }))}
+        />
       </div>
-      {tab === "overview" ? (
-        <div className={css.overview}>
-          <div>{graph.error ? <Trouble error={graph.error} /> : graph.data ? <GraphView graph={graph.data} track={null} seq={0} step={step} onStep={(next) => set({ step: next })} /> : <Loading rows={6} />}</div>
-          <Side path={path} version={shown.version} rows={rows} step={step} graph={graph.data} />
+      {tab === "overview" ? <Overview path={path} shown={shown} version={version} step={search.step} onStep={(step) => go({ step: step === search.step ? undefined : step }, true)} onRun={() => setRunning(true)} /> : null}
+      {tab === "executions" ? <Past path={path} /> : null}
+      {tab === "versions" ? <Versions path={path} all={all} shown={shown.version} since={search.since} onChoose={(v, since) => go({ v: v === latest.version ? undefined : v, since }, true)} /> : null}
+      {tab === "schedules" ? <TriggersOf path={path} /> : null}
+      {tab === "yaml" ? <Source path={path} version={shown.version} playbook={shown.playbook} step={search.step} /> : null}
+      {isRunning ? <Run path={path} version={version} onClose={() => setRunning(false)} /> : null}
+    </Page>
+  );
+}
+
+function Overview({ path, shown, version, step, onStep, onRun }: { path: string; shown: Version; version?: number; step?: string; onStep: (step: string) => void; onRun: () => void }) {
+  return (
+    <div className={css.overview}>
+      <Lately path={path} onRun={onRun} />
+      <div className={css.columns}>
+        <Steps playbook={shown.playbook} step={step} onStep={onStep} />
+        <div className={css.side}>
+          <Workload path={path} version={version} />
+          <Needs path={path} version={version} />
+          <Card title="Identity">
+            <div className={css.pad}>
+              <Facts
+                rows={[
+                  ["Version", `v${shown.version}`],
+                  ["Content hash", <span key="h" className={css.hash}><code title={shown.playbook}>{shown.playbook.slice(0, 12)}</code><Copy text={shown.playbook} label="Copy the hash" /></span>],
+                ]}
+              />
+            </div>
+          </Card>
         </div>
-      ) : tab === "executions" ? (
-        <Table label="Executions of this playbook" rows={rows} columns={COLUMNS} rowKey={(row) => row.execution_id} onOpen={(row) => void navigate({ to: "/executions/$id", params: { id: row.execution_id } })} empty={<Empty title="It has not run yet" example={`noetl exec ${path}`} />} />
-      ) : tab === "versions" ? (
-        <VersionList path={path} versions={versions.data.versions} version={shown.version} onVersion={(next) => set({ v: next })} />
-      ) : (
-        <Yaml path={path} version={shown.version} line={graph.data?.nodes.find((node) => node.name === step)?.line ?? undefined} />
-      )}
-      {running ? <Run path={path} version={shown.version} isLatest={shown.version === versions.data.versions[0]?.version} last={rows[0]} onClose={() => setRunning(false)} /> : null}
-    </>
-  );
-}
-
-function Bars({ rows }: { rows: readonly Schemas["ExecutionRow"][] }) {
-  const shown = rows.slice(0, 10).reverse();
-  if (shown.length === 0) return null;
-  const times = rows.filter((row) => hasEnded(row.status) && row.ended_at).map((row) => (row.ended_at ?? 0) - (row.started_at ?? 0)).sort((a, b) => a - b);
-  const at = (part: number) => times[Math.min(times.length - 1, Math.floor(times.length * part))];
-  return (
-    <span className={css.actions}>
-      {shown.map((row) => <Mark key={row.execution_id} state={row.status} size={14} />)}
-      {times.length > 1 ? <span className={css.none}>p50 {duration(at(0.5))} · p95 {duration(at(0.95))} of {times.length}</span> : null}
-    </span>
-  );
-}
-
-function Side({ path, version, step, graph }: { path: string; version: number; rows: readonly Schemas["ExecutionRow"][]; step?: string; graph?: Schemas["Graph"] }) {
-  const schema = useQuery({ queryKey: ["ui_schema", path, version], queryFn: () => get<Schemas["UiSchema"]>("/api/catalog/ui_schema", { path, version }) });
-  const keychain = useQuery({ queryKey: ["keychain", path, version], queryFn: () => get<Schemas["KeychainEntries"]>("/api/keychain", { path, version }) });
-  const fields = Object.entries((schema.data?.schema.properties ?? {}) as Record<string, { type?: string; description?: string }>);
-  const node = graph?.nodes.find((one) => one.name === step);
-  return (
-    <div className={css.side}>
-      {node ? (
-        <section>
-          <h3>{plain(node.name)}</h3>
-          <Facts rows={[["kinds", node.kinds.join(", ")], ["about", plain(node.description)], ["line", node.line ?? ""], ["gate", node.gate ? <code key="g">{plain(node.gate)}</code> : ""], ["loop over", node.loop ? <code key="l">{plain(node.loop.over)}</code> : ""], ["join", node.join ?? ""]]} />
-        </section>
-      ) : <p className={css.none}>Choose a step to see what it does.</p>}
-      <section>
-        <h3>Workload</h3>
-        {fields.length === 0 ? <p className={css.none}>It takes none.</p> : null}
-        <Facts rows={fields.map(([name, one]) => [name, <span key={name}>{one.type ?? "any"} <code>{plain(JSON.stringify(schema.data?.defaults[name]) ?? "")}</code></span>])} />
-      </section>
-      <section>
-        <h3>Needs</h3>
-        {(keychain.data?.entries ?? []).length === 0 ? <p className={css.none}>No credentials.</p> : null}
-        <Facts rows={(keychain.data?.entries ?? []).map((one) => [one.name, <span key={one.name} className={one.stored ? css.good : css.warn}>{one.stored ? "✓ stored" : "not stored here"}</span>])} />
-      </section>
+      </div>
     </div>
   );
 }
 
-function VersionList({ path, versions, version, onVersion }: { path: string; versions: readonly Schemas["CatalogVersion"][]; version: number; onVersion: (version: number) => void }) {
-  const diff = useQuery({ queryKey: ["versions", "diff", path, version], enabled: version > 1 && versions.length > 1, retry: false, queryFn: () => get<Schemas["Difference"]>("/api/catalog/diff", { path, version }) });
+/** How it went in the last seven days, of at most 200 executions. */
+function Lately({ path, onRun }: { path: string; onRun: () => void }) {
+  const [since] = useState(() => Math.round(now() - WEEK));
+  const found = useQuery({
+    queryKey: ["executions", "lately", path],
+    queryFn: ({ signal }) => get<Schemas["Executions"]>("/api/executions", { path, since, limit: JUDGED }, signal),
+    refetchInterval: 10_000,
+  });
+  if (found.error) return <Trouble error={found.error} again={() => void found.refetch()} />;
+  const rows = found.data?.executions ?? [];
+  if (found.data && rows.length === 0) {
+    return (
+      <div className={css.lately}>
+        <span className={css.quiet}>It has not run in the last 7 days.</span>
+        <Command text={noetl("exec", path)} />
+        <Button onClick={onRun}>Run…</Button>
+      </div>
+    );
+  }
+  const figures = figuresOf(rows);
   return (
-    <div className={css.versions}>
-      <ul aria-label="Versions">
-        {versions.map((one) => (
-          <li key={one.version}>
-            <button type="button" className={css.item} aria-pressed={one.version === version} onClick={() => onVersion(one.version)}>
-              <span>v{one.version} <code>{one.playbook.slice(0, 8)}</code></span> <Time at={one.registered_at} />
+    <div className={css.lately}>
+      <Marks rows={rows} most={20} />
+      {figures.p50 !== null ? (
+        <>
+          <span><span className={css.quiet}>p50</span> {duration(figures.p50)}</span>
+          <span><span className={css.quiet}>p95</span> {duration(figures.p95)}</span>
+        </>
+      ) : null}
+      {figures.good !== null ? <span>{Math.round(100 * figures.good)} % <span className={css.quiet}>completed</span></span> : null}
+      <span className={css.quiet}>
+        {found.data?.next ? `last ${JUDGED} executions` : plural(rows.length, "execution")}, 7 days
+      </span>
+    </div>
+  );
+}
+
+/** The net, as it is drawn, or step by step with the way on from each. */
+function Steps({ playbook, step, onStep }: { playbook: string; step?: string; onStep: (step: string) => void }) {
+  const [isGraph, setGraph] = useState(true);
+  const graph = useGraph(playbook);
+  if (graph.error) return <Trouble error={graph.error} again={() => void graph.refetch()} />;
+  if (!graph.data) return <Loading rows={6} />;
+  const { nodes, edges, entry } = graph.data;
+  const known = nodes.filter((node) => node.known);
+  return (
+    <Card title={isGraph ? "Graph" : "Steps"} note={plural(known.length, "step")} actions={<Button kind="quiet" onClick={() => setGraph(!isGraph)}>{isGraph ? "As a list" : "As a graph"}</Button>}>
+      {isGraph ? (
+        <div className={css.graph}>
+          <Suspense fallback={<Loading rows={6} />}>
+            <GraphView graph={graph.data} track={null} seq={0} step={step} onStep={onStep} />
+          </Suspense>
+        </div>
+      ) : (
+      <ol className={css.steps}>
+        {known.slice(0, 500).map((node) => (
+          <li key={node.name} className={node.name === step ? css.chosen : ""}>
+            <button type="button" className={css.step} aria-pressed={node.name === step} onClick={() => onStep(node.name)}>
+              <span className={css.name}>
+                {node.name === entry ? <span title="entry">⌂ </span> : null}
+                {plain(node.name)}
+              </span>
+              <span className={css.kinds}>{[...new Set(node.kinds)].join(" · ")}</span>
+              {node.loop ? <span className={css.quiet} title={node.loop.over}>loop, {node.loop.mode}</span> : null}
+              {node.join ? <span className={css.quiet}>⋈ {node.join}</span> : null}
+              {node.gate ? <span className={css.quiet} title={node.gate}>◇ gate</span> : null}
             </button>
+            {node.description ? <p className={css.about}>{plain(node.description)}</p> : null}
+            <ul className={css.arcs}>
+              {edges
+                .filter((edge) => edge.source === node.name)
+                .map((edge) => (
+                  <li key={`${edge.arc}${edge.kind}`}>
+                    <span aria-hidden>{edge.kind === "back" ? "↺" : edge.kind === "compensation" ? "↶" : "→"}</span> {edge.kind === "failure" ? <span className={css.failure}>▲ failure</span> : null} {plain(edge.target)} {edge.when ? <code title={edge.when}>{plain(edge.when)}</code> : null}
+                  </li>
+                ))}
+            </ul>
           </li>
         ))}
-      </ul>
-      <div className={css.text} tabIndex={0} role="region" aria-label="Changes">
-        {version === 1 || versions.length === 1 ? <p className={css.none}>This is the only version before which there is none to compare with.</p> : null}
-        {diff.error ? <Trouble error={diff.error} /> : null}
-        {diff.data?.text.split("\n").map((line, at) => (
-          <div key={at} className={line.startsWith("+") ? css.plus : line.startsWith("-") ? css.minus : line.startsWith("@") ? css.hunk : undefined}>{plain(line) || " "}</div>
-        ))}
-      </div>
-    </div>
-  );
-}
-
-function Yaml({ path, version, line }: { path: string; version: number; line?: number }) {
-  const found = useQuery({ queryKey: ["yaml", path, version], queryFn: () => get<Schemas["CatalogVersion"]>("/api/catalog/playbook", { path, version }) });
-  if (found.error) return <Trouble error={found.error} />;
-  if (!found.data) return <Loading rows={8} />;
-  const text = found.data.content ?? "";
-  return (
-    <div className={css.text} tabIndex={0} role="region" aria-label="YAML">
-      <Copy text={text} label="Copy the YAML">Copy</Copy>
-      <div className={css.numbered}>
-        {text.split("\n").flatMap((one, at) => [<span key={`${at}n`}>{at + 1}</span>, <span key={at} className={at + 1 === line ? css.item : undefined} aria-current={at + 1 === line}>{plain(one) || " "}</span>])}
-      </div>
-    </div>
-  );
-}
-
-type Property = { type?: string; title?: string; description?: string; enum?: unknown[] };
-
-function Run({ path, version, isLatest, last, onClose }: { path: string; version: number; isLatest: boolean; last?: Schemas["ExecutionRow"]; onClose: () => void }) {
-  const navigate = useNavigate();
-  const [key] = useState(newKey);
-  const [side, setSide] = useState<"form" | "json">("form");
-  const [values, setValues] = useState<Record<string, string>>({});
-  const [json, setJson] = useState<string | null>(null);
-  const [tags, setTags] = useState("");
-  const [error, setError] = useState<unknown>(null);
-  const [busy, setBusy] = useState(false);
-  const schema = useQuery({ queryKey: ["ui_schema", path, version], queryFn: () => get<Schemas["UiSchema"]>("/api/catalog/ui_schema", { path, version }) });
-  const keychain = useQuery({ queryKey: ["keychain", path, version], queryFn: () => get<Schemas["KeychainEntries"]>("/api/keychain", { path, version }) });
-  const properties = Object.entries((schema.data?.schema.properties ?? {}) as Record<string, Property>);
-  const required = (schema.data?.schema.required ?? []) as string[];
-  const defaults = schema.data?.defaults ?? {};
-  const problems: string[] = [];
-  const filled: Record<string, unknown> = {};
-  for (const [name, property] of properties) {
-    const text = values[name];
-    if (text === undefined) continue;
-    if (property.type === "string") filled[name] = text;
-    else {
-      const { value, problem } = parseJson(text);
-      if (problem) problems.push(`${name}: ${problem}`);
-      else if (value !== undefined) filled[name] = value;
-    }
-  }
-  const whole = json !== null ? parseJson(json) : { value: filled, problem: problems[0] ?? "" };
-  const payload = (side === "json" ? whole.value : filled) as Record<string, unknown> | undefined;
-  const problem = side === "json" ? whole.problem : (problems[0] ?? "");
-  const missing = (keychain.data?.entries ?? []).filter((one) => !one.stored);
-  const start = async () => {
-    setBusy(true);
-    setError(null);
-    try {
-      const made = await send<Schemas["Started"]>("POST", "/api/execute", { path, version: isLatest ? undefined : version, payload: payload ?? {}, tags: tags.split(/[\s,]+/).filter(Boolean) }, { "Idempotency-Key": key });
-      await navigate({ to: "/executions/$id", params: { id: made.execution_id } });
-    } catch (found) {
-      setError(found);
-      setBusy(false);
-    }
-  };
-  const like = async () => {
-    if (!last) return;
-    const found = await get<Schemas["Execution"]>(`/api/executions/${last.execution_id}`);
-    setJson(JSON.stringify(found.workload, null, 2));
-    setSide("json");
-  };
-  const flags = Object.entries(payload ?? {}).map(([name, value]) => ` --set ${name}='${typeof value === "string" ? value : JSON.stringify(value)}'`).join("");
-  return (
-    <Dialog
-      open
-      onClose={onClose}
-      title={`Run ${path} v${version}`}
-      error={error}
-      command={`noetl exec ${path}${isLatest ? "" : ` --version ${version}`}${flags}`}
-      actions={<Button kind="primary" disabled={busy || Boolean(problem)} onClick={() => void start()}>Run</Button>}
-    >
-      <div className={css.actions}>
-        <Button kind="quiet" aria-pressed={side === "form"} onClick={() => { setSide("form"); setJson(null); }}>Form</Button>
-        <Button kind="quiet" aria-pressed={side === "json"} onClick={() => { setJson(JSON.stringify({ ...defaults, ...filled }, null, 2)); setSide("json"); }}>JSON</Button>
-        {last ? <Button kind="quiet" onClick={() => void like()}>Like last time</Button> : null}
-      </div>
-      {side === "json" ? (
-        <Field label="Workload (JSON)" hint={problem || undefined}>
-          <textarea rows={10} value={json ?? ""} onChange={(event) => setJson(event.target.value)} spellCheck={false} />
-        </Field>
-      ) : (
-        <div className={css.form}>
-          {schema.isPending ? <Loading rows={2} /> : properties.length === 0 ? <p className={css.none}>It takes no workload.</p> : null}
-          {properties.map(([name, property]) => {
-            const fallback = defaults[name];
-            const text = values[name] ?? (typeof fallback === "string" ? fallback : fallback === undefined ? "" : JSON.stringify(fallback));
-            const change = (value: string) => setValues({ ...values, [name]: value });
-            const isSimple = ["string", "integer", "number"].includes(property.type ?? "");
-            return (
-              <Field key={name} label={`${name}${required.includes(name) ? " *" : ""}`} hint={property.description ?? (isSimple || property.type === "boolean" ? property.type : `${property.type ?? "any value"}, as JSON`)}>
-                {property.enum ? (
-                  <select value={text} onChange={(event) => change(event.target.value)}>
-                    {property.enum.map((one) => <option key={String(one)} value={typeof one === "string" ? one : JSON.stringify(one)}>{String(one)}</option>)}
-                  </select>
-                ) : property.type === "boolean" ? (
-                  <select value={text} onChange={(event) => change(event.target.value)}><option value="true">true</option><option value="false">false</option></select>
-                ) : isSimple ? (
-                  <input name={name} value={text} inputMode={property.type === "string" ? "text" : "decimal"} onChange={(event) => change(event.target.value)} />
-                ) : (
-                  <textarea value={text} onChange={(event) => change(event.target.value)} spellCheck={false} />
-                )}
-              </Field>
-            );
-          })}
-          {problem ? <p role="alert" className={css.error}>{problem}</p> : null}
-        </div>
+      </ol>
       )}
-      <Field label="Tags" hint="Words to find the execution by, with spaces between them.">
-        <input value={tags} onChange={(event) => setTags(event.target.value)} />
-      </Field>
-      {missing.length > 0 ? <p className={css.warn}>Not stored on this server: {missing.map((one) => one.name).join(", ")}. A worker's environment may hold them.</p> : null}
-    </Dialog>
+    </Card>
+  );
+}
+
+function Workload({ path, version }: { path: string; version?: number }) {
+  const form = useQuery({ queryKey: ["ui_schema", path, version ?? 0], queryFn: ({ signal }) => get<Schemas["UiSchema"]>("/api/catalog/ui_schema", { path, version }, signal), staleTime: Infinity });
+  const properties = Object.entries(((form.data?.schema as { properties?: Record<string, { type?: unknown }> } | undefined)?.properties ?? {}));
+  const defaults = (form.data?.defaults ?? {}) as Record<string, unknown>;
+  return (
+    <Card title="Workload">
+      {form.error ? (
+        <Trouble error={form.error} />
+      ) : (
+        <Lines
+          label="Workload"
+          heads={["name", "type", "default"]}
+          rows={properties.map(([name, one]) => {
+            const text = name in defaults ? JSON.stringify(defaults[name]) : "";
+            return { key: name, cells: [<code key="n">{plain(name)}</code>, String(one.type ?? "any"), <code key="d" title={text.slice(0, 2_000)} className={css.value}>{plain(text.slice(0, 200))}</code>] };
+          })}
+          empty={form.data ? "It takes no values." : <Loading rows={2} />}
+        />
+      )}
+    </Card>
+  );
+}
+
+function Needs({ path, version }: { path: string; version?: number }) {
+  const keychain = useQuery({ queryKey: ["keychain", path, version ?? 0], queryFn: ({ signal }) => get<Schemas["KeychainEntries"]>("/api/keychain", { path, version }, signal) });
+  return (
+    <Card title="Credentials it needs">
+      {keychain.error ? (
+        <Trouble error={keychain.error} />
+      ) : (
+        <Lines
+          label="Credentials"
+          heads={["name", "kind", "state"]}
+          rows={(keychain.data?.entries ?? []).map((one) => ({
+            key: one.name,
+            cells: [
+              <code key="n" title={one.credential}>{plain(one.credential || one.name)}</code>,
+              one.kind ?? "",
+              <span key="s" className={css.stored}>
+                <Sign mark={one.stored ? "check" : "cross"} hue={one.stored ? "green" : "red"} size={14} /> {one.stored ? "stored" : "missing"}
+              </span>,
+            ],
+          }))}
+          empty={keychain.data ? "None." : <Loading rows={1} />}
+        />
+      )}
+    </Card>
+  );
+}
+
+function Past({ path }: { path: string }) {
+  const navigate = useNavigate();
+  const { rows, more, isPending, error, again } = useList<Schemas["ExecutionRow"]>("/api/executions", "executions", { path, limit: 100 }, { every: 3_000 });
+  if (error) return <Trouble error={error} again={again} />;
+  if (isPending) return <Loading rows={10} />;
+  return (
+    <>
+      {rows.length > 0 ? (
+        <div className={css.past}>
+          <Bars rows={rows} most={50} />
+          <span className={css.quiet}>last {Math.min(50, rows.length)}; height is the duration</span>
+          <span className={css.space} />
+          <Link to="/executions" search={{ q: `path:${path.includes(" ") ? `"${path}"` : path}` }}>
+            Filter in Executions
+          </Link>
+        </div>
+      ) : null}
+      <Table
+        label="Executions"
+        rows={rows}
+        columns={COLUMNS.filter((one) => one.id !== "path")}
+        rowKey={(row) => row.execution_id}
+        onOpen={(row) => void navigate({ to: "/executions/$id", params: { id: row.execution_id } })}
+        onEnd={more}
+        empty={
+          <Empty title="No executions yet" example={noetl("exec", path)}>
+            Each start of this playbook is one row here.
+          </Empty>
+        }
+      />
+    </>
   );
 }

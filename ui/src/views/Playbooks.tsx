@@ -1,54 +1,84 @@
-import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
-import { useState } from "react";
-import { get, type Schemas } from "../api/client";
-import { Empty, Loading, Time, Trouble } from "../parts/controls";
+import { useCallback, useState } from "react";
+import type { Schemas } from "../api/client";
+import { useList } from "../api/lists";
+import { useNeeds } from "../api/session";
+import { Bars } from "../parts/Bars";
+import { Button, Empty, Loading, Tags, Time, Trouble } from "../parts/controls";
+import { Filter, Page } from "../parts/Page";
 import { type Column, Table } from "../parts/Table";
-import { plain } from "../words/format";
-import { useDelayed } from "../moments/use";
-import css from "./page.module.css";
+import { duration, middle, plain, zoneName } from "../words/format";
+import { figuresOf } from "../words/shares";
+import css from "./Playbooks.module.css";
+import { Run } from "./Run";
 
-type Entry = Schemas["CatalogEntry"];
-
-const COLUMNS: Column<Entry>[] = [
-  { id: "path", head: "Playbook", width: "minmax(240px, 3fr)", cell: (row) => <Link to="/playbooks/$" params={{ _splat: row.path }} className={css.strong} title={row.path}>{plain(row.path)}</Link> },
-  { id: "version", head: "Version", width: "80px", right: true, cell: (row) => `v${row.version}` },
-  { id: "versions", head: "Versions", width: "80px", right: true, cell: (row) => row.versions },
-  { id: "at", head: "Registered", width: "minmax(120px, 1fr)", cell: (row) => <Time at={row.registered_at} /> },
-  { id: "hash", head: "Content", width: "120px", cell: (row) => <code title={row.playbook}>{row.playbook.slice(0, 12)}</code> },
-];
+type Row = Schemas["CatalogEntry"];
+const RECENT = 20;
 
 export function Playbooks() {
   const { q = "" } = useSearch({ strict: false }) as { q?: string };
   const navigate = useNavigate();
-  const [text, setText] = useState(q);
-  const asked = useDelayed(text.trim(), 150);
-  const pages = useInfiniteQuery({
-    queryKey: ["catalog", asked],
-    initialPageParam: "",
-    queryFn: ({ pageParam, signal }) => get<Schemas["CatalogPage"]>("/api/catalog", { search: asked, cursor: pageParam, limit: 100 }, signal),
-    getNextPageParam: (last) => last.next ?? undefined,
-    placeholderData: (old) => old,
-  });
-  const rows = pages.data?.pages.flatMap((page) => page.playbooks) ?? [];
+  const needs = useNeeds();
+  const [run, setRun] = useState<string | null>(null);
+  const { rows, more, isPending, error, again } = useList<Row>("/api/catalog", "playbooks", { search: q || undefined, recent: RECENT, limit: 100 });
+  const setQuery = useCallback((next: string) => void navigate({ to: "/playbooks", search: { q: next || undefined }, replace: true }), [navigate]);
+  const why = needs("operator");
+  const columns: Column<Row>[] = [
+    {
+      id: "path",
+      head: "Playbook",
+      width: "minmax(160px, 2fr)",
+      cell: (row) => (
+        <Link to="/playbooks/$" params={{ _splat: row.path }} title={row.path} className={css.path}>
+          {plain(middle(row.path))}
+        </Link>
+      ),
+    },
+    { id: "about", head: "Description", width: "minmax(120px, 3fr)", cell: (row) => <span title={row.description} className={css.about}>{plain(row.description ?? "")}</span> },
+    { id: "tags", head: "Tags", width: "minmax(64px, 1fr)", cell: (row) => <Tags tags={row.tags ?? []} /> },
+    { id: "version", head: <span className="hidden">Version</span>, width: "48px", cell: (row) => `v${row.version}` },
+    { id: "recent", head: <span title="Height is the duration">Last 20</span>, width: "156px", cell: (row) => <Bars rows={row.recent ?? []} /> },
+    { id: "p50", head: "p50", width: "72px", right: true, cell: (row) => duration(figuresOf(row.recent ?? []).p50) },
+    { id: "p95", head: "p95", width: "96px", right: true, cell: (row) => duration(figuresOf(row.recent ?? []).p95) },
+    { id: "started", head: <span title={`Times in ${zoneName()}`}>Last started</span>, width: "112px", cell: (row) => <Time at={row.recent?.[0]?.started_at} /> },
+    {
+      id: "run",
+      head: <span className="hidden">Actions</span>,
+      width: "72px",
+      cell: (row) => (
+        <Button className={css.small} why={why} aria-label={`Run ${row.path}`} onClick={() => setRun(row.path)}>
+          Run…
+        </Button>
+      ),
+    },
+  ];
   return (
-    <>
-      <h1 className="hidden">Playbooks</h1>
-      <div className={css.bar}>
-        <input data-filter type="search" className={css.filter} placeholder="Find a playbook" aria-label="Find a playbook" value={text} onChange={(event) => { setText(event.target.value); void navigate({ to: "/playbooks", search: { q: event.target.value || undefined }, replace: true }); }} />
-      </div>
-      {pages.error ? <Trouble error={pages.error} again={() => void pages.refetch()} /> : null}
-      {pages.isPending ? <Loading rows={10} /> : (
+    <Page title="Playbooks" actions={<Filter text={q} onChange={setQuery} label="Filter playbooks" hint="path, name, description, tag" />}>
+      {error ? <Trouble error={error} again={again} /> : null}
+      {isPending ? (
+        <Loading rows={10} />
+      ) : (
         <Table
           label="Playbooks"
           rows={rows}
-          columns={COLUMNS}
+          columns={columns}
           rowKey={(row) => row.path}
           onOpen={(row) => void navigate({ to: "/playbooks/$", params: { _splat: row.path } })}
-          onEnd={pages.hasNextPage && !pages.isFetchingNextPage ? () => void pages.fetchNextPage() : undefined}
-          empty={asked ? <Empty title="No playbook has this name" /> : <Empty title="No playbooks yet" example="noetl register examples/hello.yaml">A playbook is a YAML file with steps. Register one in the catalog, then run it here.</Empty>}
+          onEnd={more}
+          empty={
+            q ? (
+              <Empty title="No playbook fits" action={<Button onClick={() => setQuery("")}>Show all</Button>}>
+                No path, name, description or tag contains “{plain(q)}”.
+              </Empty>
+            ) : (
+              <Empty title="No playbooks yet" example="noetl register examples/hello.yaml">
+                A playbook is a YAML file with steps. Register one, and it can be run from here, on a schedule or by a webhook.
+              </Empty>
+            )
+          }
         />
       )}
-    </>
+      {run !== null ? <Run path={run} onClose={() => setRun(null)} /> : null}
+    </Page>
   );
 }

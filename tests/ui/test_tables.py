@@ -1,0 +1,133 @@
+"""Screens of one table each: what they show and do, and for which role."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.ui.browsing import Visitor, Workspace, needs_a_browser, visiting
+
+pytestmark = [needs_a_browser, pytest.mark.xdist_group("screen")]
+SECRET = "kept-from-every-screen"
+SCREENS = ("workers", "schedules", "outbox", "credentials", "audit", "tokens", "people", "about", "settings")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("name", SCREENS)
+def test_a_table_fits_the_page(browser: Browser, seeded: Workspace, name: str, theme: str) -> None:
+    with visiting(browser, seeded.url, theme=theme) as visitor:
+        page = visitor.go(f"/{name}")
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        expect(page.get_by_role("status", name="Loading")).to_have_count(0)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert page.evaluate("document.querySelectorAll('*').length") < 3_000
+
+
+def test_a_schedule_is_made_backfilled_in_preview_paused_and_deleted(visitor: Visitor, seeded: Workspace) -> None:
+    page = visitor.go("/schedules")
+    page.get_by_role("button", name="New schedule…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Name").fill("each_hour")
+    dialog.get_by_label("Playbook").fill("orders/nightly")
+    dialog.get_by_label("Kind").select_option("every")
+    dialog.get_by_role("button", name="Create").click()
+    panel = page.get_by_role("complementary", name="schedule each_hour")
+    expect(panel.get_by_role("table", name="Next firings").get_by_role("row")).to_have_count(6)
+    panel.get_by_role("button", name="Backfill…").click()
+    expect(dialog.get_by_role("button", name="Start 24 executions")).to_be_enabled()
+    expect(dialog).to_contain_text("noetl schedule backfill each_hour --from")
+    dialog.get_by_role("button", name="Close").click()
+    panel.get_by_role("button", name="Pause…").click()
+    expect(dialog).to_contain_text("noetl schedule pause each_hour")
+    dialog.get_by_role("button", name="Pause").click()
+    expect(panel.get_by_role("button", name="Resume…")).to_be_visible()
+    panel.get_by_role("button", name="Delete…").click()
+    dialog.get_by_role("button", name="Delete").click()
+    expect(panel).to_be_hidden()
+    assert "each_hour" not in seeded.noetl("schedule", "list")
+
+
+def test_a_credential_goes_in_and_its_value_never_comes_out(visitor: Visitor, seeded: Workspace) -> None:
+    page = visitor.page
+    answers: list[str] = []
+    page.on("response", lambda answer: answers.append(answer.text()) if "/api/credentials" in answer.url else None)
+    visitor.go("/credentials")
+    page.get_by_role("button", name="New credential…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Name").first.fill("shop_api")
+    dialog.get_by_label("Type").select_option("bearer")
+    dialog.get_by_label("token").fill(SECRET)
+    expect(dialog).not_to_contain_text(SECRET)
+    dialog.get_by_role("button", name="Store").click()
+    panel = page.get_by_role("complementary", name="credential shop_api")
+    expect(panel).to_contain_text("token")
+    assert len(answers) > 1
+    assert not any(SECRET in text for text in answers)
+    assert SECRET not in page.content()
+
+
+def test_the_secret_of_a_token_is_shown_once(visitor: Visitor, seeded: Workspace) -> None:
+    page = visitor.go("/tokens")
+    page.get_by_role("button", name="New token…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Name").fill("ci")
+    expect(dialog).to_contain_text("noetl token create --role viewer --name ci --expires 30d")
+    dialog.get_by_role("button", name="Create").click()
+    expect(dialog).to_contain_text("This secret is shown once.")
+    secret = dialog.get_by_text("noetl_").first.inner_text()
+    dialog.get_by_role("button", name="Close").click()
+    expect(dialog).to_be_hidden()
+    assert secret not in page.content()
+    page.get_by_role("searchbox", name="Filter tokens").fill("ci")
+    page.get_by_role("table", name="Tokens").get_by_text("ci", exact=True).click()
+    page.get_by_role("button", name="Revoke…").click()
+    dialog.get_by_role("button", name="Revoke").click()
+    expect(page.get_by_role("complementary")).to_contain_text("revoked")
+
+
+def test_a_person_is_made_with_a_role_and_disabled(visitor: Visitor, seeded: Workspace) -> None:
+    page = visitor.go("/people")
+    page.get_by_role("button", name="New person…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Name").fill("grace")
+    dialog.get_by_label("Paths").fill("orders/")
+    expect(dialog).to_contain_text("noetl user create grace --role viewer --namespace orders/ --no-password")
+    dialog.get_by_role("button", name="Create").click()
+    panel = page.get_by_role("complementary", name="person grace")
+    expect(panel).to_contain_text("viewer in orders/")
+    panel.get_by_role("button", name="Disable…").click()
+    dialog.get_by_role("button", name="Disable").click()
+    expect(panel).to_contain_text("disabled")
+
+
+def test_an_audit_entry_links_to_its_object(visitor: Visitor) -> None:
+    page = visitor.go("/audit?q=entity:orders/nightly")
+    table = page.get_by_role("table", name="Audit")
+    expect(table).to_contain_text("playbook.register")
+    table.get_by_role("link", name="orders/nightly").first.click()
+    page.wait_for_url("**/playbooks/orders/nightly")
+
+
+def test_a_chosen_row_is_in_the_address(visitor: Visitor, seeded: Workspace) -> None:
+    page = visitor.go("/workers")
+    page.get_by_role("table", name="Workers").get_by_role("row").nth(1).click()
+    expect(page.get_by_role("complementary")).to_contain_text("ready")
+    page.reload()
+    expect(page.get_by_role("complementary")).to_contain_text("ready")
+
+
+@pytest.mark.parametrize("name", ["credentials", "audit", "tokens", "people"])
+def test_a_viewer_is_told_the_role_that_a_screen_needs(browser: Browser, seeded: Workspace, name: str) -> None:
+    with visiting(browser, seeded.url, seeded.token("viewer")) as viewer:
+        expect(viewer.go(f"/{name}").get_by_role("heading", name="Needs ")).to_be_visible()
+
+
+def test_density_and_letters_are_kept(visitor: Visitor) -> None:
+    page = visitor.go("/settings")
+    page.get_by_label("Rows of tables").select_option("compact")
+    page.reload()
+    expect(page.locator("html")).to_have_attribute("data-density", "compact")
+    page.get_by_label("Keys of one letter").select_option("off")
+    page.locator("h1").click()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_have_count(0)
