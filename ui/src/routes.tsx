@@ -125,6 +125,9 @@ const lettersSearch = (raw: Raw): LettersSearch => ({
   kind: text(raw, "kind"),
   execution: text(raw, "execution"),
 });
+const editSearch = (raw: Raw): { step?: string; line?: number } => ({ step: text(raw, "step"), line: whole(raw, "line") });
+const edit = createRoute({ getParentRoute: () => inside, path: "/edit", component: lazyRouteComponent(() => import("./views/Editor"), "EditorPage"), validateSearch: editSearch });
+const editOne = createRoute({ getParentRoute: () => inside, path: "/edit/$", component: lazyRouteComponent(() => import("./views/Editor"), "EditorPage"), validateSearch: editSearch });
 const letters = createRoute({ getParentRoute: () => inside, path: "/letters", component: lazyRouteComponent(() => import("./views/Letters"), "Letters"), validateSearch: lettersSearch });
 const letterGroup = createRoute({ getParentRoute: () => inside, path: "/letters/$group", component: lazyRouteComponent(() => import("./views/Letters"), "Letters"), validateSearch: lettersSearch });
 
@@ -152,6 +155,8 @@ const tree = root.addChildren([
     execution,
     playbooks,
     playbook,
+    edit,
+    editOne,
     letters,
     letterGroup,
     table("workers", "Workers"),

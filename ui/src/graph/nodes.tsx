@@ -18,13 +18,14 @@ interface Props {
   isEntry: boolean;
   isFinal: boolean;
   isChanged: boolean;
+  note?: string;
   onSelect: (step: string) => void;
 }
 
 /** A step of a playbook that does not run. */
 const PLAIN = { ...stateOf(""), word: "", border: "thin" as const };
 
-export const NodeBox = memo(function NodeBox({ node, track, seq, isSelected, isDim, isEntry, isFinal, isChanged, onSelect }: Props) {
+export const NodeBox = memo(function NodeBox({ node, track, seq, isSelected, isDim, isEntry, isFinal, isChanged, note, onSelect }: Props) {
   const state = track ? stateOf(track.step(node.name, seq)) : PLAIN;
   const runs = track?.runsOf(node.name, seq) ?? [];
   const last = runs.at(-1);
@@ -57,6 +58,7 @@ export const NodeBox = memo(function NodeBox({ node, track, seq, isSelected, isD
         <span className={css.name}>{plain(node.name)}</span>
         {runs.length > 1 ? <span className={css.small}>×{runs.length}</span> : null}
         {attempts > node.tasks.length && attempts > 1 ? <span className={css.small} title="attempts">⟳{attempts}</span> : null}
+        {note ? <span className={css.letters} role="img" aria-label={plain(note)} title={plain(note)}>✕</span> : null}
         {isEntry ? <span className={css.small} title="entry">⌂</span> : null}
         {isFinal ? <span className={css.small} title="final step">⚑</span> : null}
         {node.undoes.length > 0 ? <span className={css.small} title={`undoes ${node.undoes.join(", ")}`}>↶</span> : null}

@@ -14,6 +14,8 @@ interface Props {
   vs?: number;
   step?: string;
   arc?: string;
+  /** What is wrong with a step, by its name. */
+  notes?: Record<string, string>;
   onStep: (step: string) => void;
   onArc?: (edge: Edge) => void;
 }
@@ -21,7 +23,7 @@ const MOST_NODES = 400;
 const clamp = (value: number, least: number, most: number): number => Math.max(least, Math.min(most, value));
 
 /** The net: arcs on a canvas, nodes in view as buttons above it. */
-export function GraphView({ graph, track, seq, vs, step, arc, onStep, onArc }: Props) {
+export function GraphView({ graph, track, seq, vs, step, arc, notes, onStep, onArc }: Props) {
   const frame = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const [size, setSize] = useState({ width: 0, height: 0 });
@@ -204,6 +206,7 @@ export function GraphView({ graph, track, seq, vs, step, arc, onStep, onArc }: P
             seq={seq}
             head={track?.seq ?? 0}
             isSelected={node.name === step}
+            note={notes?.[node.name]}
             isDim={isDim(node.name)}
             isEntry={node.name === graph.entry}
             isFinal={node.name === graph.final}

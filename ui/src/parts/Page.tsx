@@ -66,7 +66,7 @@ export function Card({ title, note, actions, children, className = "" }: { title
 export function Lines({ label, heads, rows, empty, wraps = false }: { label: string; heads: ReactNode[]; rows: { key: string; cells: ReactNode[] }[]; empty?: ReactNode; wraps?: boolean }) {
   if (rows.length === 0) return <div className={css.none}>{empty}</div>;
   return (
-    <div className={css.wide}>
+    <div className={css.wide} tabIndex={0} role="group" aria-label={label}>
       <table className={`${css.lines} ${wraps ? css.wraps : ""}`} aria-label={label}>
         <thead>
           <tr>

@@ -3,6 +3,8 @@ import { settings } from "../words/format";
 
 type Keys = Record<string, (event: KeyboardEvent) => void>;
 
+/** Where a key was pressed; inside a shadow root, events that reach the window name only its host. */
+const placeOf = (event: KeyboardEvent): EventTarget | null => event.composedPath()[0] ?? event.target;
 const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) && (target as HTMLInputElement).type !== "checkbox";
 
@@ -28,7 +30,7 @@ export function useKeys(keys: Keys, { inDialogs = false }: { inDialogs?: boolean
       const run = latest.current[whole] ?? (whole === name ? undefined : latest.current[name]);
       if (!run) return;
       const isSingle = !name.startsWith("Mod+") && event.key.length === 1;
-      if (!name.startsWith("Mod+") && isTyping(event.target)) return;
+      if (!name.startsWith("Mod+") && isTyping(placeOf(event))) return;
       if (isSingle && settings.get("letters") === "off") return;
       if (!inDialogs && document.querySelector("[role=dialog]")) return;
       if (event.key === "Enter" && event.target instanceof HTMLElement && event.target.closest("a, button")) return;
@@ -42,7 +44,7 @@ export function useKeys(keys: Keys, { inDialogs = false }: { inDialogs?: boolean
 }
 
 window.addEventListener("keydown", (event) => {
-  if (event.key === "g" && !event.metaKey && !event.ctrlKey && !isTyping(event.target)) {
+  if (event.key === "g" && !event.metaKey && !event.ctrlKey && !isTyping(placeOf(event))) {
     queueMicrotask(() => {
       prefix = "g";
       prefixAt = event.timeStamp;
