@@ -53,6 +53,7 @@ export function Palette({ open, onClose }: { open: boolean; onClose: () => void 
       .map((one) => ({ id: one.to, group: "Go to", label: one.label, keys: one.key, run: go(one.to) }))
       .filter((one) => fits(one.label));
     const commands: Choice[] = [
+      { id: "edit", group: "Do", label: "Write a playbook", run: go("/edit") },
       { id: "dark", group: "Do", label: "Dark theme", run: () => setTheme("dark") },
       { id: "light", group: "Do", label: "Light theme", run: () => setTheme("light") },
       { id: "failed", group: "Do", label: "Show failed executions", run: go("/executions", { q: "status:failed,partial" }) },
