@@ -1,4 +1,4 @@
-import { type ReactNode, useEffect, useRef, useState } from "react";
+import { type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from "react";
 import { Button } from "./controls";
 import { useKeys } from "./keys";
 import css from "./Page.module.css";
@@ -91,6 +91,13 @@ export function Lines({ label, heads, rows, empty, wraps = false }: { label: str
   );
 }
 
+/** Escape leaves a filter as it is; a browser would empty it. */
+function leave(event: KeyboardEvent<HTMLInputElement>): void {
+  if (event.key !== "Escape") return;
+  event.preventDefault();
+  event.currentTarget.blur();
+}
+
 /** The filter of a list; it changes the URL while one types, after a short rest. */
 export function Filter({ text, onChange, label, hint }: { text: string; onChange: (text: string) => void; label: string; hint?: string }) {
   const [draft, setDraft] = useState(text);
@@ -107,5 +114,5 @@ export function Filter({ text, onChange, label, hint }: { text: string; onChange
     }, 200);
     return () => clearTimeout(timer);
   }, [draft, onChange]);
-  return <input data-filter type="search" className={css.filter} aria-label={label} placeholder={hint ?? label} value={draft} onChange={(event) => setDraft(event.target.value)} onKeyDown={(event) => event.key === "Escape" && event.currentTarget.blur()} />;
+  return <input data-filter type="search" className={css.filter} aria-label={label} placeholder={hint ?? label} value={draft} onChange={(event) => setDraft(event.target.value)} onKeyDown={leave} />;
 }
