@@ -77,6 +77,7 @@ export function PlaybookPage() {
                 ))}
             </select>
           </label>
+          <Button onClick={() => void navigate({ to: "/edit/$", params: { _splat: path } })}>Edit</Button>
           <Button kind="primary" why={needs("operator")} onClick={() => setRunning(true)}>
             Run…
           </Button>
