@@ -182,6 +182,8 @@ class _Side:
     async def begin(self, order: bytes) -> bool:
         """Send an order; return whether the child has loaded its function."""
         assert self._process.stdin is not None
+        if self._process.stdin.is_closing():  # the loop has noticed that the child ended
+            return False
         try:
             self._process.stdin.write(LENGTH.pack(len(order)) + order)
             await self._process.stdin.drain()

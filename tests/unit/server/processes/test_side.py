@@ -117,6 +117,32 @@ async def test_a_child_that_ended_while_idle_is_replaced(side: SideProcesses) ->
     assert await side.run("tried:me", deadline_s=LONG_S) != pid
 
 
+async def test_a_child_that_the_server_knows_to_have_ended_is_replaced(tmp_path: Path) -> None:
+    """The event loop of servers refuses to write to a pipe that it knows to be closed."""
+    (tmp_path / "tried.py").write_text(FUNCTIONS)
+    code = """
+        import asyncio, os, uvloop
+        from noetl.server.processes.side import SideProcesses
+
+        async def main():
+            side = SideProcesses(most=1)
+            pid = await side.run("tried:me", deadline_s=600)
+            os.kill(pid, 9)
+            while os.path.exists(f"/proc/{pid}"):
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.1)
+            assert await side.run("tried:me", deadline_s=600) != pid
+            await side.close()
+
+        uvloop.run(main())
+    """
+    paths = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    ran = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", dedent(code), env={**os.environ, "PYTHONPATH": paths}, stderr=subprocess.PIPE
+    )
+    assert (await ran.communicate())[1] == b""
+
+
 async def test_a_child_sees_no_secret_and_no_file_of_the_server(
     side: SideProcesses, monkeypatch: pytest.MonkeyPatch
 ) -> None:
