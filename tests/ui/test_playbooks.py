@@ -123,3 +123,13 @@ def test_a_viewer_reads_a_playbook_and_cannot_run_it(browser: Browser, seeded: W
         run = viewer.go("/playbooks/orders/nightly").get_by_role("button", name="Run…")
         expect(run).to_be_disabled()
         expect(run).to_have_attribute("title", "needs operator")
+
+
+def test_the_graph_shows_the_step_of_the_address_and_chooses_another(visitor: Visitor) -> None:
+    page = visitor.go("/playbooks/orders/nightly?step=decide")
+    graph = page.get_by_role("group", name="Graph")
+    expect(graph.locator("[data-step=decide]")).to_have_attribute("aria-pressed", "true")
+    graph.locator("[data-step=fetch_orders]").click()
+    expect(page).to_have_url(re.compile("step=fetch_orders"))
+    page.get_by_role("button", name="As a list").click()
+    expect(page.get_by_role("button", name="fetch_orders")).to_have_attribute("aria-pressed", "true")
