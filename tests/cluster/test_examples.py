@@ -34,7 +34,10 @@ CALLS = {
     "orders_io_form": "api={}/fresh",
     "cursor_queue": "gateway={}/send",
 }
-SIGNALS = {"approval": ("delete_records", {"approved": True, "by": "ada"})}
+SIGNALS = {
+    "approval": ("delete_records", {"approved": True, "by": "ada"}),
+    "release": ("approve", {"approved": True}),
+}
 # How a loop is cut into pieces, and when lines are flushed, follows from who has room and when: not from the playbook.
 PIECES = frozenset({"loop.iteration.scheduled", "loop.iteration.started", "loop.progress", "task.logged"})
 

@@ -1,4 +1,7 @@
-"""One server and one browser for all tests of the screen in a process."""
+"""One server and one browser for all tests of the screen, and for no others.
+
+While a browser is driven, no other event loop can run in its process.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from tests.ui.browsing import Visitor, Workspace, chromium, lacks, visiting, wor
 expect.set_options(timeout=15_000)  # how long a slow machine may take; nothing is measured
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     if lacks():
         pytest.skip(lacks())
@@ -21,7 +24,7 @@ def browser() -> Iterator[Browser]:
         yield found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def seeded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
     if lacks():
         pytest.skip(lacks())
