@@ -1,6 +1,6 @@
-"""One server and one browser for all tests of the screen, and for no others.
+"""One server and one browser for the tests of one file.
 
-While a browser is driven, no other event loop can run in its process.
+While a browser is driven, no other event loop can run in its process: it ends before other tests begin.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.ui.browsing import Visitor, Workspace, chromium, lacks, visiting, wor
 expect.set_options(timeout=15_000)  # how long a slow machine may take; nothing is measured
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     if lacks():
         pytest.skip(lacks())
@@ -24,7 +24,7 @@ def browser() -> Iterator[Browser]:
         yield found
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def seeded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
     if lacks():
         pytest.skip(lacks())
