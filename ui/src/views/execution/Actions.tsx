@@ -2,11 +2,12 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { act, type Execution, type Explained } from "../../api/executions";
-import { newKey, send } from "../../api/client";
+import { send } from "../../api/client";
 import { useNeeds } from "../../api/session";
 import { Button, Field } from "../../parts/controls";
 import { Dialog } from "../../parts/Dialog";
 import { hasEnded } from "../../words/states";
+import { Answer } from "../Answer";
 import css from "./Why.module.css";
 
 type Open = "answer" | "cancel" | "retry" | "fork" | "delete" | null;
@@ -63,7 +64,7 @@ export function Actions({ execution, explain, seq, status }: Props) {
       ) : (
         <Button kind="quiet" onClick={() => setOpen("delete")} why={needs("admin")}>Delete…</Button>
       )}
-      {open === "answer" ? <Answer id={id} signals={signals} onClose={close} onDone={refresh} /> : null}
+      {open === "answer" ? <Answer id={id} path={execution.path} onClose={close} onDone={refresh} /> : null}
       {open === "cancel" ? <Cancel execution={execution} explain={explain} onClose={close} onDone={refresh} /> : null}
       {open === "retry" ? <Again execution={execution} onClose={close} /> : null}
       {open === "fork" ? <Fork execution={execution} seq={seq} onClose={close} /> : null}
@@ -87,53 +88,6 @@ function useAct(onClose: () => void): { error: unknown; busy: boolean; run: (doe
     setBusy(false);
   };
   return { error, busy, run };
-}
-
-function Answer({ id, signals, onClose, onDone }: { id: string; signals: Explained["standing"]; onClose: () => void; onDone: () => void }) {
-  const [name, setName] = useState(signals[0]?.signal ?? "");
-  const [text, setText] = useState("{}");
-  const [key] = useState(newKey);
-  const { error, busy, run } = useAct(onClose);
-  const { value, problem } = parseJson(text);
-  const isDecision = signals.find((one) => one.signal === name)?.decision;
-  const data = typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
-  const answer = (extra: Record<string, unknown>) => run(async () => {
-    await act(id, "signal", { name, data: isDecision ? { ...data, ...extra } : value ?? null }, key);
-    onDone();
-  });
-  return (
-    <Dialog
-      open
-      onClose={onClose}
-      title={`Answer the signal ${name}`}
-      error={error}
-      command={isDecision ? `noetl approve ${id}` : `noetl signal ${id} ${name} '${text}'`}
-      actions={
-        isDecision ? (
-          <>
-            <Button kind="danger" disabled={busy || Boolean(problem)} onClick={() => void answer({ approved: false })}>Decline</Button>
-            <Button kind="primary" disabled={busy || Boolean(problem)} onClick={() => void answer({ approved: true })}>Approve</Button>
-          </>
-        ) : (
-          <Button kind="primary" disabled={busy || Boolean(problem) || !name} onClick={() => void answer({})}>Send</Button>
-        )
-      }
-    >
-      <p>{isDecision ? "The playbook reads `approved` of this answer. The execution goes on at once." : "The execution goes on at once, with this data."}</p>
-      {signals.length > 1 ? (
-        <Field label="Signal">
-          <select value={name} onChange={(event) => setName(event.target.value)}>
-            {signals.map((one) => (
-              <option key={one.name} value={one.signal ?? ""}>{one.signal} of {one.step}</option>
-            ))}
-          </select>
-        </Field>
-      ) : null}
-      <Field label={isDecision ? "Further data (JSON)" : "Data (JSON)"} hint={problem || undefined}>
-        <textarea value={text} onChange={(event) => setText(event.target.value)} spellCheck={false} aria-invalid={Boolean(problem)} />
-      </Field>
-    </Dialog>
-  );
 }
 
 function Cancel({ execution, explain, onClose, onDone }: { execution: Execution; explain: Explained | undefined; onClose: () => void; onDone: () => void }) {
