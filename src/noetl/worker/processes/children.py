@@ -258,14 +258,13 @@ class ChildPool:
             with contextlib.suppress(ValueError):
                 crew.waiting.remove(job)
         elif job in warm.jobs:
-            back = warm.take_back()
-            if job in back:
-                back.remove(job)
-            else:
+            back = warm.withdraw(job)
+            runs = job in warm.jobs
+            if runs:
                 warm.use_up()
                 crew.leave(warm)
             crew.put_back(back)
-            if warm.is_used_up:
+            if runs:
                 await self._kill(warm)
 
     def _with_limit(self, outcome: Outcome) -> Outcome:

@@ -114,6 +114,7 @@ class Warm:
         self.is_used_up = False  # it must not serve another task
         self._freed: Callable[[Warm], None] = lambda _: None
         self._is_garbled = False  # the result of the job that runs
+        self._is_held = False  # while a job is withdrawn
         self._sandbox = sandbox
         self._sent = 0
         child.listen(self._hear)
@@ -133,6 +134,8 @@ class Warm:
 
     def has_room(self, size: int, pace: float) -> bool:
         """Return whether a job of this size may wait behind those that it has."""
+        if self._is_held:
+            return False
         if not self.jobs:
             return True
         small = size <= _SMALL and len(self.jobs[-1].body) <= _SMALL and not self.child.is_sending
@@ -159,6 +162,18 @@ class Warm:
             self.lines.withdraw(job.log)
             job.warm = None
         return back
+
+    def withdraw(self, job: Sent) -> list[Sent]:
+        """Return the other jobs that it has not begun; `jobs` keeps this one if it runs.
+
+        A child answers before it begins the next job. So the answers are read after the jobs are taken back: what it
+        has not answered by then is the one that it runs, and that one alone ends with it.
+        """
+        self._is_held = True
+        back = self.take_back()
+        self._hear()
+        self._is_held = False
+        return [other for other in back if other is not job]
 
     def _hear(self) -> None:
         """Read the answers that are there."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -123,6 +124,29 @@ async def test_a_cancelled_job_disturbs_no_other(pool: ChildPool, tmp_path: Path
             assert outcome.result[0] == number
     assert not [number for number in range(MANY) if number not in cancelled and _begun(tmp_path)[str(number)] != 1]
     assert max(_begun(tmp_path).values()) == 1
+
+
+async def test_a_job_goes_on_if_the_one_before_it_is_cancelled_as_it_answers(pool: ChildPool, tmp_path: Path) -> None:
+    """The worker has not read the answer, and the child runs the next job."""
+    gates = [tmp_path / "first", tmp_path / "second"]
+    waits = [f"import time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.001)" for gate in gates]
+    first = asyncio.ensure_future(pool.python("1", _job(tmp_path, 1, waits[0]), print))
+    async with asyncio.timeout(30):
+        while not _begun(tmp_path)["1"]:
+            await asyncio.sleep(0.001)
+        pool._crews["1"]._pace = 0.0  # so the next one waits behind it
+        second = asyncio.ensure_future(pool.python("1", _job(tmp_path, 2, waits[1]), print))
+        while not any(len(warm.jobs) == 2 for warm in pool._crews["1"].children):
+            await asyncio.sleep(0)
+        first.cancel()
+        await asyncio.sleep(0)  # it is to be withdrawn
+        gates[0].touch()
+        while not _begun(tmp_path)["2"]:
+            time.sleep(0.001)  # and the worker reads no answer before
+        await asyncio.wait([first])
+        gates[1].touch()
+        assert (await second).result[0] == 2
+    assert _begun(tmp_path) == Counter(["1", "2"])
 
 
 async def test_no_child_is_started_for_a_cancelled_job(pool: ChildPool, tmp_path: Path) -> None:
