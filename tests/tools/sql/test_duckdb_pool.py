@@ -11,7 +11,7 @@ import duckdb
 import pytest
 import pytest_asyncio
 
-from noetl.tools.sql.duckdb_pool import MOST_IDLE, DuckdbPool
+from noetl.tools.sql.duckdb_pool import MOST_IDLE, DuckdbPool, Instance
 from noetl.worker.processes.sandbox import problem
 from noetl.worker.tool_context import Shared
 from tests.tools.attempts import Attempts
@@ -168,21 +168,25 @@ needs_landlock = pytest.mark.skipif(problem("landlock") is not None, reason="no 
 @needs_landlock
 async def test_confined_tasks_use_one_instance_and_stay_confined(confined: Attempts, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("n\n1\n")
-    await asyncio.sleep(0.05)  # what is confined now may be used later
-    used = set()
+    pool: DuckdbPool | None = None
     try:
-        for _ in range(3):
-            found = await confined.run("duckdb", {"query": f"FROM '{tmp_path}/a.csv'"})
-            assert found.result["rows"] == [{"n": 1}]
-            pool = await confined.shared.get("duckdb", _none)
-            used |= {id(one) for one in pool.idle}
-            refused = await confined.run("duckdb", {"query": f"FROM '{tmp_path}/hidden'"})
-            assert refused.error is not None
-            wrote = await confined.run("duckdb", {"command": f"COPY (SELECT 1) TO '{tmp_path}/b.csv'"})
-            assert wrote.error is not None
+        async with asyncio.timeout(30):
+            while pool is None or not pool.idle:  # another process may change the folder of temporary files
+                await asyncio.sleep(0.05)  # what is confined now may be used later
+                await _read_and_refuse(confined, tmp_path)
+                pool = await confined.shared.get("duckdb", _none)
+            await _read_and_refuse(confined, tmp_path)
     finally:
         await confined.close()
-    assert used
+
+
+async def _read_and_refuse(confined: Attempts, folder: Path) -> None:
+    wrote = await confined.run("duckdb", {"command": f"COPY (SELECT 1) TO '{folder}/b.csv'"})
+    assert wrote.error is not None
+    refused = await confined.run("duckdb", {"query": f"FROM '{folder}/hidden'"})
+    assert refused.error is not None
+    found = await confined.run("duckdb", {"query": f"FROM '{folder}/a.csv'"})
+    assert found.result["rows"] == [{"n": 1}]
 
 
 @needs_landlock
@@ -197,16 +201,25 @@ async def test_a_confined_task_sees_a_file_that_came_later(confined: Attempts, t
 
 
 @needs_landlock
-async def test_no_confined_task_finds_files_of_another(confined: Attempts, tmp_path: Path) -> None:
-    await asyncio.sleep(0.05)
+async def test_no_confined_task_finds_files_of_another(confined: Attempts) -> None:
+    instance = None
     try:
-        await confined.run("duckdb", {"query": "SELECT 1"})
-        pool = await confined.shared.get("duckdb", _none)
-        [instance] = pool.idle
-        Path(instance.thread.folder, "left").touch()
-        await confined.run("duckdb", {"query": "SELECT 1"})
-        assert pool.idle == [instance]
+        async with asyncio.timeout(30):
+            while instance is None:  # none is used again if another process has changed the folder of temporary files
+                instance = await _used_again(confined)
         assert not list(Path(instance.thread.folder).iterdir())
     finally:
         await confined.close()
     assert not Path(instance.thread.folder).exists()
+
+
+async def _used_again(confined: Attempts) -> Instance | None:
+    """Return an instance that two tasks used, if one did; the first left a file."""
+    await asyncio.sleep(0.05)
+    await confined.run("duckdb", {"query": "SELECT 1"})
+    pool: DuckdbPool = await confined.shared.get("duckdb", _none)
+    before = pool.idle
+    for instance in before:
+        Path(instance.thread.folder, "left").touch()
+    await confined.run("duckdb", {"query": "SELECT 1"})
+    return next((one for one in pool.idle if one in before), None)
