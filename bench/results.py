@@ -119,10 +119,17 @@ class Results(msgspec.Struct, frozen=True):
 
     def better(self, form: str, other: str, workload: str) -> float | None:
         """Return how many times better a form is than another side; above 1 is better."""
-        own, its = self.value(form, workload), self.value(other, workload)
+        own, its = self._comparable(form, workload), self._comparable(other, workload)
         if not own or not its:
             return None
         return its / own if WORKLOADS[workload].figures[0].less_is_better else own / its
+
+    def _comparable(self, side: str, workload: str) -> float | None:
+        """Return the figure of ratios; sides may have run the workload in other sizes."""
+        value = self.value(side, workload)
+        if value is None or not WORKLOADS[workload].figures[0].of_all:
+            return value
+        return value / next(one.size for one in self.results if (one.side, one.workload) == (side, workload))
 
 
 def _peers(results: Results) -> Iterator[str]:

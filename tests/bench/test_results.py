@@ -40,6 +40,15 @@ def test_a_median_and_a_ratio() -> None:
     assert results.others("embedded") == ["limit-embedded", "pgqueuer"]
 
 
+def test_sides_that_did_less_are_compared_by_item() -> None:
+    rows = (
+        Result.of("embedded", "R9", 10_000, [{"last_s": 10.0, "cpu_ms_each": 1.0}]),
+        Result.of("dbos-sqlite", "R9", 1_000, [{"last_s": 6.0, "cpu_ms_each": 3.0}]),
+    )
+    results = Results("2020-01-02", {"noetl": "0"}, "", "full", 1, {}, (0.1, 0.2), rows)
+    assert results.better("embedded", "dbos-sqlite", "R9") == 6.0
+
+
 @pytest.mark.parametrize(
     ("own", "peer", "worse"), [(2.0, 8.0, False), (2.3, 8.0, False), (2.4, 8.0, True), (4.0, 16.0, True)]
 )
