@@ -15,6 +15,7 @@ pytestmark = [needs_a_browser, pytest.mark.xdist_group("screen")]
 SCREENS = (
     "/", "/executions", "/executions/{completed}?step=decide", "/executions/{failed}?step=divide&pane=events",
     "/executions/{partial}?at=20&pane=state", "/executions/{waiting}?step=ask&tab=why", "/executions/{completed}?pane=result",
+    "/executions/{partial}?pane=items&step=items&item=3", "/executions/{partial}?pane=items&sort=slow",
     "/playbooks", "/playbooks/orders/nightly", "/playbooks/orders/nightly?tab=yaml", "/playbooks/orders/nightly?tab=executions",
     "/letters", "/workers", "/schedules", "/outbox", "/credentials", "/audit", "/tokens", "/people", "/about", "/settings",
 )  # fmt: skip

@@ -26,7 +26,7 @@ const whole = (raw: Raw, name: string): number | undefined => {
 };
 const one = <T extends string>(raw: Raw, name: string, of: readonly T[]): T | undefined => of.find((value) => value === raw[name]);
 
-export const PANES = ["timeline", "events", "state", "result"] as const;
+export const PANES = ["timeline", "events", "state", "result", "items"] as const;
 export const TABS = ["why", "input", "outcome", "attempts", "events"] as const;
 export interface ExecutionSearch {
   at?: number;
@@ -37,6 +37,9 @@ export interface ExecutionSearch {
   arc?: string;
   pane?: (typeof PANES)[number];
   tab?: (typeof TABS)[number];
+  /** Of the items of a loop: only those that failed, and as a list of the slowest. */
+  only?: "failed";
+  sort?: "slow";
 }
 export const PLAYBOOK_TABS = ["overview", "executions", "versions", "schedules", "yaml"] as const;
 export interface PlaybookSearch {
@@ -94,6 +97,8 @@ const execution = createRoute({
     arc: text(raw, "arc"),
     pane: one(raw, "pane", PANES),
     tab: one(raw, "tab", TABS),
+    only: one(raw, "only", ["failed"]),
+    sort: one(raw, "sort", ["slow"]),
   }),
 });
 const playbooks = createRoute({

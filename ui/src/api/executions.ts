@@ -5,6 +5,8 @@ import { get, type Schemas, send } from "./client";
 
 export type Execution = Schemas["Execution"];
 export type EventRow = Schemas["EventRow"];
+export type Items = Schemas["ItemsRow"];
+export type Item = Schemas["ItemRow"];
 export interface Standing {
   what: string;
   name: string;
@@ -56,6 +58,8 @@ export interface Attempt {
 }
 export interface Run {
   run: string;
+  item: number | null;
+  key: string | null;
   step: string;
   number: number;
   state: string;
@@ -90,9 +94,30 @@ export const useExplain = (id: string, mark: unknown) =>
 export const useMoment = (id: string, seq: number) =>
   useQuery({ queryKey: ["moment", id, seq], enabled: seq > 0, staleTime: Infinity, queryFn: ({ signal }) => get<Moment>(`${place(id)}/moment`, { seq }, signal), placeholderData: (old) => old });
 export const useRun = (id: string, run: string | undefined, seq: number, item?: number) =>
-  useQuery<Run>({ queryKey: ["run", id, run, seq, item], enabled: Boolean(run), staleTime: Infinity, queryFn: ({ signal }) => get<Run>(`${place(id)}/runs`, { run, seq, item }, signal), placeholderData: (old) => (old?.run === run ? old : undefined) });
+  useQuery<Run>({ queryKey: ["run", id, run, seq, item], enabled: Boolean(run), staleTime: Infinity, queryFn: ({ signal }) => get<Run>(`${place(id)}/runs`, { run, seq, item }, signal), placeholderData: (old) => (old?.run === run && old?.item === (item ?? null) ? old : undefined) });
 export const useEvents = (id: string, query: Record<string, unknown>, enabled = true) =>
   useQuery({ queryKey: ["events", id, query], enabled, staleTime: 1_000, queryFn: ({ signal }) => get<Schemas["Events"]>(`${place(id)}/events`, query, signal), placeholderData: (old) => old });
+/** The items of a loop as a map; while it runs, every other second. */
+export const useItems = (id: string, run: string | undefined, isOpen: boolean, mark: unknown) =>
+  useQuery({ queryKey: ["items", id, run, isOpen, mark], enabled: Boolean(run), staleTime: 1_000, refetchInterval: isOpen ? 2_000 : false, queryFn: ({ signal }) => get<Items>(`${place(id)}/items`, { run, as: "map" }, signal), placeholderData: (old) => (old?.run === run ? old : undefined) });
+/** A page of the items as a list. */
+export const useItemRows = (id: string, run: string, query: Record<string, unknown>, mark: unknown) =>
+  useQuery({ queryKey: ["item rows", id, run, query, mark], queryFn: ({ signal }) => get<Items>(`${place(id)}/items`, { run, as: "list", ...query }, signal), placeholderData: (old) => (old?.run === run ? old : undefined) });
+/** One item; asked for when the pointer rests. */
+export const useItem = (id: string, run: string, index: number | undefined, state: string) =>
+  useQuery<Item | null>({
+    queryKey: ["item", id, run, index, state],
+    enabled: index !== undefined,
+    staleTime: Infinity,
+    queryFn: async ({ signal }) => {
+      await new Promise((rested) => setTimeout(rested, 120));
+      if (signal.aborted) throw new DOMException("left", "AbortError");
+      return (await get<Items>(`${place(id)}/items`, { run, as: "list", after: index, limit: 1 }, signal)).rows?.[0] ?? null;
+    },
+  });
+/** The dead letters with the same cause that wait, if there are any. */
+export const useCause = (group: string | undefined) =>
+  useQuery({ queryKey: ["cause", group], enabled: Boolean(group), queryFn: async ({ signal }) => (await get<Schemas["LetterGroups"]>("/api/dlq/groups", { group }, signal)).groups[0] ?? null });
 export const useDiff = (id: string, seq: number, diff: number | undefined) =>
   useQuery({ queryKey: ["diff", id, seq, diff], enabled: diff !== undefined, staleTime: Infinity, queryFn: () => get<Schemas["State"]>(`${place(id)}/state`, { seq, diff }) });
 

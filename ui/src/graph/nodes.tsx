@@ -20,12 +20,13 @@ interface Props {
   isChanged: boolean;
   note?: string;
   onSelect: (step: string) => void;
+  onItems?: (step: string) => void;
 }
 
 /** A step of a playbook that does not run. */
 const PLAIN = { ...stateOf(""), word: "", border: "thin" as const };
 
-export const NodeBox = memo(function NodeBox({ node, track, seq, isSelected, isDim, isEntry, isFinal, isChanged, note, onSelect }: Props) {
+export const NodeBox = memo(function NodeBox({ node, track, seq, isSelected, isDim, isEntry, isFinal, isChanged, note, onSelect, onItems }: Props) {
   const state = track ? stateOf(track.step(node.name, seq)) : PLAIN;
   const runs = track?.runsOf(node.name, seq) ?? [];
   const last = runs.at(-1);
@@ -51,7 +52,7 @@ export const NodeBox = memo(function NodeBox({ node, track, seq, isSelected, isD
       title={node.description ? `${plain(node.name)}: ${plain(node.description)}` : plain(node.name)}
       className={`${css.node} ${css[state.hue]} ${css[state.border]} ${isSelected ? css.selected : ""} ${isDim ? css.dim : ""} ${isChanged ? css.changed : ""} ${state.word === "running" ? css.running : ""}`}
       style={{ left: node.x, top: node.y, width: node.width, height: node.height }}
-      onClick={() => onSelect(node.name)}
+      onClick={(event) => ((event.target as HTMLElement).closest("[data-items]") && onItems ? onItems(node.name) : onSelect(node.name))}
     >
       <span className={css.line}>
         {track ? <Sign mark={state.mark} hue={state.hue} label={state.word} size={14} /> : null}
@@ -69,7 +70,7 @@ export const NodeBox = memo(function NodeBox({ node, track, seq, isSelected, isD
         {letters ? <span className={css.letters}>✉{count(letters)}</span> : null}
       </span>
       {node.loop ? (
-        <span className={`${css.line} ${css.second}`}>
+        <span className={`${css.line} ${css.second} ${onItems ? css.items : ""}`} data-items={total > 0 ? "" : undefined} title={total > 0 && onItems ? "Show the items" : undefined}>
           {total > 0 ? (
             <>
               <span className={css.progress}>

@@ -17,13 +17,15 @@ interface Props {
   /** What is wrong with a step, by its name. */
   notes?: Record<string, string>;
   onStep: (step: string) => void;
+  /** A click on the progress of a loop. */
+  onItems?: (step: string) => void;
   onArc?: (edge: Edge) => void;
 }
 const MOST_NODES = 400;
 const clamp = (value: number, least: number, most: number): number => Math.max(least, Math.min(most, value));
 
 /** The net: arcs on a canvas, nodes in view as buttons above it. */
-export function GraphView({ graph, track, seq, vs, step, arc, notes, onStep, onArc }: Props) {
+export function GraphView({ graph, track, seq, vs, step, arc, notes, onStep, onItems, onArc }: Props) {
   const frame = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const [size, setSize] = useState({ width: 0, height: 0 });
@@ -212,6 +214,7 @@ export function GraphView({ graph, track, seq, vs, step, arc, notes, onStep, onA
             isFinal={node.name === graph.final}
             isChanged={vs !== undefined && track !== null && hasChanged(track, node.name, vs, seq)}
             onSelect={onStep}
+            onItems={onItems}
           />
         ))}
       </div>

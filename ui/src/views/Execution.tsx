@@ -14,13 +14,14 @@ import { clock, duration, plain, shortId } from "../words/format";
 import { hasEnded, stateOf } from "../words/states";
 import { Actions } from "./execution/Actions";
 import { EventsPane } from "./execution/Events";
+import { ItemsPane, loopsOf } from "./execution/Items";
 import { Panel } from "./execution/Panel";
 import { ResultPane, StatePane } from "./execution/State";
 import { Why } from "./execution/Why";
 import css from "./Execution.module.css";
 
-const PANES = ["timeline", "events", "state", "result"] as const;
-const LABELS = { timeline: "Timeline", events: "Events", state: "State", result: "Result" };
+const PANES = ["timeline", "events", "state", "result", "items"] as const;
+const LABELS = { timeline: "Timeline", events: "Events", state: "State", result: "Result", items: "Items" };
 
 export function ExecutionPage() {
   const { id } = useParams({ strict: false }) as { id: string };
@@ -79,6 +80,7 @@ export function ExecutionPage() {
     if (at !== undefined) move(at);
   };
   const pane = search.pane ?? "timeline";
+  const showItems = (step: string) => select(step, { pane: "items" });
   useKeys({
     ",": () => move(seq - 1),
     ".": () => move(seq + 1),
@@ -159,7 +161,7 @@ export function ExecutionPage() {
             ))}
           </ol>
         ) : (
-          <GraphView graph={graph.data} track={track} seq={seq} vs={search.vs} step={search.step} arc={search.arc} onStep={(step) => select(step)} onArc={(edge) => select(edge.source, { arc: String(edge.arc) })} />
+          <GraphView graph={graph.data} track={track} seq={seq} vs={search.vs} step={search.step} arc={search.arc} onStep={(step) => select(step)} onItems={showItems} onArc={(edge) => select(edge.source, { arc: String(edge.arc) })} />
         )}
         {isPanel && track && graph.data ? (
           <Panel id={id} graph={graph.data} track={track} seq={seq} rested={rested} search={search} explain={explain.data} onSearch={set} onClose={() => select(undefined)} onMove={move} />
@@ -167,7 +169,7 @@ export function ExecutionPage() {
       </div>
       {track ? <Scrubber track={track} seq={seq} isLive={isLive} event={eventWords} vs={search.vs} onMove={move} onLive={live} onCompare={(vs) => set({ vs, pane: vs ? "state" : search.pane }, true)} /> : null}
       <div className={css.bottom}>
-        <TabList label="Panes" value={pane} onChange={(next) => set({ pane: next }, true)} tabs={PANES.map((one, at) => ({ id: one, label: LABELS[one], key: String(at + 1), badge: one === "events" && head ? head : undefined }))} />
+        <TabList label="Panes" value={pane} onChange={(next) => set({ pane: next }, true)} tabs={PANES.filter((one) => one !== "items" || pane === one || (track && loopsOf(track).length > 0)).map((one, at) => ({ id: one, label: LABELS[one], key: String(at + 1), badge: one === "events" && head ? head : undefined }))} />
         <div className={css.pane} role="tabpanel" aria-labelledby={`tab-${pane}`}>
           {!track ? <Loading rows={4} /> : pane === "timeline" ? (
             <Timeline track={track} seq={seq} isLive={isLive} ended={ended} step={search.step} run={search.run} onRun={(span) => select(span.step, { run: span.run })} />
@@ -175,6 +177,8 @@ export function ExecutionPage() {
             <EventsPane id={id} head={head} seq={seq} step={search.step} onMove={move} />
           ) : pane === "state" ? (
             <StatePane id={id} moment={moment.data} seq={rested} vs={search.vs} />
+          ) : pane === "items" ? (
+            <ItemsPane id={id} track={track} search={search} isLive={isLive} ended={ended} onSearch={set} />
           ) : (
             <ResultPane execution={found} />
           )}

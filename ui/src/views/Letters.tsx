@@ -43,7 +43,7 @@ export function Letters() {
   };
   const total = all.reduce((sum, one) => sum + one.count, 0);
   const hasFilter = FILTERS.some((name) => search[name]);
-  const target: Target | null = chosen ? { group: chosen.fingerprint, count: chosen.count, executions: chosen.executions, sample: chosen.message_id } : null;
+  const target: Target | null = chosen ? { group: chosen.fingerprint, count: chosen.count, executions: chosen.executions } : null;
   const refresh = () => void client.invalidateQueries();
   return (
     <Page
@@ -102,7 +102,7 @@ export function Letters() {
               </header>
             ) : null}
             {group ? (
-              <Of group={group} status={status} filter={filter} letter={search.letter} onLetter={(letter) => go({ letter })} onAct={(verb, letter) => setAct({ verb, on: { letter, count: 1, executions: 1, sample: letter } })} />
+              <Of group={group} status={status} filter={filter} letter={search.letter} onLetter={(letter) => go({ letter })} onAct={(verb, letter) => setAct({ verb, on: { letter, count: 1, executions: 1 } })} />
             ) : (
               <Empty title="Choose a cause">Letters with the same error at the same task are one cause. Repair one, and all of them can be replayed.</Empty>
             )}

@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useState } from "react";
-import { get, type Schemas, send } from "../api/client";
+import { type Schemas, send } from "../api/client";
 import { useNeeds } from "../api/session";
 import { Act } from "../parts/Act";
 import { Button, Field, Trouble } from "../parts/controls";
@@ -10,18 +10,20 @@ import { noetl, spelled } from "../words/command";
 import { count, plain, plural } from "../words/format";
 import css from "./Letters.module.css";
 
-/** One letter, or all of a cause; `sample` is a letter whose payload offers paths. */
+/** One letter, all of a cause, or all of a step of an execution. */
 export interface Target {
   group?: string;
   letter?: string;
+  execution?: string;
+  step?: string;
   count: number;
   executions: number;
-  sample: string;
 }
 const routeOf = (on: Target, verb: string): string => (on.letter ? `/api/dlq/${encodeURIComponent(on.letter)}/${verb}` : `/api/dlq/${verb}`);
-const bodyOf = (on: Target): Record<string, unknown> => (on.letter ? {} : { group: on.group });
+const bodyOf = (on: Target): Record<string, unknown> => (on.letter ? {} : { group: on.group, execution_id: on.execution, step: on.step });
 const wordsOf = (on: Target): string => (on.letter ? "1 letter" : plural(on.count, "letter"));
-const flags = (on: Target): string[] => (on.letter ? [on.letter] : ["--group", on.group ?? ""]);
+const flags = (on: Target): string[] => (on.letter ? [on.letter] : on.group ? ["--group", on.group] : ["--execution", on.execution ?? "", "--step", on.step ?? ""]);
+const nameOf = (on: Target): string => on.letter ?? on.group ?? `${on.execution} ${on.step}`;
 
 type Line = { path: string; value: string };
 const valueOf = (text: string): unknown => {
@@ -54,8 +56,8 @@ function useDryRun(on: Target, patch: Record<string, unknown>, key: string) {
     return () => clearTimeout(timer);
   }, [key]);
   const dry = (with_: Record<string, unknown>) => send<Schemas["Replayed"]>("POST", routeOf(on, "replay"), { ...bodyOf(on), patch: with_, dry_run: true });
-  const before = useQuery({ queryKey: ["dry", on.letter ?? on.group, "{}"], retry: false, queryFn: () => dry({}) });
-  const after = useQuery({ queryKey: ["dry", on.letter ?? on.group, asked], enabled: asked === key && asked !== "{}", retry: false, queryFn: () => dry(patch) });
+  const before = useQuery({ queryKey: ["dry", nameOf(on), "{}"], retry: false, queryFn: () => dry({}) });
+  const after = useQuery({ queryKey: ["dry", nameOf(on), asked], enabled: asked === key && asked !== "{}", retry: false, queryFn: () => dry(patch) });
   const found = key === "{}" ? before : after;
   return { before, found, isSettled: asked === key && Boolean(found.data) };
 }
@@ -64,7 +66,6 @@ function useDryRun(on: Target, patch: Record<string, unknown>, key: string) {
 export function Replay({ on, onClose, onDone }: { on: Target; onClose: () => void; onDone: () => void }) {
   const needs = useNeeds();
   const [lines, setLines] = useState<Line[]>([]);
-  const sample = useQuery({ queryKey: ["letter", on.sample], queryFn: ({ signal }) => get<Schemas["Letter"]>(`/api/dlq/${encodeURIComponent(on.sample)}`, {}, signal) });
   const patch = useMemo(() => Object.fromEntries(lines.filter((one) => one.path.trim()).map((one) => [one.path.trim(), valueOf(one.value)])), [lines]);
   const { before, found, isSettled } = useDryRun(on, patch, JSON.stringify(patch));
   const total = found.data?.count ?? 0;
@@ -74,7 +75,7 @@ export function Replay({ on, onClose, onDone }: { on: Target; onClose: () => voi
   const set = (at: number, change: Partial<Line>) => setLines(lines.map((one, index) => (index === at ? { ...one, ...change } : one)));
   return (
     <Act
-      title={`Replay ${wordsOf(on)}`}
+      title={on.execution ? `Retry the failed items of ${plain(on.step ?? "")}` : `Replay ${wordsOf(on)}`}
       label={isSettled ? `Replay ${count(total)}` : "Replay"}
       wide
       why={found.error ? "The dry run was refused" : isSettled ? (total > 0 ? undefined : "Nothing would be replayed") : "The dry run is under way"}
@@ -96,7 +97,7 @@ export function Replay({ on, onClose, onDone }: { on: Target; onClose: () => voi
           </div>
         ))}
         <datalist id="patch-paths">
-          {pathsOf(sample.data?.payload).map((path) => (
+          {pathsOf(before.data?.preview?.[0]?.payload).map((path) => (
             <option key={path} value={path} />
           ))}
         </datalist>

@@ -1,5 +1,5 @@
 import { Link } from "@tanstack/react-router";
-import { type Choice, type Explained, type Run, useEvents, useRun } from "../../api/executions";
+import { type Choice, type Explained, type Run, useCause, useEvents, useRun } from "../../api/executions";
 import type { Edge, Graph } from "../../graph/draw";
 import { arcState } from "../../graph/draw";
 import type { Track } from "../../moments/track";
@@ -40,14 +40,16 @@ export function Panel({ id, graph, track, seq, rested, search, explain, onSearch
   const node = graph.nodes.find((one) => one.name === step);
   const runs = track.runsOf(step, seq);
   const span = runs.find((one) => one.run === search.run) ?? runs.at(-1);
-  const state = span ? (span.ended && span.ended[0] <= seq ? span.state : span.ended ? track.step(step, seq) : span.state) : "";
+  const spanState = span ? (span.ended && span.ended[0] <= seq ? span.state : span.ended ? track.step(step, seq) : span.state) : "";
   const found = useRun(id, span && span.scheduled[0] <= rested ? span.run : undefined, rested, search.item);
-  const tab: Tab = search.tab ?? (stateOf(state).word === "failed" || state === "done" ? "outcome" : "why");
+  const isItem = search.item !== undefined && Boolean(span?.items);
+  const state = isItem ? (found.data && found.data.item === search.item ? found.data.state : "") : spanState;
+  const tab: Tab = search.tab ?? (stateOf(state).word === "failed" || state === "done" || isItem ? "outcome" : "why");
   return (
     <aside className={css.panel} aria-label={`Step ${step}`}>
       <header className={css.head}>
         <Mark state={state} size={18} />
-        <h2 className={css.title} title={step}>{plain(step)}</h2>
+        <h2 className={css.title} title={step}>{plain(step)}{isItem ? ` item ${search.item}` : ""}</h2>
         <span className={css.state}>{stateOf(state).word}</span>
         <Button kind="quiet" aria-label="Close the panel" title="Close (Esc)" onClick={onClose}>✕</Button>
       </header>
@@ -57,6 +59,9 @@ export function Panel({ id, graph, track, seq, rested, search, explain, onSearch
             {runs.map((one) => <option key={one.run} value={one.run}>{one.run} · {stateOf(one.state).word}</option>)}
           </select>
         ) : span ? <span>step-run <code>{plain(span.run)}</code></span> : <span>not reached</span>}
+        {isItem && found.data?.key ? <span>key <code>{plain(found.data.key)}</code></span> : null}
+        {isItem ? <button type="button" className={css.link} onClick={() => onSearch({ item: undefined })}>the whole loop</button> : null}
+        {span?.items ? <button type="button" className={css.link} onClick={() => onSearch({ pane: "items", run: span.run })}>all {plural(span.items.total, "item")}{span.items.failed ? `, ${span.items.failed} failed` : ""}</button> : null}
         {span?.worker ? <span title={span.worker}>worker {plain(span.worker.length > 24 ? shortId(span.worker) : span.worker)}</span> : null}
         {node?.line ? <span>line {node.line}</span> : null}
       </div>
@@ -182,7 +187,7 @@ function OutcomeTab({ run, step }: { run: Run; step: string }) {
           ["signal", run.signal ? <code key="s">{plain(run.signal)}</code> : ""],
           ["until", run.until ? clock(run.until) : ""],
           ["child", run.child ? <Link key="c" to="/executions/$id" params={{ id: run.child }}>{shortId(run.child)}</Link> : ""],
-          ["items", run.loop ? Object.entries(run.loop).map(([name, value]) => `${name} ${value}`).join(", ") : ""],
+          ["items", run.loop && run.item === null ? Object.entries(run.loop).map(([name, value]) => `${name} ${value}`).join(", ") : ""],
         ]}
       />
       {run.error ? (
@@ -191,11 +196,7 @@ function OutcomeTab({ run, step }: { run: Run; step: string }) {
           <Json value={run.error} />
         </section>
       ) : null}
-      {run.letter ? (
-        <p>
-          ✉ A <Link to="/letters/$group" params={{ group: run.letter.fingerprint }} search={{ letter: run.letter.message_id }}>dead letter</Link> ({run.letter.status}) after {plural(run.letter.attempts, "attempt")}.
-        </p>
-      ) : null}
+      {run.letter ? <LetterOf letter={run.letter} /> : null}
       {run.ref ? (
         <section>
           <h3>Stored result</h3>
@@ -212,8 +213,25 @@ function OutcomeTab({ run, step }: { run: Run; step: string }) {
   );
 }
 
+/** The dead letter of a step-run or an item, and how many others have its cause. */
+function LetterOf({ letter }: { letter: NonNullable<Run["letter"]> }) {
+  const cause = useCause(letter.fingerprint).data;
+  const others = cause ? cause.count - (letter.status === "pending" ? 1 : 0) : 0;
+  return (
+    <p>
+      ✉ A <Link to="/letters/$group" params={{ group: letter.fingerprint }} search={{ letter: letter.message_id }}>dead letter</Link> ({letter.status}) after {plural(letter.attempts, "attempt")}.
+      {others > 0 ? (
+        <>
+          {" "}
+          <Link to="/letters/$group" params={{ group: letter.fingerprint }}>Same cause as {plural(others, "other")}</Link>.
+        </>
+      ) : null}
+    </p>
+  );
+}
+
 function AttemptsTab({ run, onMove }: { run: Run; onMove: (seq: number) => void }) {
-  if (run.attempts.length === 0) return <p className={css.none}>No attempt has started.</p>;
+  if (run.attempts.length === 0) return <p className={css.none}>{run.ended_at ? "The log keeps no attempts of an item that succeeded at once." : "No attempt has started."}</p>;
   return (
     <ol className={css.attempts}>
       {run.attempts.map((one) => (

@@ -39,6 +39,11 @@ export function Why({ execution, explain, status, failures, loops, onStep }: Pro
             {errorText(execution.error) || (execution.failures?.length ? errorText((execution.failures[0] as { error?: unknown }).error ?? execution.failures[0]) : items ? `${items.failed} of ${items.total} items failed` : "some work failed")}
           </span>
         </span>
+        {loops[0] ? (
+          <button type="button" className={css.step} onClick={() => onStep(loops[0]?.step ?? "", { run: loops[0]?.run, pane: "items", only: "failed" })}>
+            Failed items
+          </button>
+        ) : null}
         {failures.length > 1 ? <span>+{failures.length - 1} more (n)</span> : null}
       </div>
     );
