@@ -63,7 +63,7 @@ export function Panel({ id, graph, track, seq, rested, search, explain, onSearch
         {isItem ? <button type="button" className={css.link} onClick={() => onSearch({ item: undefined })}>the whole loop</button> : null}
         {span?.items ? <button type="button" className={css.link} onClick={() => onSearch({ pane: "items", run: span.run })}>all {plural(span.items.total, "item")}{span.items.failed ? `, ${span.items.failed} failed` : ""}</button> : null}
         {span?.worker ? <span title={span.worker}>worker {plain(span.worker.length > 24 ? shortId(span.worker) : span.worker)}</span> : null}
-        {node?.line ? <span>line {node.line}</span> : null}
+        {node?.line ? <Link to="/edit/$" params={{ _splat: graph.path }} search={{ step } as never} title="Open the step in the editor">line {node.line}</Link> : null}
       </div>
       {node?.description ? <p className={css.desc}>{plain(node.description)}</p> : null}
       <TabList label="Step" tabs={TABS} value={tab} onChange={(next) => onSearch({ tab: next }, true)} />
