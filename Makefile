@@ -17,7 +17,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RUN_STAMP := $(VENV)/.runs
 
-.PHONY: help install demo ui ui-types test check fmt bench bench-baseline bench-check chaos pythons docs lock clean
+.PHONY: help install demo ui ui-types screenshots test check fmt bench bench-baseline bench-check chaos pythons docs lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,10 @@ ui: $(UI) ## Build the web UI into the package (needs Node 20.19 or newer)
 ui-types: $(STAMP) $(UI_MODULES) ## Write the UI's types of the API from the route table
 	$(BIN)/python scripts/ui_types.py ui/src/api/openapi.json
 	cd ui && npm run --silent types
+
+screenshots: $(STAMP) $(UI) ## Take pictures of every screen of the web UI into docs/images/ui (needs Chromium)
+	@scripts/chromium.sh
+	PYTHONPATH=. $(BIN)/python scripts/screenshots.py
 
 demo: $(RUN_STAMP) $(UI) ## Start a server with a worker and run playbooks on it; Ctrl-C stops it
 	@PATH="$(abspath $(BIN)):$$PATH" scripts/demo.sh

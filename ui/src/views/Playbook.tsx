@@ -226,7 +226,7 @@ function Workload({ path, version }: { path: string; version?: number }) {
           heads={["name", "type", "default"]}
           rows={properties.map(([name, one]) => {
             const text = name in defaults ? JSON.stringify(defaults[name]) : "";
-            return { key: name, cells: [<code key="n">{plain(name)}</code>, String(one.type ?? "any"), <code key="d" title={text.slice(0, 2_000)} className={css.value}>{plain(text.slice(0, 200))}</code>] };
+            return { key: name, cells: [<code key="n" title={name} className={css.value}>{plain(name)}</code>, String(one.type ?? "any"), <code key="d" title={text.slice(0, 2_000)} className={css.value}>{plain(text.slice(0, 200))}</code>] };
           })}
           empty={form.data ? "It takes no values." : <Loading rows={2} />}
         />

@@ -27,7 +27,7 @@ export function Playbooks() {
     {
       id: "path",
       head: "Playbook",
-      width: "minmax(160px, 2fr)",
+      width: "minmax(200px, 3fr)",
       cell: (row) => (
         <Link to="/playbooks/$" params={{ _splat: row.path }} title={row.path} className={css.path}>
           {plain(middle(row.path))}
@@ -35,11 +35,11 @@ export function Playbooks() {
       ),
     },
     { id: "about", head: "Description", width: "minmax(120px, 3fr)", cell: (row) => <span title={row.description} className={css.about}>{plain(row.description ?? "")}</span> },
-    { id: "tags", head: "Tags", width: "minmax(64px, 1fr)", cell: (row) => <Tags tags={row.tags ?? []} /> },
+    { id: "tags", head: "Tags", width: "minmax(72px, 1fr)", cell: (row) => <Tags tags={row.tags ?? []} /> },
     { id: "version", head: <span className="hidden">Version</span>, width: "48px", cell: (row) => `v${row.version}` },
     { id: "recent", head: <span title="Height is the duration">Last 20</span>, width: "156px", cell: (row) => <Bars rows={row.recent ?? []} /> },
-    { id: "p50", head: "p50", width: "72px", right: true, cell: (row) => duration(figuresOf(row.recent ?? []).p50) },
-    { id: "p95", head: "p95", width: "96px", right: true, cell: (row) => duration(figuresOf(row.recent ?? []).p95) },
+    { id: "p50", head: "p50", width: "88px", right: true, cell: (row) => duration(figuresOf(row.recent ?? []).p50) },
+    { id: "p95", head: "p95", width: "88px", right: true, cell: (row) => duration(figuresOf(row.recent ?? []).p95) },
     { id: "started", head: <span title={`Times in ${zoneName()}`}>Last started</span>, width: "112px", cell: (row) => <Time at={row.recent?.[0]?.started_at} /> },
     {
       id: "run",

@@ -48,7 +48,7 @@ export function Settings() {
         </Card>
         {SHORTCUTS.map(([name, keys]) => (
           <Card key={name} title={`Shortcuts: ${name.toLowerCase()}`}>
-            <Lines label={name} heads={["key", "does"]} rows={keys.map(([key, does]) => ({ key, cells: [<Kbd key="k">{key}</Kbd>, does] }))} />
+            <Lines wraps label={name} heads={["key", "does"]} rows={keys.map(([key, does]) => ({ key, cells: [<Kbd key="k">{key}</Kbd>, does] }))} />
           </Card>
         ))}
       </div>

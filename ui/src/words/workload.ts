@@ -50,11 +50,18 @@ export function fieldsOf(schema: Schema, defaults: Record<string, unknown>): For
   });
 }
 
+const LINE = 72;
+/** Spell a value on one line if it is short. */
+function laidOut(value: unknown): string {
+  const line = JSON.stringify(value, null, 1).replace(/\n\s*/g, " ");
+  return line.length <= LINE ? line.replace(/^([[{]) /, "$1").replace(/ ([\]}])$/, "$1") : JSON.stringify(value, null, 2);
+}
+
 export function draftOf(field: FormField, value: unknown): string {
   if (value === undefined || (value === null && field.kind !== "json" && field.kind !== "choice")) return "";
   if (field.kind === "choice") return JSON.stringify(value);
   if ((field.kind === "text" || field.kind === "long") && typeof value === "string") return value;
-  return field.kind === "json" ? JSON.stringify(value, null, 2) : typeof value === "string" ? value : JSON.stringify(value);
+  return field.kind === "json" ? laidOut(value) : typeof value === "string" ? value : JSON.stringify(value);
 }
 
 export const draftsOf = (fields: FormField[], values: Record<string, unknown>): Drafts =>
