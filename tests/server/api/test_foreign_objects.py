@@ -87,6 +87,7 @@ BODIES: dict[str, list[dict[str, Any]]] = {
 QUERIES: dict[str, list[dict[str, str]]] = {
     "GET /api/executions/{execution_id}/runs": [{"run": "ask#1"}],
     "GET /api/executions/{execution_id}/items": [{"run": "ask#1"}],
+    "GET /api/executions/{execution_id}/compare": [{"with": "{failed}"}, {"with": "last-good"}],
     "GET /api/catalog/playbook": [{"path": "{path}"}],
     "GET /api/catalog/versions": [{"path": "{path}"}],
     "GET /api/catalog/diff": [{"path": "{path}"}],

@@ -277,6 +277,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/executions/{execution_id}/compare": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Compare an execution with another, or with the last good one of its path. */
+        get: operations["compare_compared"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/executions/{execution_id}/cancel": {
         parameters: {
             query?: never;
@@ -2695,6 +2712,124 @@ export interface components {
             before: unknown;
             /** @default null */
             after: unknown;
+        };
+        /**
+         * Compared
+         * @description What changed from the other execution to this one.
+         *
+         *         `before` of a change is the value in the other execution. A value over 2 kB is `{cut, bytes}`.
+         */
+        Compared: {
+            this: components["schemas"]["ComparedHead"];
+            other: components["schemas"]["ComparedHead"];
+            playbook: components["schemas"]["PlaybookDiff"];
+            workload: components["schemas"]["MomentChange"][];
+            steps: components["schemas"]["StepPairRow"][];
+            arcs: components["schemas"]["ArcPairRow"][];
+            split: components["schemas"]["SplitRow"] | null;
+            unaligned: string[];
+            left_out: {
+                [key: string]: number;
+            };
+        };
+        /**
+         * ComparedHead
+         * @description One of two executions.
+         */
+        ComparedHead: {
+            execution_id: string;
+            path: string;
+            playbook: string;
+            version: number | null;
+            status: string;
+            started_at: number;
+            ended_at: number | null;
+            duration_ms: number;
+            last_seq: number;
+            error: unknown;
+        };
+        /**
+         * PlaybookDiff
+         * @description What changed in the playbook, from the other execution to this one.
+         */
+        PlaybookDiff: {
+            differs: boolean;
+            text: string | null;
+            left_out: number;
+        };
+        /**
+         * StepPairRow
+         * @description A step in both executions.
+         */
+        StepPairRow: {
+            step: string;
+            this: components["schemas"]["StepSideRow"];
+            other: components["schemas"]["StepSideRow"];
+            differs: boolean;
+        };
+        /**
+         * StepSideRow
+         * @description A step of one execution; an empty state: it was not reached.
+         */
+        StepSideRow: {
+            state: string;
+            runs: number;
+            attempts: number;
+            duration_ms: number | null;
+        };
+        /**
+         * ArcPairRow
+         * @description An arc that was taken more often in one execution.
+         */
+        ArcPairRow: {
+            source: string;
+            arc: number;
+            this: components["schemas"]["ArcSideRow"];
+            other: components["schemas"]["ArcSideRow"];
+        };
+        /**
+         * ArcSideRow
+         * @description An arc of one execution; an empty target: its playbook has no such arc.
+         */
+        ArcSideRow: {
+            target: string;
+            taken: number;
+            refused: number;
+        };
+        /**
+         * SplitRow
+         * @description The first decision of a router that differs; `number` counts those of its step.
+         */
+        SplitRow: {
+            step: string;
+            number: number;
+            arc: number;
+            this: components["schemas"]["DecidedRow"];
+            other: components["schemas"]["DecidedRow"];
+        };
+        /**
+         * DecidedRow
+         * @description A decision of a router.
+         */
+        DecidedRow: {
+            seq: number;
+            at: number;
+            run: string;
+            event: string;
+            arcs: components["schemas"]["LookedRow"][];
+        };
+        /**
+         * LookedRow
+         * @description An arc that a router looked at, with the values that its condition read.
+         */
+        LookedRow: {
+            arc: number;
+            target: string;
+            when: string | null;
+            holds: boolean;
+            taken: boolean;
+            read: Record<string, never> | null;
+            error: string | null;
         };
         /**
          * Cancellation
@@ -5867,6 +6002,30 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["MomentAnswer"];
+                };
+            };
+        };
+    };
+    compare_compared: {
+        parameters: {
+            query?: {
+                with?: string;
+            };
+            header?: never;
+            path: {
+                execution_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Compared"];
                 };
             };
         };

@@ -19,6 +19,8 @@ from noetl.model.refs import expanded
 
 ENDED = frozenset({"completed", "failed", "cancelled", "partial"})
 _NOTHING = object()
+_MOST_BYTES = 2_048  # of a value's JSON; a longer one is cut
+_SHOWN = 200  # characters of a value that is cut
 _DISPLAYED = {kind.display: name for name, kind in EVENT_TYPES.items()}
 
 
@@ -71,6 +73,17 @@ def changed(before: Any, after: Any, path: str = "") -> Iterator[dict[str, Any]]
     change: dict[str, Any] = {"path": path}
     change |= {"before": before} if before is not _NOTHING else {}
     yield change | ({"after": after} if after is not _NOTHING else {})
+
+
+def shortened(value: Any) -> Any:
+    """Return a value, or the beginning of its JSON if that is long.
+
+    Mask it first: of a secret that is cut in two, a mask would not know the first half.
+    """
+    data = msgspec.json.encode(value)
+    if len(data) <= _MOST_BYTES:
+        return value
+    return {"cut": data[: 4 * _SHOWN].decode(errors="ignore")[:_SHOWN], "bytes": len(data)}
 
 
 def types(given: Iterable[str]) -> frozenset[str]:

@@ -7,7 +7,8 @@ from importlib import import_module
 from noetl.server.http.endpoint import Endpoint, Noun
 
 NOUNS = (
-    "admin.health", "executions.execute", "executions.execute_many", "executions.executions", "executions.moments", "executions.steering",
+    "admin.health", "executions.execute", "executions.execute_many", "executions.executions", "executions.moments",
+    "executions.compare", "executions.steering",
     "executions.trials", "triggers.schedules", "triggers.webhooks", "triggers.notifications", "triggers.subscriptions", "triggers.ended",
     "executions.dlq", "executions.events", "executions.runs", "executions.overview", "executions.results", "executions.vars",
     "catalog.catalog", "catalog.language", "catalog.playbooks", "catalog.credentials", "catalog.keychain", "workers.worker",

@@ -1,4 +1,4 @@
-"""Coalesces concurrent catalog lookups.
+"""Catalog lookups: concurrent ones are coalesced; texts and versions by content hash.
 
 A caller never gets a result read before its own request, so a version that was just registered is found at any server.
 Tested in tests/unit/server/cache/test_catalog_lookup.py.
@@ -20,6 +20,24 @@ async def similar_path(catalog: Catalog, path: str, within: Sequence[str] | None
     """Return ` Did you mean 'x'?` for an unknown path of these namespaces, or nothing."""
     entries = await catalog.entries(None, None, _MOST_PATHS, within)
     return did_you_mean(path, [str(entry["path"]) for entry in entries])
+
+
+async def text_of(catalog: Catalog, playbook: str, path: str, version: int | None = None) -> bytes:
+    """Return the text of a version with this content, or nothing if it was removed."""
+    for place in (path, f"by-content/{playbook[:16]}") if version is None else (path,):
+        kept = [int(row["version"]) for row in await catalog.versions(place) if row["playbook"] == playbook]
+        wanted = min(kept, default=None) if version is None else version
+        row = await catalog.find(place, wanted) if wanted in kept else None
+        if row is not None:
+            return bytes(row["content"])
+    return b""
+
+
+async def version_at(catalog: Catalog, path: str, playbook: str, at: int) -> int | None:
+    """Return the newest version of a path with this content at a time; None if there is none."""
+    rows = [row for row in await catalog.versions(path) if row["playbook"] == playbook]
+    before = [int(row["version"]) for row in rows if int(row["registered_at"]) <= at]
+    return max(before, default=None) or min((int(row["version"]) for row in rows), default=None)
 
 
 class CatalogLookup:

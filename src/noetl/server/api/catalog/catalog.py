@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import unified_diff
 from typing import Any
 
 import msgspec
@@ -17,6 +16,7 @@ from noetl.server.http.endpoint import Call, Noun
 from noetl.server.http.playbook_check import check_playbook
 from noetl.server.operations import schedules, triggers
 from noetl.server.problems import Refusal, not_found
+from noetl.server.processes.difference import difference
 from noetl.wire.answers import (
     CatalogEntry,
     CatalogPage,
@@ -39,7 +39,6 @@ workflow:
     tool: {kind: noop, result: hello}
 """
 _MOST_RECENT = 100  # paths on a page with their last executions
-_MOST_LINES = 20_000  # longer texts are compared as trees only
 noun = Noun("catalog", "Playbooks by path and version.")
 
 
@@ -120,11 +119,10 @@ async def diff(call: Call, query: DiffQuery) -> Difference:
     new = await _found(call, query.path, query.version)
     since = query.since or max(1, int(new["version"]) - 1)
     old = await _found(call, query.path, since)
-    before, after = (_text(row).splitlines(keepends=True) for row in (old, new))
-    text = "The texts are too long to be compared.\n"
-    if max(len(before), len(after)) <= _MOST_LINES:
-        names = (f"{query.path}@{since}", f"{query.path}@{new['version']}")
-        text = "".join(unified_diff(before, after, *names))
+    names = (f"{query.path}@{since}", f"{query.path}@{new['version']}")
+    texts, services = (bytes(old["content"]), bytes(new["content"])), call.services
+    text = await difference(services.side, *texts, names, services.bounds.check_s)
+    text = "The texts are too long to be compared.\n" if text is None else text
     trees = [msgspec.json.decode(await _canonical(call, row)) for row in (old, new)]
     return Difference(
         path=query.path, since=since, version=int(new["version"]), text=text, changes=list(changed(*trees))

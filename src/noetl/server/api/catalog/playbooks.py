@@ -10,6 +10,7 @@ import re
 from starlette.responses import Response
 
 from noetl.dsl.tree.pin import unpinned
+from noetl.server.cache.catalog_lookup import text_of
 from noetl.server.http.endpoint import Call, Noun
 from noetl.server.problems import Refusal, not_found
 from noetl.server.processes.graph import DRAW_GRAPH
@@ -31,7 +32,7 @@ async def canonical(call: Call, playbook: str) -> Response:
 async def graph(call: Call, playbook: str, query: GraphQuery) -> Response:
     """Return the steps and arcs of a playbook with their places on a screen."""
     tree = await _found(call, playbook)
-    content = await _text(call, playbook, unpinned(tree).path, query.version)
+    content = await text_of(call.services.store, playbook, unpinned(tree).path, query.version)
     seconds = call.services.bounds.check_s
     try:
         drawn: bytes = await call.services.side.run(DRAW_GRAPH, playbook, tree, content, deadline_s=seconds)
@@ -53,18 +54,6 @@ async def _found(call: Call, playbook: str) -> bytes:
     if data is None:
         raise not_found(f"No playbook with the content hash {playbook[:80]}.", "GET /api/catalog lists the playbooks.")
     return data
-
-
-async def _text(call: Call, playbook: str, path: str, version: int | None) -> bytes:
-    """Return the text of a version with this content, or nothing if it was removed."""
-    store = call.services.store
-    for place in (path, f"by-content/{playbook[:16]}") if version is None else (path,):
-        kept = [int(row["version"]) for row in await store.versions(place) if row["playbook"] == playbook]
-        wanted = min(kept, default=None) if version is None else version
-        row = await store.find(place, wanted) if wanted in kept else None
-        if row is not None:
-            return bytes(row["content"])
-    return b""
 
 
 def _unchanging(data: bytes, tag: str) -> Response:

@@ -16,7 +16,7 @@ from noetl.engine.decision.builder import status_of
 from noetl.engine.plan.plan import Plan
 from noetl.engine.queries.moment import STATES, open_meetings
 from noetl.engine.queries.track import Span, Track
-from noetl.engine.queries.view import changed, no_event
+from noetl.engine.queries.view import changed, no_event, shortened
 from noetl.engine.state.evolve import evolve
 from noetl.engine.state.execution import Execution, Token, checksum
 from noetl.masking.readers import ReaderMask
@@ -35,8 +35,6 @@ from noetl.wire.screens.moments import (
     TrackQuery,
 )
 
-_CUT: Final = 2_048  # bytes of a value's JSON; a longer one is cut
-_SHOWN: Final = 200  # characters of a value that is cut
 _MOST: Final = 500  # tokens, keys of ctx and changes of a moment, each
 _FOR_EVER: Final = {"Cache-Control": "private, max-age=31536000, immutable"}
 _ALWAYS_NEW: Final = frozenset(("seq", "at"))  # every event changes them
@@ -165,8 +163,8 @@ def _moment(plan: Plan | None, state: Execution, event: Event | None, mask: Read
         status=status_of(state),
         checksum=checksum(state),
         tokens=[_token(token, joining) for token in list(state.tokens.values())[:_MOST]],
-        ctx={key: _cut(value) for key, value in mask.data(dict(list(after["ctx"].items())[:_MOST])).items()},
-        changes=[MomentChange(**{name: _cut(value) for name, value in one.items()}) for one in shown],
+        ctx={key: shortened(value) for key, value in mask.data(dict(list(after["ctx"].items())[:_MOST])).items()},
+        changes=[MomentChange(**{name: shortened(value) for name, value in one.items()}) for one in shown],
         left_out={name: count - _MOST for name, count in counts.items() if count > _MOST},
     )
 
@@ -174,14 +172,3 @@ def _moment(plan: Plan | None, state: Execution, event: Event | None, mask: Read
 def _token(token: Token, joining: set[str]) -> MomentToken:
     state = "parked" if token.parked else "joining" if token.token_id in joining else "ready"
     return MomentToken(token=token.token_id, step=token.step, state=state)
-
-
-def _cut(value: Any) -> Any:
-    """Return a value, or the beginning of its JSON.
-
-    It is masked already: of a secret that is cut in two, the mask would not know the first half.
-    """
-    data = msgspec.json.encode(value)
-    if len(data) <= _CUT:
-        return value
-    return {"cut": data[: 4 * _SHOWN].decode(errors="ignore")[:_SHOWN], "bytes": len(data)}
