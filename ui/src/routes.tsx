@@ -101,6 +101,7 @@ const execution = createRoute({
     sort: one(raw, "sort", ["slow"]),
   }),
 });
+const compare = createRoute({ getParentRoute: () => inside, path: "/executions/$id/compare/$other", component: lazyRouteComponent(() => import("./views/Compare"), "ComparePage") });
 const playbooks = createRoute({
   getParentRoute: () => inside,
   path: "/playbooks/",
@@ -158,6 +159,7 @@ const tree = root.addChildren([
     home,
     executions,
     execution,
+    compare,
     playbooks,
     playbook,
     edit,

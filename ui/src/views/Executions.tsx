@@ -171,6 +171,9 @@ export function Executions() {
           <Button kind="danger" onClick={() => setAct("cancel")} disabled={chosen.every((row) => hasEnded(row.status))}>
             Cancel…
           </Button>
+          <Button disabled={chosen.length !== 2} why={chosen.length === 2 ? undefined : "mark two executions"} onClick={() => void navigate({ to: "/executions/$id/compare/$other", params: { id: chosen[0]?.execution_id ?? "", other: chosen[1]?.execution_id ?? "" } })}>
+            Compare
+          </Button>
           <Copy text={chosen.map((row) => row.execution_id).join("\n")} label="Copy ids">
             Copy ids
           </Copy>

@@ -6,7 +6,7 @@ import { useConnection } from "../api/live";
 import { mayBe, type Role, useMe } from "../api/session";
 import { Kbd, Loading } from "../parts/controls";
 import { useKeys } from "../parts/keys";
-import { clock, count, plain, settings } from "../words/format";
+import { clock, count, plain, settings, shortId } from "../words/format";
 import { Palette } from "./Palette";
 import css from "./Shell.module.css";
 import { Shortcuts } from "./Shortcuts";
@@ -155,6 +155,7 @@ function Crumbs() {
   const parts = pathname.split("/").filter(Boolean);
   const place = [...PLACES, ...MORE, ...LAST].find((one) => one.to === `/${parts[0] ?? ""}`);
   const rest = decodeURIComponent(parts.slice(1).join("/"));
+  const compared = /^([^/]+)\/compare\/([^/]+)$/.exec(rest);
   useEffect(() => {
     if (!rest) document.title = place ? `${place.label} · NoETL` : "NoETL";
   }, [place, rest]);
@@ -164,8 +165,14 @@ function Crumbs() {
       {rest ? (
         <>
           <span aria-hidden>/</span>
+          {compared?.[1] ? (
+            <>
+              <Link to="/executions/$id" params={{ id: compared[1] }}>{shortId(compared[1])}</Link>
+              <span aria-hidden>/</span>
+            </>
+          ) : null}
           <span aria-current="page" className={css.crumb} title={rest}>
-            {plain(rest)}
+            {compared?.[2] ? `compare with ${shortId(compared[2])}` : plain(rest)}
           </span>
         </>
       ) : null}

@@ -1,4 +1,4 @@
-"""Catalog lookups: concurrent ones are coalesced; texts and versions by content hash.
+"""Catalog lookups: coalesced ones, and texts and versions by content hash.
 
 A caller never gets a result read before its own request, so a version that was just registered is found at any server.
 Tested in tests/unit/server/cache/test_catalog_lookup.py.
@@ -34,7 +34,7 @@ async def text_of(catalog: Catalog, playbook: str, path: str, version: int | Non
 
 
 async def version_at(catalog: Catalog, path: str, playbook: str, at: int) -> int | None:
-    """Return the newest version of a path with this content at a time; None if there is none."""
+    """Return the newest version with this content at a time, or None."""
     rows = [row for row in await catalog.versions(path) if row["playbook"] == playbook]
     before = [int(row["version"]) for row in rows if int(row["registered_at"]) <= at]
     return max(before, default=None) or min((int(row["version"]) for row in rows), default=None)

@@ -1,1 +1,1 @@
-"""Bodies that screens read: graph, moments, step-runs and items, overview, comparisons."""
+"""Bodies that screens read: graph, moments, step-runs, overview, comparisons."""

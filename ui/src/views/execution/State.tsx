@@ -1,15 +1,10 @@
 import { type Execution, type Moment, useDiff } from "../../api/executions";
+import { type Change, Changes } from "../../parts/Changes";
 import { Copy, Loading, Trouble } from "../../parts/controls";
 import { Json } from "../../parts/Json";
 import { Mark } from "../../parts/Mark";
 import { errorText, plain } from "../../words/format";
 import css from "./State.module.css";
-
-interface Change {
-  path?: string;
-  before?: unknown;
-  after?: unknown;
-}
 
 /** The exact state at the moment: ctx, what this event changed, tokens, and the checksum that `noetl replay` prints. */
 export function StatePane({ id, moment, seq, vs }: { id: string; moment: Moment | undefined; seq: number; vs?: number }) {
@@ -52,22 +47,6 @@ export function StatePane({ id, moment, seq, vs }: { id: string; moment: Moment 
         </p>
         <p className={css.none}>status {moment.status}, event {moment.seq}</p>
       </section>
-    </div>
-  );
-}
-
-function Changes({ changes }: { changes: Change[] }) {
-  if (changes.length === 0) return <p className={css.none}>Nothing changed.</p>;
-  const text = (value: unknown) => (value === undefined || value === null ? "–" : plain(JSON.stringify(value)).slice(0, 400));
-  return (
-    <div className={css.changes} role="table" aria-label="Changes">
-      {changes.slice(0, 200).map((one, at) => (
-        <div key={`${one.path ?? ""} ${at}`} role="row" className={css.change}>
-          <code role="cell">{plain(String(one.path ?? ""))}</code>
-          <del role="cell">{text(one.before)}</del>
-          <ins role="cell">{text(one.after)}</ins>
-        </div>
-      ))}
     </div>
   );
 }

@@ -1,3 +1,4 @@
+import { Link } from "@tanstack/react-router";
 import type { Execution, Explained } from "../../api/executions";
 import type { Span } from "../../moments/track";
 import { useTick } from "../../parts/controls";
@@ -45,6 +46,9 @@ export function Why({ execution, explain, status, failures, loops, onStep }: Pro
           </button>
         ) : null}
         {failures.length > 1 ? <span>+{failures.length - 1} more (n)</span> : null}
+        <Link to="/executions/$id/compare/$other" params={{ id: execution.execution_id, other: "last-good" }} className={css.since}>
+          What changed since the last good one?
+        </Link>
       </div>
     );
   }

@@ -37,7 +37,7 @@ class StepPair(Struct, frozen=True):
 
 
 class ArcSide(Struct, frozen=True):
-    """An arc of one execution; an empty target: its playbook has no such arc, or is gone."""
+    """An arc of one execution; an empty target: not in its playbook."""
 
     target: str = ""
     taken: int = 0
@@ -101,7 +101,7 @@ def compare(this: Track, other: Track) -> Comparison:
 
 
 def decided(event: Event) -> Decided:
-    """Return the decision of a `next.evaluated` event; each arc as it was looked at last."""
+    """Return the decision of a `next.evaluated` event, with each arc as seen last."""
     payload = event.payload
     taken = {int(arc) for arc in payload.get("taken", ())}
     arcs = {int(arc["arc"]): arc for arc in payload.get("arcs", ())}
@@ -229,7 +229,7 @@ def _decisions(track: Track) -> dict[str, dict[int, set[int]]]:
 
 
 def _differs(mine: Plan | None, theirs: Plan | None, step: str, one: set[int], two: set[int]) -> int | None:
-    """Return the first arc that only one took; arcs are the same if they lead to one step."""
+    """Return the first arc that only one took; arcs to one step are the same."""
     here = {_target(mine, step, arc) or str(arc): arc for arc in sorted(one, reverse=True)}
     there = {_target(theirs, step, arc) or str(arc): arc for arc in sorted(two, reverse=True)}
     only = [here.get(name, there.get(name, 0)) for name in here.keys() ^ there.keys()]
