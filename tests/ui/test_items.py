@@ -111,7 +111,7 @@ def test_many_items_are_cells_and_no_elements(visitor: Visitor, seeded: Workspac
     expect(page.locator("canvas[data-cell]")).to_have_attribute("data-cells", "3000")
     assert page.evaluate("document.querySelectorAll('*').length") < 1_000
     page.keyboard.press("1")
-    page.keyboard.press("5")
+    page.keyboard.press("7")
     expect(_map(page)).to_be_visible()
 
 

@@ -16,7 +16,9 @@ SCREENS = (
     "/", "/executions", "/executions/{completed}?step=decide", "/executions/{failed}?step=divide&pane=events",
     "/executions/{partial}?at=20&pane=state", "/executions/{waiting}?step=ask&tab=why", "/executions/{completed}?pane=result",
     "/executions/{partial}?pane=items&step=items&item=3", "/executions/{partial}?pane=items&sort=slow",
-    "/executions/{failed}/compare/{completed}", "/playbooks", "/playbooks/orders/nightly", "/playbooks/orders/nightly?tab=yaml", "/playbooks/orders/nightly?tab=executions",
+    "/executions/{failed}?pane=logs&step=divide&tab=logs", "/executions/{completed}?pane=children",
+    "/executions/{failed}/compare/{completed}",
+    "/playbooks", "/playbooks/orders/nightly", "/playbooks/orders/nightly?tab=yaml", "/playbooks/orders/nightly?tab=executions",
     "/letters", "/workers", "/schedules", "/outbox", "/credentials", "/audit", "/tokens", "/people", "/about", "/settings",
 )  # fmt: skip
 
@@ -74,7 +76,7 @@ def test_hostile_text_stays_text_on_every_screen(visitor: Visitor, seeded: Works
     shown = ""
     for path in (
         "/", "/executions", f"/executions/{odd}", f"/executions/{odd}?step=first&tab=outcome", f"/executions/{odd}?pane=state",
-        f"/executions/{odd}?step=second&tab=outcome&pane=events", f"/executions/{odd}?pane=result", "/letters", "/tokens",
+        f"/executions/{odd}?step=second&tab=outcome&pane=events", f"/executions/{odd}?pane=result", f"/executions/{odd}?pane=logs&step=first&tab=logs", "/letters", "/tokens",
         "/audit", "/playbooks/odd/names?step=first", "/playbooks/odd/names?tab=yaml",
         f"/executions/{odd}?step=%3Cimg%20src=x%20onerror=window.hit=14%3E", "/executions?q=%3Cimg%20src=x%20onerror=window.hit=15%3E",
         "/letters/%3Cimg%20src=x%20onerror=window.hit=16%3E",

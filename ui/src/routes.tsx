@@ -8,6 +8,7 @@ import { Executions } from "./views/Executions";
 import { Home } from "./views/Home";
 import { Login } from "./views/Login";
 import { Shell } from "./views/Shell";
+import { type Level, LEVELS } from "./words/logs";
 
 export const client = new QueryClient({
   defaultOptions: {
@@ -26,8 +27,8 @@ const whole = (raw: Raw, name: string): number | undefined => {
 };
 const one = <T extends string>(raw: Raw, name: string, of: readonly T[]): T | undefined => of.find((value) => value === raw[name]);
 
-export const PANES = ["timeline", "events", "state", "result", "items"] as const;
-export const TABS = ["why", "input", "outcome", "attempts", "events"] as const;
+export const PANES = ["timeline", "events", "state", "logs", "children", "result", "items"] as const;
+export const TABS = ["why", "input", "outcome", "attempts", "logs", "events"] as const;
 export interface ExecutionSearch {
   at?: number;
   vs?: number;
@@ -40,6 +41,13 @@ export interface ExecutionSearch {
   /** Of the items of a loop: only those that failed, and as a list of the slowest. */
   only?: "failed";
   sort?: "slow";
+  /** Of the log lines: least level, step, attempt, words. */
+  level?: Level;
+  of?: string;
+  attempt?: number;
+  find?: string;
+  /** Of a child: the moment of its parent that the way back keeps. */
+  up?: number;
 }
 export const PLAYBOOK_TABS = ["overview", "executions", "versions", "schedules", "yaml"] as const;
 export interface PlaybookSearch {
@@ -99,6 +107,11 @@ const execution = createRoute({
     tab: one(raw, "tab", TABS),
     only: one(raw, "only", ["failed"]),
     sort: one(raw, "sort", ["slow"]),
+    level: one(raw, "level", LEVELS),
+    of: text(raw, "of"),
+    attempt: whole(raw, "attempt"),
+    find: text(raw, "find"),
+    up: whole(raw, "up"),
   }),
 });
 const compare = createRoute({ getParentRoute: () => inside, path: "/executions/$id/compare/$other", component: lazyRouteComponent(() => import("./views/Compare"), "ComparePage") });

@@ -8,20 +8,21 @@ import { useDelayed, useIsPhone, useTrack } from "../moments/use";
 import { Copy, Lasted, Loading, TabList, Tags, Time, Trouble } from "../parts/controls";
 import { useKeys } from "../parts/keys";
 import { Mark } from "../parts/Mark";
-import type { ExecutionSearch } from "../routes";
+import { type ExecutionSearch, PANES } from "../routes";
 import { Timeline } from "../timeline/view";
 import { clock, duration, plain, shortId } from "../words/format";
 import { hasEnded, stateOf } from "../words/states";
 import { Actions } from "./execution/Actions";
+import { ChildrenPane } from "./execution/Children";
 import { EventsPane } from "./execution/Events";
 import { ItemsPane, loopsOf } from "./execution/Items";
+import { LogsPane } from "./execution/Logs";
 import { Panel } from "./execution/Panel";
 import { ResultPane, StatePane } from "./execution/State";
 import { Why } from "./execution/Why";
 import css from "./Execution.module.css";
 
-const PANES = ["timeline", "events", "state", "result", "items"] as const;
-const LABELS = { timeline: "Timeline", events: "Events", state: "State", result: "Result", items: "Items" };
+const LABELS = { timeline: "Timeline", events: "Events", state: "State", logs: "Logs", children: "Children", result: "Result", items: "Items" };
 
 export function ExecutionPage() {
   const { id } = useParams({ strict: false }) as { id: string };
@@ -80,6 +81,13 @@ export function ExecutionPage() {
     if (at !== undefined) move(at);
   };
   const pane = search.pane ?? "timeline";
+  const [jump, setJump] = useState(0);
+  const showError = () => {
+    set({ pane: "logs", level: undefined, of: undefined, attempt: undefined, find: undefined }, true);
+    setJump(jump + 1);
+  };
+  const at = isLive ? undefined : seq;
+  const openChild = (child: string) => void navigate({ to: "/executions/$id", params: { id: child }, search: { up: at } });
   const showItems = (step: string) => select(step, { pane: "items" });
   useKeys({
     ",": () => move(seq - 1),
@@ -94,6 +102,14 @@ export function ExecutionPage() {
     n: () => stepFailure(1),
     p: () => stepFailure(-1),
     w: () => select(search.step ?? explain.data?.standing[0]?.step ?? failures[0]?.span.step, { tab: "why" }),
+    e: showError,
+    d: () => {
+      const span = search.run ? track?.runs.get(search.run) : track?.runsOf(search.step ?? "", seq).at(-1);
+      if (span?.child) openChild(span.child);
+    },
+    u: () => {
+      if (execution.data?.parent) void navigate({ to: "/executions/$id", params: { id: execution.data.parent }, search: { at: search.up, pane: "children" } });
+    },
     c: () => void navigator.clipboard?.writeText(location.href),
     Escape: () => select(undefined),
     ...Object.fromEntries(PANES.map((one, at) => [String(at + 1), () => set({ pane: one }, true)])),
@@ -127,7 +143,7 @@ export function ExecutionPage() {
           {found.parent ? (
             <>
               {" · child of "}
-              <Link to="/executions/$id" params={{ id: found.parent }}>{shortId(found.parent)}</Link>
+              <Link to="/executions/$id" params={{ id: found.parent }} search={{ at: search.up, pane: "children" }} title={search.up ? `Its parent at event ${search.up} (u)` : "Its parent (u)"}>{shortId(found.parent)}</Link>
             </>
           ) : null}
         </span>
@@ -169,7 +185,7 @@ export function ExecutionPage() {
       </div>
       {track ? <Scrubber track={track} seq={seq} isLive={isLive} event={eventWords} vs={search.vs} onMove={move} onLive={live} onCompare={(vs) => set({ vs, pane: vs ? "state" : search.pane }, true)} /> : null}
       <div className={css.bottom}>
-        <TabList label="Panes" value={pane} onChange={(next) => set({ pane: next }, true)} tabs={PANES.filter((one) => one !== "items" || pane === one || (track && loopsOf(track).length > 0)).map((one, at) => ({ id: one, label: LABELS[one], key: String(at + 1), badge: one === "events" && head ? head : undefined }))} />
+        <TabList label="Panes" value={pane} onChange={(next) => set({ pane: next }, true)} tabs={PANES.filter((one) => one !== "items" || pane === one || (track && loopsOf(track).length > 0)).map((one, at) => ({ id: one, label: LABELS[one], key: String(at + 1), badge: one === "events" && head ? head : one === "children" ? found.children?.length || undefined : undefined }))} />
         <div className={css.pane} role="tabpanel" aria-labelledby={`tab-${pane}`}>
           {!track ? <Loading rows={4} /> : pane === "timeline" ? (
             <Timeline track={track} seq={seq} isLive={isLive} ended={ended} step={search.step} run={search.run} onRun={(span) => select(span.step, { run: span.run })} />
@@ -177,6 +193,10 @@ export function ExecutionPage() {
             <EventsPane id={id} head={head} seq={seq} step={search.step} onMove={move} />
           ) : pane === "state" ? (
             <StatePane id={id} moment={moment.data} seq={rested} vs={search.vs} />
+          ) : pane === "logs" ? (
+            <LogsPane id={id} head={head} seq={seq} isOpen={!ended} search={search} jump={jump} onSearch={set} />
+          ) : pane === "children" ? (
+            <ChildrenPane id={id} at={at} isOpen={!ended} onStep={select} onOpen={openChild} />
           ) : pane === "items" ? (
             <ItemsPane id={id} track={track} search={search} isLive={isLive} ended={ended} onSearch={set} />
           ) : (

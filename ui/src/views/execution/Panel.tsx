@@ -9,6 +9,7 @@ import { Mark, Sign } from "../../parts/Mark";
 import type { ExecutionSearch } from "../../routes";
 import { clock, duration, errorText, plain, plural, shortId } from "../../words/format";
 import { stateOf } from "../../words/states";
+import { RunLogs } from "./Logs";
 import css from "./Panel.module.css";
 
 type Tab = NonNullable<ExecutionSearch["tab"]>;
@@ -17,6 +18,7 @@ const TABS: { id: Tab; label: string }[] = [
   { id: "input", label: "Input" },
   { id: "outcome", label: "Outcome" },
   { id: "attempts", label: "Attempts" },
+  { id: "logs", label: "Logs" },
   { id: "events", label: "Events" },
 ];
 
@@ -74,6 +76,8 @@ export function Panel({ id, graph, track, seq, rested, search, explain, onSearch
           <StepEvents id={id} step={step} seq={seq} onMove={onMove} />
         ) : !span ? (
           <p className={css.none}>This step has not been reached {seq < track.seq ? "at this moment" : "yet"}.</p>
+        ) : tab === "logs" ? (
+          <RunLogs id={id} run={span.run} item={isItem ? search.item : undefined} head={track.seq} seq={seq} isOpen={!span.ended} />
         ) : found.error ? (
           <Trouble error={found.error} again={() => void found.refetch()} />
         ) : !found.data ? (
@@ -186,7 +190,7 @@ function OutcomeTab({ run, step }: { run: Run; step: string }) {
           ["ran", run.started_at && end ? duration(end - run.started_at) : ""],
           ["signal", run.signal ? <code key="s">{plain(run.signal)}</code> : ""],
           ["until", run.until ? clock(run.until) : ""],
-          ["child", run.child ? <Link key="c" to="/executions/$id" params={{ id: run.child }}>{shortId(run.child)}</Link> : ""],
+          ["child", run.child ? <Link key="c" to="/executions/$id" params={{ id: run.child }} search={((old: ExecutionSearch) => ({ up: old.at })) as never} title="Open it (d)">{shortId(run.child)}</Link> : ""],
           ["items", run.loop && run.item === null ? Object.entries(run.loop).map(([name, value]) => `${name} ${value}`).join(", ") : ""],
         ]}
       />
