@@ -13,7 +13,7 @@ from noetl.engine.state.execution import checksum
 from noetl.model.errors import InvalidInput
 from noetl.model.events import Event
 from noetl.ports import Commit, Selection
-from noetl.ports.log import Recent
+from noetl.ports.log import Recent, Timing
 from noetl.ports.replay import Replay
 from noetl.stores.memory.store import MemoryStore
 from noetl.stores.sqlite.store import SqliteStore
@@ -215,6 +215,13 @@ async def test_executions_are_counted_by_status_and_time(store: Store) -> None:
     assert await store.recent_counts(100, 1_000, 10, ("a/",)) == Recent({(0, "completed"): 2, (0, "failed"): 1}, True)
     assert await store.durations("a/b", 10) == [10, 7]
     assert await store.durations("a/b", 1) == [10]
+    assert await store.timings(Selection(path="x")) == [
+        Timing("4", "x", "waiting", 290, None),
+        Timing("2", "x", "running", 210, None),
+    ]
+    assert await store.timings(Selection(within=("a/",), before="3", limit=1)) == [
+        Timing("1", "a/c", "failed", 120, 128)
+    ]
 
 
 async def test_executions_are_listed_newest_first(store: Store) -> None:

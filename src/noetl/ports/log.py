@@ -107,6 +107,16 @@ class Recent(msgspec.Struct, frozen=True):
     is_whole: bool  # all that started since then were counted
 
 
+class Timing(msgspec.Struct, frozen=True):
+    """When an execution began and ended."""
+
+    execution_id: str
+    path: str
+    status: str
+    started_at: int
+    ended_at: int | None
+
+
 class Position(msgspec.Struct, frozen=True):
     """Event with its position in the stream of its writer."""
 
@@ -162,6 +172,9 @@ class EventLog(Protocol):
 
     async def durations(self, path: str, most: int) -> list[int]:
         """Return the durations of a path's newest `most` completed executions in ms."""
+
+    async def timings(self, selection: Selection) -> list[Timing]:
+        """List executions as `executions` does, but only when they began and ended."""
 
     async def remove(self, execution_id: str, act: Audit = None) -> bool:
         """Delete an ended execution: its log and all its rows, but not its stored results.

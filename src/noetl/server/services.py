@@ -37,6 +37,7 @@ from noetl.server.background.subscriptions.feed import OpenSource
 from noetl.server.cache.abouts import Abouts
 from noetl.server.cache.catalog_lookup import CatalogLookup
 from noetl.server.cache.checkpoints import Checkpoints
+from noetl.server.cache.step_times import StepTimesCache
 from noetl.server.cache.tracks import Tracks
 from noetl.server.control_plane import LocalControlPlane
 from noetl.server.feeds.reader import Reader
@@ -106,6 +107,7 @@ class Services:
     reader: Reader
     tracks: Tracks
     checkpoints: Checkpoints
+    step_times: StepTimesCache
     lookups: CatalogLookup
     metrics: Metrics
     probe: StoreProbe

@@ -526,10 +526,12 @@ async def serving(
 def _readers(store: Store, control: LocalControlPlane) -> dict[str, Any]:
     """Return what reads the log for queries, each with a cache of its own."""
     from noetl.server.cache.checkpoints import Checkpoints
+    from noetl.server.cache.step_times import StepTimesCache
     from noetl.server.cache.tracks import Tracks
     from noetl.server.feeds.reader import Reader
 
-    return {"reader": Reader(store), "tracks": Tracks(store, control.plan), "checkpoints": Checkpoints(store)}
+    caches = {"checkpoints": Checkpoints(store), "step_times": StepTimesCache(store)}
+    return {"reader": Reader(store), "tracks": Tracks(store, control.plan), **caches}
 
 
 def _sources(

@@ -96,6 +96,7 @@ QUERIES: dict[str, list[dict[str, str]]] = {
     "GET /api/keychain": [{"path": "{path}"}, {"execution_id": "{execution_id}"}],
     "GET /api/results/resolve": [{"ref": "noetl://execution/{execution_id}/x"}],
     "GET /api/executions": [{}, {"cursor": "{failed}"}, {"path": "{path}"}, {"search": MARK}, {"tag": MARK}],
+    "GET /api/statistics": [{}, {"path": "{path}"}, {"path": "{path}", "by": "step"}],
     "GET /api/dlq": [{}, {"cursor": "{message_id}"}, {"execution_id": "{failed}"}],
     "GET /api/dlq/groups": [{}, {"execution_id": "{failed}"}],
     "GET /api/schedules": [{}, {"path": "{path}"}],

@@ -1121,6 +1121,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/statistics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Return counts, durations and shares of executions, by playbook or step. */
+        get: operations["statistics_statistics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/results/resolve": {
         parameters: {
             query?: never;
@@ -3966,6 +3983,94 @@ export interface components {
             kept: number;
             /** @default null */
             oldest: number | null;
+        };
+        /**
+         * Statistics
+         * @description Counts, durations and shares of executions, from the newest 20,000.
+         */
+        Statistics: {
+            path: string | null;
+            since: number;
+            until: number;
+            executions: number;
+            is_whole: boolean;
+            oldest: number | null;
+            counts: {
+                [key: string]: number;
+            };
+            p50_ms: number | null;
+            p95_ms: number | null;
+            good: number | null;
+            bucket_ms: number;
+            buckets: components["schemas"]["TimeBucket"][];
+            playbooks: components["schemas"]["PathStatistics"][];
+            left_out: number;
+            /** @default null */
+            steps: components["schemas"]["StepStatistics"][] | null;
+            /** @default 0 */
+            steps_read: number;
+            /** @default 0 */
+            steps_of: number;
+            /** @default null */
+            grid: components["schemas"]["StepGrid"] | null;
+        };
+        /**
+         * TimeBucket
+         * @description Executions that started within a time, by status.
+         */
+        TimeBucket: {
+            at: number;
+            counts: {
+                [key: string]: number;
+            };
+            p50_ms: number | null;
+            p95_ms: number | null;
+        };
+        /**
+         * PathStatistics
+         * @description Executions of a playbook.
+         */
+        PathStatistics: {
+            path: string;
+            counts: {
+                [key: string]: number;
+            };
+            p50_ms: number | null;
+            p95_ms: number | null;
+            good: number | null;
+        };
+        /**
+         * StepStatistics
+         * @description A step of the executions whose logs were read.
+         */
+        StepStatistics: {
+            step: string;
+            executions: number;
+            runs: number;
+            failed: number;
+            p50_ms: number | null;
+            p95_ms: number | null;
+        };
+        /**
+         * StepGrid
+         * @description The newest 50 executions by step.
+         */
+        StepGrid: {
+            steps: string[];
+            rows: components["schemas"]["GridRow"][];
+        };
+        /**
+         * GridRow
+         * @description An execution; `cells` has the state of each step, empty if it was not reached.
+         */
+        GridRow: {
+            execution_id: string;
+            status: string;
+            playbook: string;
+            started_at: number;
+            ended_at: number | null;
+            cells: string[];
+            is_rough: boolean;
         };
         /**
          * Vars
@@ -7594,6 +7699,31 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Overview"];
+                };
+            };
+        };
+    };
+    statistics_statistics: {
+        parameters: {
+            query?: {
+                path?: string;
+                since?: number;
+                by?: "playbook" | "step";
+                bucket?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Statistics"];
                 };
             };
         };

@@ -19,7 +19,7 @@ from noetl.model.letters import DeadLetter, LetterChange, changed
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, Line, WorkItem, distance, playbook_of
 from noetl.ports import Audit, Claim, Commit, Position, Receipt, Selection
-from noetl.ports.log import OPEN, Recent
+from noetl.ports.log import OPEN, Recent, Timing
 from noetl.ports.triggers import Progress
 from noetl.stores.common.batch import Changes, Facts, about, judge, lost, slot_columns, turns
 from noetl.stores.common.work_limits import Room
@@ -90,6 +90,12 @@ class MemoryStore(MemoryCatalog, MemoryLetters):
     async def durations(self, path: str, most: int) -> list[int]:
         rows = await self.executions(Selection(path=path, status=("completed",), limit=most))
         return [int(row["ended_at"] - row["started_at"]) for row in rows]
+
+    async def timings(self, selection: Selection) -> list[Timing]:
+        rows = await self.executions(selection)
+        times = ((row.get("started_at", 0), row.get("ended_at")) for row in rows)
+        names = ((row["execution_id"], row.get("path", ""), row["status"]) for row in rows)
+        return [Timing(*name, *time) for name, time in zip(names, times, strict=True)]
 
     async def remove(self, execution_id: str, act: Audit = None) -> bool:
         row = await self.execution(execution_id)

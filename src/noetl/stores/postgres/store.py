@@ -18,7 +18,7 @@ from noetl.model.events import Event
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, Line
 from noetl.ports import Audit, Claim, Commit, Position, Receipt, Selection
-from noetl.ports.log import OPEN, Recent
+from noetl.ports.log import OPEN, Recent, Timing
 from noetl.stores.common.batch import lost
 from noetl.stores.common.queries import queries
 from noetl.stores.common.work_limits import names_in
@@ -114,12 +114,19 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
         return projection_of(rows[0]) if rows else None
 
     async def executions(self, selection: Selection) -> list[Mapping[str, Any]]:
+        return [projection_of(row) for row in await self._selected("list_executions", selection)]
+
+    async def timings(self, selection: Selection) -> list[Timing]:
+        return [Timing(*row) for row in await self._selected("list_timings", selection)]
+
+    async def _selected(self, name: str, selection: Selection) -> list[asyncpg.Record]:
         if selection.before is not None and number(selection.before) is None:
             return []
         conditions, values = _conditions(selection)
-        text = _SQL["list_executions"].replace("number > 0", " AND ".join(("number > 0", *conditions)))
+        text = _SQL[name].replace("number > 0", " AND ".join(("number > 0", *conditions)))
         async with self.database.connection() as connection:
-            return [projection_of(row) for row in await connection.fetch(text, selection.limit, *values)]
+            rows: list[asyncpg.Record] = await connection.fetch(text, selection.limit, *values)
+            return rows
 
     async def open_counts(self, most: int, within: tuple[str, ...] | None = None) -> Mapping[str, int]:
         names = None if within is None else list(within)

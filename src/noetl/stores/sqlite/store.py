@@ -20,7 +20,7 @@ from noetl.model.events import Event
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, Line, WorkItem
 from noetl.ports import Audit, Claim, Commit, Position, Receipt, Selection
-from noetl.ports.log import OPEN, Recent
+from noetl.ports.log import OPEN, Recent, Timing
 from noetl.stores.common.batch import lost
 from noetl.stores.common.queries import queries
 from noetl.stores.common.work_limits import names_in
@@ -107,10 +107,15 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
         return projection_of(rows[0]) if rows else None
 
     async def executions(self, selection: Selection) -> list[Mapping[str, Any]]:
+        return [projection_of(row) for row in await self._selected("list_executions", selection)]
+
+    async def timings(self, selection: Selection) -> list[Timing]:
+        return [Timing(*row) for row in await self._selected("list_timings", selection)]
+
+    async def _selected(self, name: str, selection: Selection) -> list[tuple[Any, ...]]:
         conditions, values = _conditions(selection)
-        text = _SQL["list_executions"].replace("number > 0", " AND ".join(("number > 0", *conditions)))
-        rows = await self.database.run(lambda connection: connection.execute(text, values).fetchall())
-        return [projection_of(row) for row in rows]
+        text = _SQL[name].replace("number > 0", " AND ".join(("number > 0", *conditions)))
+        return await self.database.run(lambda connection: connection.execute(text, values).fetchall())
 
     async def open_counts(self, most: int, within: tuple[str, ...] | None = None) -> Mapping[str, int]:
         query, values = _SQL["open_counts"], list[Any]()

@@ -92,6 +92,10 @@ FROM execution WHERE execution_id = ?;
 SELECT execution_id, (SELECT max(seq) FROM event_log WHERE event_log.execution_id = execution.execution_id), projection
 FROM execution WHERE number > 0 ORDER BY number DESC LIMIT ?;
 
+-- name: list_timings
+SELECT execution_id, path, status, started_at, json_extract(projection, '$.ended_at') FROM execution WHERE number > 0
+ORDER BY number DESC LIMIT ?;
+
 -- name: open_counts
 SELECT count(*) FROM (SELECT 1 FROM execution WHERE status = ? LIMIT ?);
 
