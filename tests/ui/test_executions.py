@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
-from tests.ui.browsing import Visitor, Workspace, needs_a_browser
+from tests.ui.browsing import Visitor, Workspace, needs_a_browser, visiting
 
 pytestmark = [needs_a_browser, pytest.mark.xdist_group("screen")]
 
@@ -93,3 +93,33 @@ def test_marked_executions_are_cancelled_after_a_preview(visitor: Visitor, seede
     expect(dialog).to_contain_text(f"noetl cancel {waiting}")
     dialog.get_by_role("button", name="Cancel 1 execution").click()
     seeded.reaches(waiting, "cancelled")
+
+
+def test_a_filter_is_saved_under_a_name_and_its_address_shared(
+    visitor: Visitor, browser: Browser, seeded: Workspace
+) -> None:
+    page = visitor.go("/executions")
+    expect(page.get_by_role("button", name="Save view")).to_be_disabled()
+    page.goto(f"{seeded.url}/executions?q=status:failed+path:orders/*")
+    page.get_by_role("button", name="Save view").click()
+    page.get_by_role("dialog").get_by_label("Name").fill("Broken orders")
+    page.get_by_role("dialog").get_by_role("button", name="Save", exact=True).click()
+    page.wait_for_url("**view=Broken*")
+    address = page.url
+    page.goto(f"{seeded.url}/executions")
+    saved = page.get_by_role("group", name="Saved views")
+    saved.get_by_role("button", name="Broken orders").click()
+    rows = page.get_by_role("table", name="Executions").locator("[aria-rowindex]")
+    expect(rows.first).to_contain_text("orders/broken")
+    page.goto(f"{seeded.url}/executions?view=Broken+orders")  # the name alone, in the browser that knows it
+    expect(page.get_by_label("Filter executions")).to_have_value("status:failed path:orders/*")
+    page.get_by_role("button", name="waiting").click()
+    expect(saved.get_by_role("button", name="Broken orders (changed)")).to_be_visible()
+    with visiting(browser, seeded.url) as other:  # another browser knows the filter from the address
+        other.page.goto(address)
+        expect(other.page.get_by_role("table", name="Executions").locator("[aria-rowindex]").first).to_contain_text(
+            "broken"
+        )
+        expect(other.page.get_by_role("group", name="Saved views")).to_have_count(0)
+    saved.get_by_role("button", name="Forget the view Broken orders").click()
+    expect(saved).to_have_count(0)

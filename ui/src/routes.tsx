@@ -90,7 +90,7 @@ const executions = createRoute({
   getParentRoute: () => inside,
   path: "/executions",
   component: Executions,
-  validateSearch: (raw: Raw): { q?: string } => ({ q: text(raw, "q") }),
+  validateSearch: (raw: Raw): { q?: string; view?: string } => ({ q: text(raw, "q"), view: text(raw, "view") }),
 });
 const execution = createRoute({
   getParentRoute: () => inside,

@@ -1,6 +1,5 @@
 // What the execution page reads and does.
 import { useQuery } from "@tanstack/react-query";
-import type { Graph } from "../graph/draw";
 import { get, type Schemas, send } from "./client";
 
 export type Execution = Schemas["Execution"];
@@ -88,7 +87,7 @@ const place = (id: string): string => `/api/executions/${encodeURIComponent(id)}
 export const useExecution = (id: string, mark: unknown) =>
   useQuery({ queryKey: ["execution", id, mark], queryFn: () => get<Execution>(place(id)), placeholderData: (old) => old, staleTime: 1_000 });
 export const useGraph = (hash: string | undefined) =>
-  useQuery({ queryKey: ["graph", hash], enabled: Boolean(hash), staleTime: Infinity, gcTime: 600_000, queryFn: () => get<Graph>(`/api/playbooks/${hash}/graph`) });
+  useQuery({ queryKey: ["graph", hash], enabled: Boolean(hash), staleTime: Infinity, gcTime: 600_000, queryFn: () => get<Schemas["Graph"]>(`/api/playbooks/${hash}/graph`) });
 export const useExplain = (id: string, mark: unknown) =>
   useQuery({ queryKey: ["explain", id, mark], queryFn: () => get<Explained>(`${place(id)}/explain`), placeholderData: (old) => old, refetchInterval: (query) => (query.state.data && query.state.data.standing.length ? 5_000 : false) });
 export const useMoment = (id: string, seq: number) =>

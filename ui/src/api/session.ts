@@ -24,3 +24,9 @@ export function useNeeds(): (role: Role) => string | undefined {
   const { data } = useMe();
   return (role) => (mayBe(data, role) ? undefined : `needs ${role}`);
 }
+
+/** A redirect means that the server has a provider; without one the route is not there. */
+export async function hasProvider(): Promise<boolean> {
+  const answer = await fetch("/api/session/oidc", { redirect: "manual" });
+  return answer.type === "opaqueredirect";
+}

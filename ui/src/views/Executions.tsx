@@ -11,7 +11,9 @@ import { type Column, Table } from "../parts/Table";
 import { errorText, middle, plain, plural, zoneName } from "../words/format";
 import { KEYS, parseQuery } from "../words/query";
 import { EXECUTION_STATES, hasEnded, stateOf } from "../words/states";
+import { savedViews } from "../words/views";
 import css from "./Executions.module.css";
+import { Views } from "./executions/Views";
 
 type Row = Schemas["ExecutionRow"];
 type Page = Schemas["Executions"];
@@ -99,7 +101,9 @@ function useRows(query: Record<string, unknown>, needsSignal: boolean) {
 }
 
 export function Executions() {
-  const { q = "" } = useSearch({ strict: false }) as { q?: string };
+  const search = useSearch({ strict: false }) as { q?: string; view?: string };
+  // A view in the address without its filter is one of this browser.
+  const q = search.q ?? savedViews().find((one) => one.name === search.view)?.q ?? "";
   const navigate = useNavigate();
   const { data: me } = useMe();
   const filter = useMemo(() => parseQuery(q), [q]);
@@ -107,13 +111,14 @@ export function Executions() {
   const [marked, setMarked] = useState<ReadonlySet<string>>(new Set());
   const [act, setAct] = useState<"cancel" | "retry" | null>(null);
   const isOperator = mayBe(me, "operator");
-  const setQuery = (next: string) => void navigate({ to: "/executions", search: { q: next || undefined }, replace: true });
+  const setQuery = (next: string) => void navigate({ to: "/executions", search: { q: next || undefined, view: next ? search.view : undefined }, replace: true });
   const chosen = rows.filter((row) => marked.has(row.execution_id));
   return (
     <>
       <h1 className="hidden">Executions</h1>
       <div className={css.bar}>
         <QueryBar text={q} onChange={setQuery} />
+        <Views q={q} view={search.view} onOpen={(one) => void navigate({ to: "/executions", search: { q: one.q || undefined, view: one.view } })} />
         {fresh > 0 ? (
           <Button kind="primary" onClick={showNew}>
             ● {fresh} new

@@ -2,15 +2,9 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
 import { send } from "../api/client";
-import { fetchMe } from "../api/session";
+import { fetchMe, hasProvider } from "../api/session";
 import { Button, Command, Field, TabList, Trouble } from "../parts/controls";
 import css from "./Login.module.css";
-
-/** A redirect means that the server has a provider; without one the route is not there. */
-async function hasProvider(): Promise<boolean> {
-  const answer = await fetch("/api/session/oidc", { redirect: "manual" });
-  return answer.type === "opaqueredirect";
-}
 
 export function Login() {
   const { next = "/" } = useSearch({ strict: false }) as { next?: string };
