@@ -56,7 +56,7 @@ export const NodeBox = memo(function NodeBox({ node, track, seq, isSelected, isD
     >
       <span className={css.line}>
         {track ? <Sign mark={state.mark} hue={state.hue} label={state.word} size={14} /> : null}
-        <span className={css.name}>{plain(node.name)}</span>
+        <span className={css.name} title={node.name}>{plain(node.name)}</span>
         {runs.length > 1 ? <span className={css.small}>×{runs.length}</span> : null}
         {attempts > node.tasks.length && attempts > 1 ? <span className={css.small} title="attempts">⟳{attempts}</span> : null}
         {note ? <span className={css.letters} role="img" aria-label={plain(note)} title={plain(note)}>✕</span> : null}

@@ -53,7 +53,7 @@ export function Timeline({ track, seq, isLive, ended, step, run, onRun }: Props)
               <button type="button" className={`${css.row} ${span.run === run || (!run && span.step === step) ? css.selected : ""} ${isThere ? "" : css.later}`} title={words} onClick={() => onRun(span)}>
                 <span className={css.name}>
                   <Mark state={isThere ? (span.ended && span.ended[0] <= seq ? span.state : span.ended ? "running" : span.state) : ""} size={14} />
-                  <span>{plain(span.run)}</span>
+                  <span title={span.run}>{plain(span.run)}</span>
                 </span>
                 <span className={css.lane}>
                   <span className={`${css.bar} ${css.queued}`} style={bar(span.scheduled[1], begun)} />

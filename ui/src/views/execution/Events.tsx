@@ -88,8 +88,8 @@ export function EventsPane({ id, head, seq, step, onMove }: { id: string; head: 
                 >
                   <span className={css.seq}>{number}</span>
                   <span className={css.time}>{event ? clock(event.timestamp, true) : ""}</span>
-                  <span className={css.type}>{event?.event_type ?? "…"}</span>
-                  <span className={css.step}>{plain(event?.step_run_id ?? event?.step ?? "")}</span>
+                  <span className={css.type} title={event?.event_type}>{event?.event_type ?? "…"}</span>
+                  <span className={css.step} title={event?.step_run_id ?? event?.step ?? undefined}>{plain(event?.step_run_id ?? event?.step ?? "")}</span>
                   <span className={css.words} title={event ? summary(event) : ""}>{event ? summary(event) : ""}</span>
                 </div>
               );
