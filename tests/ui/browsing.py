@@ -135,3 +135,9 @@ def visiting(browser: Browser, url: str, secret: str = "", theme: str = "light",
     yield visitor
     context.close()
     assert visitor.wrong == []
+
+
+def states(page: Page) -> dict[str, str]:
+    """Return the state that each node of the graph shows."""
+    found = page.locator("[data-step]").evaluate_all("all => all.map(one => [one.dataset.step, one.dataset.state])")
+    return {str(step): str(state) for step, state in found}

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import re
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-from tests.ui.browsing import Visitor, Workspace, needs_a_browser
+from tests.ui.browsing import Visitor, Workspace, needs_a_browser, states
 
 pytestmark = [needs_a_browser, pytest.mark.xdist_group("screen")]
-
-
-def states(page: Page) -> dict[str, str]:
-    """Return the state that each node of the graph shows."""
-    found = page.locator("[data-step]").evaluate_all("all => all.map(one => [one.dataset.step, one.dataset.state])")
-    return {str(step): str(state) for step, state in found}
 
 
 def test_the_graph_shows_what_ran_and_why_it_branched(visitor: Visitor, seeded: Workspace) -> None:
@@ -61,21 +53,6 @@ def test_a_link_holds_the_moment_the_selection_and_the_pane(visitor: Visitor, se
     page.keyboard.press("l")
     expect(page.get_by_text("As of event")).to_have_count(0)
     expect(page.locator("[data-step=decide]")).to_have_attribute("data-state", "done")
-
-
-@pytest.mark.parametrize("name", ["completed", "failed", "partial", "waiting"])
-def test_time_travel_shows_what_replay_prints(visitor: Visitor, seeded: Workspace, name: str) -> None:
-    execution_id = seeded.ids[name]
-    page = visitor.go(f"/executions/{execution_id}?at=1&pane=state")
-    page.locator("[data-checksum]").wait_for()
-    head = int(re.sub(r"\D", "", page.get_by_role("tab", name="Events").inner_text().split("Events")[1]))
-    for seq in sorted({1, head, *range(2, head, max(1, head // 6))}):
-        page.goto(f"{seeded.url}/executions/{execution_id}?at={seq}&pane=state")
-        shown = page.get_by_role("region", name="State")
-        expect(shown).to_contain_text(f"event {seq}")
-        replayed = json.loads(seeded.noetl("replay", execution_id, "--to", str(seq), "--json"))
-        expect(page.locator("[data-checksum]")).to_have_text(replayed["checksum"])
-        expect(page.locator("[data-execution-status]")).to_have_attribute("data-execution-status", replayed["status"])
 
 
 def test_keys_step_through_events(visitor: Visitor, seeded: Workspace) -> None:
