@@ -133,3 +133,22 @@ def test_the_graph_shows_the_step_of_the_address_and_chooses_another(visitor: Vi
     expect(page).to_have_url(re.compile("step=fetch_orders"))
     page.get_by_role("button", name="As a list").click()
     expect(page.get_by_role("button", name="fetch_orders")).to_have_attribute("aria-pressed", "true")
+
+
+def test_a_playbook_shows_how_each_step_went(visitor: Visitor, seeded: Workspace) -> None:
+    failed = seeded.start("orders/broken")
+    seeded.reaches(failed, "failed")
+    page = visitor.go("/playbooks/orders/broken")
+    expect(page.get_by_text("0 % completed")).to_be_visible()
+    divide = page.locator("[data-step=divide] [data-figures]")
+    expect(divide).to_contain_text("✕ 100 %")
+    expect(divide).to_have_attribute("title", re.compile(r"step-runs, \d failed"))
+    page.get_by_role("tab", name="Executions").click()
+    grid = page.get_by_role("slider", name="Executions by step")
+    grid.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("status").filter(has_text="divide failed")).to_be_visible()
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/executions/{failed}?step=divide")

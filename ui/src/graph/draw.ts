@@ -1,7 +1,8 @@
 // Arcs, and nodes that are too small to read, on one canvas.
 import type { Schemas } from "../api/client";
 import type { Track } from "../moments/track";
-import { MARKS, stateOf } from "../words/states";
+import { paintMark } from "../parts/paint";
+import { stateOf } from "../words/states";
 
 export type Graph = Schemas["Graph"];
 export type Node = Schemas["GraphNode"];
@@ -142,13 +143,6 @@ function dot(pen: CanvasRenderingContext2D, [x, y]: [number, number], ink: strin
   pen.fill();
 }
 
-const paths = new Map<string, Path2D>();
-function pathOf(d: string): Path2D {
-  let found = paths.get(d);
-  if (!found) paths.set(d, (found = new Path2D(d)));
-  return found;
-}
-
 function drawFar(pen: CanvasRenderingContext2D, node: Node, scene: Scene, colour: (name: string) => string): void {
   const state = stateOf(scene.track?.step(node.name, scene.seq));
   pen.globalAlpha = scene.isDim(node.name) ? 0.25 : 1;
@@ -163,18 +157,7 @@ function drawFar(pen: CanvasRenderingContext2D, node: Node, scene: Scene, colour
   pen.setLineDash([]);
   pen.fillStyle = colour(state.hue);
   pen.fillRect(node.x, node.y + 4, 8, node.height - 8);
-  pen.save();
-  pen.translate(node.x + node.width / 2 - 16, node.y + node.height / 2 - 16);
-  pen.scale(2, 2);
-  pen.lineWidth = 1.5;
-  for (const stroke of MARKS[state.mark]) {
-    const path = pathOf(stroke.d);
-    pen.fillStyle = stroke.paint === "ground" ? colour("bg") : colour(state.hue);
-    pen.strokeStyle = stroke.paint === "ground-line" ? colour("bg") : colour(state.hue);
-    if (stroke.paint === "fill" || stroke.paint === "ground") pen.fill(path);
-    else pen.stroke(path);
-  }
-  pen.restore();
+  paintMark(pen, scene.track?.step(node.name, scene.seq), [node.x + node.width / 2 - 16, node.y + node.height / 2 - 16], 2, colour);
   if (state.word === "failed" || scene.selected.step === node.name) {
     pen.fillStyle = colour("text");
     pen.font = `600 ${Math.min(40, 13 / scene.view.k)}px system-ui, sans-serif`;

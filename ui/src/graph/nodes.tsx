@@ -2,10 +2,19 @@ import { memo } from "react";
 import type { Track } from "../moments/track";
 import { useTick } from "../parts/controls";
 import { Sign } from "../parts/Mark";
-import { count, duration, now, plain } from "../words/format";
+import { count, duration, now, plain, plural } from "../words/format";
 import { hasEnded, stateOf } from "../words/states";
 import type { Node } from "./draw";
 import css from "./graph.module.css";
+
+export interface Figures {
+  runs: number;
+  failed: number;
+  p50_ms: number | null;
+  p95_ms: number | null;
+  /** Of the slowest step: how long it takes in comparison. */
+  share: number;
+}
 
 interface Props {
   node: Node;
@@ -19,14 +28,19 @@ interface Props {
   isFinal: boolean;
   isChanged: boolean;
   note?: string;
+  /** How its step-runs went lately. */
+  figures?: Figures;
   onSelect: (step: string) => void;
   onItems?: (step: string) => void;
 }
 
+const lately = ({ runs, failed, p50_ms, p95_ms }: Figures): string =>
+  `${plural(runs, "step-run")}, ${failed} failed${p50_ms !== null ? `; p50 ${duration(p50_ms)}, p95 ${duration(p95_ms)}` : ""}`;
+
 /** A step of a playbook that does not run. */
 const PLAIN = { ...stateOf(""), word: "", border: "thin" as const };
 
-export const NodeBox = memo(function NodeBox({ node, track, seq, isSelected, isDim, isEntry, isFinal, isChanged, note, onSelect, onItems }: Props) {
+export const NodeBox = memo(function NodeBox({ node, track, seq, isSelected, isDim, isEntry, isFinal, isChanged, note, figures, onSelect, onItems }: Props) {
   const state = track ? stateOf(track.step(node.name, seq)) : PLAIN;
   const runs = track?.runsOf(node.name, seq) ?? [];
   const last = runs.at(-1);
@@ -68,6 +82,12 @@ export const NodeBox = memo(function NodeBox({ node, track, seq, isSelected, isD
         <span className={css.kinds}>{node.kinds.join(" · ") || "no task"}</span>
         {begun !== null ? <span className={css.small}>{isWaiting ? "waits " : ""}{duration(end - begun)}</span> : null}
         {letters ? <span className={css.letters}>✉{count(letters)}</span> : null}
+        {figures?.runs ? (
+          <span className={css.small} title={lately(figures)} data-figures>
+            {figures.p50_ms !== null ? duration(figures.p50_ms) : "–"}
+            {figures.failed ? <span className={css.letters}> ✕ {Math.max(1, Math.round((100 * figures.failed) / figures.runs))} %</span> : null}
+          </span>
+        ) : null}
       </span>
       {node.loop ? (
         <span className={`${css.line} ${css.second} ${onItems ? css.items : ""}`} data-items={total > 0 ? "" : undefined} title={total > 0 && onItems ? "Show the items" : undefined}>
@@ -82,6 +102,12 @@ export const NodeBox = memo(function NodeBox({ node, track, seq, isSelected, isD
           ) : (
             <span className={css.kinds}>loop over {plain(node.loop.over)}</span>
           )}
+        </span>
+      ) : null}
+      {figures?.runs ? (
+        <span className={css.heat} aria-hidden>
+          <span className={css.took} style={{ width: `${100 * figures.share}%` }} />
+          <span className={css.lost} style={{ width: `${(100 * figures.failed) / figures.runs}%` }} />
         </span>
       ) : null}
       {node.gate ? <span className={css.gate} title={`admits when ${node.gate}`}>◇</span> : null}

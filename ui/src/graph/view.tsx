@@ -5,7 +5,7 @@ import { useKeys } from "../parts/keys";
 import { plain } from "../words/format";
 import { arcState, draw, type Edge, edgeKey, FAR, type Graph, hit, type View } from "./draw";
 import css from "./graph.module.css";
-import { NodeBox } from "./nodes";
+import { type Figures, NodeBox } from "./nodes";
 
 interface Props {
   graph: Graph;
@@ -16,6 +16,8 @@ interface Props {
   arc?: string;
   /** What is wrong with a step, by its name. */
   notes?: Record<string, string>;
+  /** How steps went lately, by name. */
+  figures?: Record<string, Figures>;
   onStep: (step: string) => void;
   /** A click on the progress of a loop. */
   onItems?: (step: string) => void;
@@ -25,7 +27,7 @@ const MOST_NODES = 400;
 const clamp = (value: number, least: number, most: number): number => Math.max(least, Math.min(most, value));
 
 /** The net: arcs on a canvas, nodes in view as buttons above it. */
-export function GraphView({ graph, track, seq, vs, step, arc, notes, onStep, onItems, onArc }: Props) {
+export function GraphView({ graph, track, seq, vs, step, arc, notes, figures, onStep, onItems, onArc }: Props) {
   const frame = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const [size, setSize] = useState({ width: 0, height: 0 });
@@ -209,6 +211,7 @@ export function GraphView({ graph, track, seq, vs, step, arc, notes, onStep, onI
             head={track?.seq ?? 0}
             isSelected={node.name === step}
             note={notes?.[node.name]}
+            figures={figures?.[node.name]}
             isDim={isDim(node.name)}
             isEntry={node.name === graph.entry}
             isFinal={node.name === graph.final}

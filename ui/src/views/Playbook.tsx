@@ -1,10 +1,13 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { lazy, Suspense, useEffect, useState } from "react";
+import { lazy, Suspense, useEffect, useMemo, useState } from "react";
 import { get, Problem, type Schemas } from "../api/client";
 import { useGraph } from "../api/executions";
 import { useList } from "../api/lists";
 import { useNeeds } from "../api/session";
+import { type Statistics, type StepFigures, useStatistics } from "../api/statistics";
+import type { Figures } from "../graph/nodes";
+import { StepGrid } from "../heat/grid";
 import { Bars, Marks } from "../parts/Bars";
 import { Button, Command, Copy, Empty, Facts, Loading, TabList, Time, Trouble } from "../parts/controls";
 import { Sign } from "../parts/Mark";
@@ -13,7 +16,6 @@ import { Table } from "../parts/Table";
 import { PLAYBOOK_TABS, type PlaybookSearch } from "../routes";
 import { noetl } from "../words/command";
 import { duration, middle, now, plain, plural } from "../words/format";
-import { figuresOf } from "../words/shares";
 import { COLUMNS } from "./Executions";
 import css from "./Playbook.module.css";
 import { Run } from "./Run";
@@ -23,7 +25,6 @@ import { Source, Versions } from "./Versions";
 const GraphView = lazy(() => import("../graph/view").then((found) => ({ default: found.GraphView })));
 type Version = Schemas["CatalogVersion"];
 const WEEK = 7 * 86_400_000;
-const JUDGED = 200;
 const LABELS: Record<(typeof PLAYBOOK_TABS)[number], string> = { overview: "Overview", executions: "Executions", versions: "Versions", schedules: "Schedules", yaml: "YAML" };
 
 export function PlaybookPage() {
@@ -103,11 +104,13 @@ export function PlaybookPage() {
 }
 
 function Overview({ path, shown, version, step, onStep, onRun }: { path: string; shown: Version; version?: number; step?: string; onStep: (step: string) => void; onRun: () => void }) {
+  const [since] = useState(() => Math.round(now() - WEEK));
+  const lately = useStatistics(path, since);
   return (
     <div className={css.overview}>
-      <Lately path={path} onRun={onRun} />
+      {lately.error ? <Trouble error={lately.error} again={() => void lately.refetch()} /> : <Lately path={path} found={lately.data} onRun={onRun} />}
       <div className={css.columns}>
-        <Steps playbook={shown.playbook} step={step} onStep={onStep} />
+        <Steps playbook={shown.playbook} step={step} found={lately.data} onStep={onStep} />
         <div className={css.side}>
           <Workload path={path} version={version} />
           <Needs path={path} version={version} />
@@ -127,17 +130,10 @@ function Overview({ path, shown, version, step, onStep, onRun }: { path: string;
   );
 }
 
-/** How it went in the last seven days, of at most 200 executions. */
-function Lately({ path, onRun }: { path: string; onRun: () => void }) {
-  const [since] = useState(() => Math.round(now() - WEEK));
-  const found = useQuery({
-    queryKey: ["executions", "lately", path],
-    queryFn: ({ signal }) => get<Schemas["Executions"]>("/api/executions", { path, since, limit: JUDGED }, signal),
-    refetchInterval: 10_000,
-  });
-  if (found.error) return <Trouble error={found.error} again={() => void found.refetch()} />;
-  const rows = found.data?.executions ?? [];
-  if (found.data && rows.length === 0) {
+/** How it went in the last seven days. */
+function Lately({ path, found, onRun }: { path: string; found: Statistics | undefined; onRun: () => void }) {
+  if (!found) return <div className={css.lately} />;
+  if (found.executions === 0) {
     return (
       <div className={css.lately}>
         <span className={css.quiet}>It has not run in the last 7 days.</span>
@@ -146,38 +142,43 @@ function Lately({ path, onRun }: { path: string; onRun: () => void }) {
       </div>
     );
   }
-  const figures = figuresOf(rows);
   return (
     <div className={css.lately}>
-      <Marks rows={rows} most={20} />
-      {figures.p50 !== null ? (
+      <Marks rows={found.grid?.rows ?? []} most={20} />
+      {found.p50_ms !== null ? (
         <>
-          <span><span className={css.quiet}>p50</span> {duration(figures.p50)}</span>
-          <span><span className={css.quiet}>p95</span> {duration(figures.p95)}</span>
+          <span><span className={css.quiet}>p50</span> {duration(found.p50_ms)}</span>
+          <span><span className={css.quiet}>p95</span> {duration(found.p95_ms)}</span>
         </>
       ) : null}
-      {figures.good !== null ? <span>{Math.round(100 * figures.good)} % <span className={css.quiet}>completed</span></span> : null}
+      {found.good !== null ? <span>{Math.floor(100 * found.good)} % <span className={css.quiet}>completed</span></span> : null}
       <span className={css.quiet}>
-        {found.data?.next ? `last ${JUDGED} executions` : plural(rows.length, "execution")}, 7 days
+        {found.is_whole ? plural(found.executions, "execution") : `the newest ${plural(found.executions, "execution")}`}, 7 days
       </span>
     </div>
   );
 }
 
+const figuresOf = (steps: readonly StepFigures[] | null | undefined): Record<string, Figures> => {
+  const slowest = Math.max(1, ...(steps ?? []).map((one) => one.p50_ms ?? 0));
+  return Object.fromEntries((steps ?? []).map((one) => [one.step, { ...one, share: (one.p50_ms ?? 0) / slowest }]));
+};
+
 /** The net, as it is drawn, or step by step with the way on from each. */
-function Steps({ playbook, step, onStep }: { playbook: string; step?: string; onStep: (step: string) => void }) {
+function Steps({ playbook, step, found, onStep }: { playbook: string; step?: string; found: Statistics | undefined; onStep: (step: string) => void }) {
   const [isGraph, setGraph] = useState(true);
+  const figures = useMemo(() => figuresOf(found?.steps), [found?.steps]);
   const graph = useGraph(playbook);
   if (graph.error) return <Trouble error={graph.error} again={() => void graph.refetch()} />;
   if (!graph.data) return <Loading rows={6} />;
   const { nodes, edges, entry } = graph.data;
   const known = nodes.filter((node) => node.known);
   return (
-    <Card title={isGraph ? "Graph" : "Steps"} note={plural(known.length, "step")} actions={<Button kind="quiet" onClick={() => setGraph(!isGraph)}>{isGraph ? "As a list" : "As a graph"}</Button>}>
+    <Card title={isGraph ? "Graph" : "Steps"} note={found?.steps_read ? `${plural(known.length, "step")}; times of the last ${plural(found.steps_read, "execution")}` : plural(known.length, "step")} actions={<Button kind="quiet" onClick={() => setGraph(!isGraph)}>{isGraph ? "As a list" : "As a graph"}</Button>}>
       {isGraph ? (
         <div className={css.graph}>
           <Suspense fallback={<Loading rows={6} />}>
-            <GraphView graph={graph.data} track={null} seq={0} step={step} onStep={onStep} />
+            <GraphView graph={graph.data} track={null} seq={0} step={step} figures={figures} onStep={onStep} />
           </Suspense>
         </div>
       ) : (
@@ -194,6 +195,7 @@ function Steps({ playbook, step, onStep }: { playbook: string; step?: string; on
               {node.join ? <span className={css.quiet}>⋈ {node.join}</span> : null}
               {node.gate ? <span className={css.quiet} title={node.gate}>◇ gate</span> : null}
             </button>
+            {figures[node.name]?.runs ? <StepLine one={figures[node.name] as Figures} /> : null}
             {node.description ? <p className={css.about}>{plain(node.description)}</p> : null}
             <ul className={css.arcs}>
               {edges
@@ -211,6 +213,12 @@ function Steps({ playbook, step, onStep }: { playbook: string; step?: string; on
     </Card>
   );
 }
+
+const StepLine = ({ one }: { one: Figures }) => (
+  <p className={css.about}>
+    p50 {duration(one.p50_ms)} · p95 {duration(one.p95_ms)} · {plural(one.runs, "step-run")}{one.failed ? <span className={css.failure}> · ✕ {one.failed} failed</span> : null}
+  </p>
+);
 
 function Workload({ path, version }: { path: string; version?: number }) {
   const form = useQuery({ queryKey: ["ui_schema", path, version ?? 0], queryFn: ({ signal }) => get<Schemas["UiSchema"]>("/api/catalog/ui_schema", { path, version }, signal), staleTime: Infinity });
@@ -264,6 +272,8 @@ function Needs({ path, version }: { path: string; version?: number }) {
 
 function Past({ path }: { path: string }) {
   const navigate = useNavigate();
+  const [since] = useState(() => Math.round(now() - WEEK));
+  const lately = useStatistics(path, since);
   const { rows, more, isPending, error, again } = useList<Schemas["ExecutionRow"]>("/api/executions", "executions", { path, limit: 100 }, { every: 3_000 });
   if (error) return <Trouble error={error} again={again} />;
   if (isPending) return <Loading rows={10} />;
@@ -278,6 +288,9 @@ function Past({ path }: { path: string }) {
             Filter in Executions
           </Link>
         </div>
+      ) : null}
+      {lately.data?.grid?.rows.length ? (
+        <StepGrid grid={lately.data.grid} onOpen={(id, step) => void navigate({ to: "/executions/$id", params: { id }, search: { step } })} />
       ) : null}
       <Table
         label="Executions"
