@@ -53,7 +53,7 @@ def screens(url: str, token: str) -> Iterator[tuple[str, str]]:
         "waiting": ("examples/release", "waiting"),
         "long": (f"generated/{LONG}/{LONG}", "failed"),
     }
-    ids = {name: found[key] for name, key in pages.items()}
+    ids = {name: found.get(key, "") for name, key in pages.items()}
     yield from {
         "home": "/",
         "playbooks": "/playbooks",
@@ -76,6 +76,10 @@ def screens(url: str, token: str) -> Iterator[tuple[str, str]]:
         "execution-past": f"/executions/{ids['waiting']}?at=20&pane=state",
         "execution-diff": f"/executions/{ids['waiting']}?at=30&vs=10&pane=state",
         "execution-events": f"/executions/{ids['failed']}?pane=events",
+        "execution-items": f"/executions/{ids['partial']}?step=price&pane=items",
+        "execution-logs": f"/executions/{ids['completed']}?pane=logs",
+        "execution-children": f"/executions/{ids['completed']}?pane=children",
+        "compare": f"/executions/{ids['failed']}/compare/last-good",
         "execution-result": f"/executions/{ids['completed']}?pane=result",
         "execution-long": f"/executions/{ids['long']}?step={LONG}_fails",
         "execution-absent": "/executions/381359889983153830000",
@@ -134,12 +138,13 @@ def dialogs(visitor: Visitor, theme: str) -> None:
     page.screenshot(path=FOLDER / f"letters-group-{theme}.png")
 
 
-def pictures(browser: Browser, url: str, token: str, names: list[str]) -> None:
-    """Take every picture, light and dark."""
-    listed = [(name, path) for name, path in screens(url, token) if not names or name in names]
+def pictures(browser: Browser, url: str, token: str, names: list[str], *, is_long: bool) -> None:
+    """Take every picture, light and dark; those of long names need their playbook."""
+    asked = [(name, path) for name, path in screens(url, token) if not names or name in names]
+    listed = [(name, path) for name, path in asked if name.endswith("-long") == is_long]
     for theme in ("light", "dark"):
         with visiting(browser, url, token, theme, viewport=dict(DESK)) as visitor:
-            if not names or "dialogs" in names:
+            if not is_long and (not names or "dialogs" in names):
                 dialogs(visitor, theme)
             for name, path in listed:
                 take(visitor, name, path, theme)
@@ -156,12 +161,13 @@ def main(*names: str) -> int:
     FOLDER.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, on_a_terminal(Path(folder)) as link, chromium() as browser:
         url, _, token = link.partition("/?token=")
+        pictures(browser, url, token, list(names), is_long=False)
         with tempfile.TemporaryDirectory() as beside:
             file = Path(beside) / "odd.yaml"
             file.write_text(ODD, encoding="utf-8")
             for words in (("register", str(file)), ("exec", f"generated/{LONG}/{LONG}", "--wait")):
                 noetl(*words, "--server", url, cwd=Path(beside), NOETL_TOKEN=token)
-        pictures(browser, url, token, list(names))
+        pictures(browser, url, token, list(names), is_long=True)
     print(f"{len(list(FOLDER.glob('*.png')))} pictures in {FOLDER}")
     return 0
 

@@ -172,7 +172,7 @@ function Crumbs() {
             </>
           ) : null}
           <span aria-current="page" className={css.crumb} title={rest}>
-            {compared?.[2] ? `compare with ${shortId(compared[2])}` : plain(rest)}
+            {compared?.[2] ? `compare with ${compared[2] === "last-good" ? "the last good one" : shortId(compared[2])}` : plain(rest)}
           </span>
         </>
       ) : null}
