@@ -37,6 +37,7 @@ from noetl.server.background.subscriptions.feed import OpenSource
 from noetl.server.cache.abouts import Abouts
 from noetl.server.cache.catalog_lookup import CatalogLookup
 from noetl.server.cache.checkpoints import Checkpoints
+from noetl.server.cache.collected import Collected
 from noetl.server.cache.step_times import StepTimesCache
 from noetl.server.cache.tracks import Tracks
 from noetl.server.control_plane import LocalControlPlane
@@ -108,6 +109,7 @@ class Services:
     tracks: Tracks
     checkpoints: Checkpoints
     step_times: StepTimesCache
+    collected: Collected
     lookups: CatalogLookup
     metrics: Metrics
     probe: StoreProbe

@@ -201,7 +201,7 @@ class Explained(Answer, frozen=True):
     status: str
     error: Any
     standing: list[StandingRow]
-    choices: list[ChoiceRow]
+    choices: list[ChoiceRow]  # the newest 1,000
     seq: int = 0
 
 

@@ -526,11 +526,12 @@ async def serving(
 def _readers(store: Store, control: LocalControlPlane) -> dict[str, Any]:
     """Return what reads the log for queries, each with a cache of its own."""
     from noetl.server.cache.checkpoints import Checkpoints
+    from noetl.server.cache.collected import Collected
     from noetl.server.cache.step_times import StepTimesCache
     from noetl.server.cache.tracks import Tracks
     from noetl.server.feeds.reader import Reader
 
-    caches = {"checkpoints": Checkpoints(store), "step_times": StepTimesCache(store)}
+    caches = {"checkpoints": Checkpoints(store), "step_times": StepTimesCache(store), "collected": Collected(store)}
     return {"reader": Reader(store), "tracks": Tracks(store, control.plan), **caches}
 
 

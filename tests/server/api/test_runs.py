@@ -80,3 +80,22 @@ async def test_a_waiting_run_names_its_signal_and_deadlines(tmp_path: Path) -> N
         run = await served.json("GET", f"/api/executions/{started}/runs", params={"run": "ask#1"})
         assert (run["state"], run["signal"], run["ended_at"]) == ("waiting", "go", None)
         assert [one["what"] for one in run["deadlines"]] == ["the step (`timeout_s`)"]
+
+
+async def test_a_window_of_the_log_tells_of_a_run_what_the_whole_log_tells(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served, served.embedded.run_worker(""):
+        started = await served.start(TRIED)
+        await served.until(started, "partial")
+        (letter,) = (await served.json("GET", "/api/dlq"))["letters"]
+        patched = {"patch": {"input.n": 1}}
+        await served.json("POST", f"/api/dlq/{letter['message_id']}/replay", patched)
+        await served.until(started, "completed")
+        asked = [{"run": "fetch#1"}, {"run": "each#1"}, {"run": "each#1", "item": 1}, {"run": "each#1", "item": 2}]
+        runs, items = f"/api/executions/{started}/runs", f"/api/executions/{started}/items"
+        whole = [await served.json("GET", runs, params=one) for one in asked]
+        marks = await served.json("GET", items, params={"run": "each#1"})
+        assert (whole[2]["state"], marks["map"]) == ("repaired", "dpd")
+        await served.services.tracks.get(started)
+        served.services.collected.forget(started)
+        assert [await served.json("GET", runs, params=one) for one in asked] == whole
+        assert await served.json("GET", items, params={"run": "each#1"}) == marks

@@ -7,7 +7,7 @@ enforce them. Tested in tests/unit/engine/queries/test_deadlines.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -46,38 +46,50 @@ class Underway(Struct, frozen=True):
     ended: Mapping[tuple[str, str], list[int]]  # (run, piece) → when its items ended, in order
 
 
-def under_way(events: Sequence[Event]) -> Underway:
-    """Collect start times from a log."""
-    taken: dict[tuple[str, str], int] = {}
-    ended: dict[tuple[str, str], list[int]] = {}
-    for event in events:
-        piece = (str(event.step_run_id), str(event.payload.get("chunk")))
-        if event.event_type == "loop.iteration.started":
-            taken[piece] = event.timestamp
-        elif event.event_type in _ITEM_ENDED:
-            ended.setdefault(piece, []).append(event.timestamp)
-    return Underway(_tasks(events), taken, ended)
+class UnderwayLog:
+    """Collects start times from the events of a log, in order."""
+
+    def __init__(self) -> None:
+        self._taken: dict[tuple[str, str], int] = {}
+        self._ended: dict[tuple[str, str], list[int]] = {}
+        self._running: dict[tuple[str, str], Event] = {}
+        self._started: dict[str, int] = {}  # when a worker last started a run: its tasks restart then
+
+    def add(self, event: Event) -> None:
+        """Take the next event."""
+        kind, run = event.event_type, str(event.step_run_id)
+        if kind in _BEGUN:
+            self._running[run, str(event.task_run_id)] = event
+        elif kind in _ENDED:
+            self._running.pop((run, str(event.task_run_id)), None)
+        elif kind in _TAKEN:
+            self._started[run] = event.timestamp
+        if kind == "loop.iteration.started":
+            self._taken[run, str(event.payload.get("chunk"))] = event.timestamp
+        elif kind in _ITEM_ENDED:
+            self._ended.setdefault((run, str(event.payload.get("chunk"))), []).append(event.timestamp)
+
+    def now(self) -> Underway:
+        """Return the start times; later events change them."""
+        return Underway(self._tasks(), self._taken, self._ended)
+
+    def _tasks(self) -> dict[str, list[Deadline]]:
+        limits: dict[str, list[Deadline]] = {}
+        for (run, _), event in self._running.items():
+            allowed = event.payload.get("timeout_ms")
+            if allowed is not None:
+                begun = max(event.timestamp, self._started.get(run, 0))
+                name = f"the task `{event.entity_id}` (`timeout_ms`)"
+                limits.setdefault(run, []).append(Deadline(name, begun + round(allowed), allowed))
+        return limits
 
 
-def _tasks(events: Sequence[Event]) -> dict[str, list[Deadline]]:
-    running: dict[tuple[str, str], Event] = {}
-    taken: dict[str, int] = {}  # when a worker last started a run: its tasks restart then
+def under_way(events: Iterable[Event]) -> Underway:
+    """Return the start times of a log."""
+    made = UnderwayLog()
     for event in events:
-        run = str(event.step_run_id)
-        if event.event_type in _BEGUN:
-            running[run, str(event.task_run_id)] = event
-        elif event.event_type in _ENDED:
-            running.pop((run, str(event.task_run_id)), None)
-        elif event.event_type in _TAKEN:
-            taken[run] = event.timestamp
-    limits: dict[str, list[Deadline]] = {}
-    for (run, _), event in running.items():
-        allowed = event.payload.get("timeout_ms")
-        if allowed is not None:
-            begun = max(event.timestamp, taken.get(run, 0))
-            name = f"the task `{event.entity_id}` (`timeout_ms`)"
-            limits.setdefault(run, []).append(Deadline(name, begun + round(allowed), allowed))
-    return limits
+        made.add(event)
+    return made.now()
 
 
 def deadlines(

@@ -14,8 +14,9 @@ from msgspec.structs import replace
 from noetl.engine.decision.builder import signals_read
 from noetl.engine.decision.work import work_id
 from noetl.engine.plan.plan import Plan
-from noetl.engine.queries.deadlines import Deadline, Underway, deadlines, under_way
+from noetl.engine.queries.deadlines import Deadline, Underway, deadlines
 from noetl.engine.queries.decisions import expects_decision, gate_expects_decision
+from noetl.engine.queries.history.past import Past, past
 from noetl.engine.routing.join import Meeting, meetings
 from noetl.engine.state.dead_letters import letter_id
 from noetl.engine.state.execution import Execution, StepRun, Suspended, Token
@@ -78,38 +79,29 @@ Pools = Sequence[Mapping[str, Any]]
 def standings(
     plan: Plan,
     state: Execution,
-    events: Sequence[Event],
+    events: Sequence[Event] | Past,
     pools: Pools | None = None,
     now: int = 0,
     line: Line | None = None,
 ) -> tuple[Standing, ...]:
     """Return everything in the execution that has not ended, oldest first.
 
-    `pools` are groups of workers, if known: {pool, tags, workers, idle_since}; `idle_since` is when the last worker of an
+    `events` are those of its log, or what was collected from them. `pools` are groups of workers, if known: {pool, tags, workers, idle_since}; `idle_since` is when the last worker of an
     empty group was seen. `line` is where the execution stands in the queue, if known.
     """
-    times = {event.seq: event.timestamp for event in events}
-    workers = {
-        str(event.step_run_id): str(event.payload.get("worker", ""))
-        for event in events
-        if event.event_type == "step.started"
-    }
+    known = events if isinstance(events, Past) else past(events)
+    times = known.times
     lacks = (
         {run.run_id: unroutable(plan, state, run, pools, now) for run in state.runs.values()}
         if pools is not None
         else {}
     )
-    broken = {
-        token: str(event.payload["errors"][-1])
-        for event in events
-        if event.event_type == "policy.admit.evaluated" and event.payload.get("errors")
-        for token in event.payload.get("tokens", ())
-    }
-    waiting = [*_queued(state, events, line or Line())]
+    waiting = [*_queued(state, known, line or Line())]
     if not waiting:  # else its tokens and runs are those of a fork that waits
-        waiting = [*_tokens(plan, state, times, broken), *_runs(plan, state, times, workers, lacks, line or Line())]
-    waiting += [*_children(state, events), *_messages(state, events)]
-    underway = under_way(events)
+        waiting = [*_tokens(plan, state, times, known.broken)]
+        waiting += _runs(plan, state, times, known.workers, lacks, line or Line())
+    waiting += [*_children(state, known), *_messages(state, known)]
+    underway = known.underway.now()
     timed = (_timed(plan, state, standing, underway) for standing in waiting)
     return tuple(sorted(timed, key=lambda standing: standing.since))
 
@@ -122,7 +114,7 @@ def _timed(plan: Plan, state: Execution, standing: Standing, underway: Underway)
     return replace(standing, deadlines=under, until=until)
 
 
-def choices(events: Sequence[Event]) -> tuple[Choice, ...]:
+def choices(events: Iterable[Event]) -> tuple[Choice, ...]:
     """Return what gates and routers decided, and on which values."""
     readers = {
         "next.evaluated": _routed,
@@ -245,15 +237,14 @@ def _span(ms: int) -> str:
     return f"{max(0, ms) // 1000} s"
 
 
-def _queued(state: Execution, events: Sequence[Event], line: Line) -> Iterator[Standing]:
+def _queued(state: Execution, known: Past, line: Line) -> Iterator[Standing]:
     """Yield an execution that a limit of its playbook keeps waiting."""
     slot = state.slot
     if state.phase != "queued" or slot is None:
         return
     place = f" (place {line.position} in line)" if line.position else ""
     by = line.held_by or str(slot.get("by") or ("limit" if slot.get("limit") else "rate"))
-    times = (event.timestamp for event in reversed(events) if event.event_type == "execution.queued")
-    since = next(times, state.started_at)
+    since = state.started_at if known.queued_at is None else known.queued_at
     if by == "above" or (by == "limit" and slot.get("server")):
         above = slot.get("above") or slot
         waits = f"the server's limit of {above['limit']} running executions of {above['group']!r}{place}"
@@ -345,14 +336,13 @@ def _reviewed(state: Execution, review: Mapping[str, Any], run: StepRun) -> Stan
     return Standing("run", run.run_id, run.step, waits, moved, since, cause="paused")
 
 
-def _children(state: Execution, events: Sequence[Event]) -> Iterator[Standing]:
+def _children(state: Execution, known: Past) -> Iterator[Standing]:
     """Yield children that outlived their run and must compensate first."""
     alone = left_alone(state)
-    since = {str(event.step_run_id): event.timestamp for event in events if alone and event.payload.get("undo")}
     for child in alone:
         owner = state.children[child][0]
         waits, moved = "this child to roll back", f"the child's end: `noetl explain {child}`"
-        step, began, refs = owner.rpartition("#")[0], since.get(owner, state.at), Refs(child=child)
+        step, began, refs = owner.rpartition("#")[0], known.undone.get(owner, state.at), Refs(child=child)
         yield Standing("child", child, step, waits, moved, began, _end(state), cause="child", refs=refs)
 
 
@@ -417,9 +407,8 @@ def _suspension(held: Suspended) -> tuple[str, str]:
     return "the end of a `sleep`", "the time"
 
 
-def _messages(state: Execution, events: Sequence[Event]) -> Iterator[Standing]:
-    latest = {_letter(event): event for event in events if event.event_type == "message.poisoned"}
-    for name, event in latest.items() if state.phase != "ended" else ():
+def _messages(state: Execution, known: Past) -> Iterator[Standing]:
+    for name, event in known.poisoned.items() if state.phase != "ended" else ():
         if state.letters.get(name) == PENDING:
             waits = f"an operator: {event.payload['error']['message']}"
             moved = f"`noetl dlq replay {name}` when the cause is fixed; `noetl dlq show {name}` shows details"

@@ -77,6 +77,10 @@ class Tracks:
         self._evict()
         return live
 
+    def known(self, execution_id: str) -> LiveTrack | None:
+        """Return a track that is cached; it may have to advance."""
+        return self._held.get(execution_id)
+
     def _evict(self) -> None:
         events = sum(live.track.seq for live in self._recent.values())
         while len(self._recent) > 1 and (len(self._recent) > self._most or events > self._most_events):

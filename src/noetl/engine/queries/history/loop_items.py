@@ -7,6 +7,7 @@ tests/unit/engine/queries/history/test_loop_items.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from itertools import islice
 from typing import Final
 
@@ -56,6 +57,7 @@ class Items:
 
     def __init__(self, run: str) -> None:
         self.run = run
+        self.is_known = False
         self.is_loop = False
         self.is_cursor = False
         self.marks = bytearray()
@@ -74,6 +76,7 @@ class Items:
             return
         if event.step_run_id != self.run:
             return
+        self.is_known = True
         if kind == "loop.started":
             self.is_loop, self.is_cursor = True, bool(payload.get("cursor"))
             self.marks = bytearray([NOT_ISSUED]) * int(payload.get("total", len(payload["items"])))
@@ -109,11 +112,14 @@ class Items:
         if index < len(self.marks):
             self.marks[index] = ord(mark)
 
-    def close(self, state: Execution) -> None:
-        """Mark the items of a running loop that have not ended."""
+    def at(self, state: Execution) -> Items:
+        """Return the items with those marked that have not ended in a running loop."""
+        made = copy(self)
+        made.marks = bytearray(self.marks)
         run = state.runs.get(self.run)
         if run is not None and run.loop is not None:
-            self._open(run.loop)
+            made._open(run.loop)
+        return made
 
     def _open(self, loop: Loop) -> None:
         for piece in loop.pieces.values():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec import convert
@@ -10,10 +10,11 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from noetl.engine.decision.builder import projection, status_of
-from noetl.engine.queries.explain import choices, standings
+from noetl.engine.queries.explain import Standing, choices, standings
+from noetl.engine.queries.history.past import Past
 from noetl.engine.queries.view import changed, no_event
 from noetl.engine.routing.slots import held_by
-from noetl.engine.state.evolve import fold
+from noetl.engine.state.execution import Execution as ExecutionState
 from noetl.model.refs import expanded
 from noetl.model.work import Line
 from noetl.ports import Selection
@@ -159,26 +160,30 @@ async def explain(call: Call, execution_id: str, query: ExplainQuery) -> Explain
     """
     services = call.services
     state = await services.reader.state(execution_id)
-    events = await services.store.read(execution_id)
     plan = await services.control.plan(state.playbook)
     now, pools, place = services.clock.now(), None, None
     if query.seq is not None and query.seq > state.seq:
         raise no_event(query.seq, state.seq)
     if query.seq is not None and query.seq < state.seq:
-        events = events[: query.seq]
-        state = fold(execution_id, events)
-        now = state.at
-    elif state.phase != "ended":
+        state = (await services.checkpoints.replay(execution_id, query.seq)).state
+        known, now = await services.collected.once(execution_id, Past(), to=query.seq), state.at
+        return _explained(call, state, standings(plan, state, known, None, now), known)
+    if state.phase != "ended":
         place = await _line(call, execution_id, state.slot)
         if not state.pool.startswith("local:"):  # `noetl run` has its own worker
             pools = groups(await services.team.workers(), now)
-    standing = standings(plan, state, events, pools, now, place) if state.phase != "ended" else ()
+    known = await services.collected.get(execution_id, "past", Past)
+    return _explained(call, state, standings(plan, state, known, pools, now, place), known)
+
+
+def _explained(call: Call, state: ExecutionState, standing: Iterable[Standing], known: Past) -> Explained:
+    decisions = call.services.mask.events(known.decisions)
     return Explained(
-        execution_id=execution_id,
+        execution_id=state.execution_id,
         status=status_of(state),
         error=state.error,
-        standing=[convert(one, StandingRow, from_attributes=True) for one in standing],
-        choices=[convert(one, ChoiceRow, from_attributes=True) for one in choices(services.mask.events(events))],
+        standing=[convert(one, StandingRow, from_attributes=True) for one in standing if state.phase != "ended"],
+        choices=[convert(one, ChoiceRow, from_attributes=True) for one in choices(decisions)],
         seq=state.seq,
     )
 
@@ -204,6 +209,7 @@ async def remove(call: Call, execution_id: str) -> Told:
     row = await call.services.reader.row(execution_id)
     if not await call.services.store.remove(execution_id, call.act(execution_id)):
         raise Refusal(409, "conflict", f"Execution {execution_id} has not ended.", fix="Cancel it first.")
-    for cache in (call.services.reader, call.services.tracks, call.services.checkpoints):
+    services = call.services
+    for cache in (services.reader, services.tracks, services.checkpoints, services.collected):
         cache.forget(execution_id)
     return Told(execution_id=execution_id, status="deleted", last_seq=row["last_seq"])

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 from msgspec import convert, to_builtins
 
-from noetl.engine.queries.deadlines import deadlines, under_way
+from noetl.engine.queries.deadlines import UnderwayLog, deadlines
 from noetl.engine.queries.history.loop_items import MOST_MARKS, Items
 from noetl.engine.queries.history.step_run import RunHistory, open_state
 from noetl.engine.state.dead_letters import letter_id
@@ -17,26 +15,24 @@ from noetl.server.http.endpoint import Call, Noun
 from noetl.server.problems import Refusal, not_found
 from noetl.wire.screens.runs import ItemRange, ItemRow, ItemsQuery, ItemsRow, RunQuery, RunRow
 
-_PAGE = 2_000
+_BEFORE = 2  # events before `step.scheduled` that belong to a step-run: that it was forced
 noun = Noun("runs", "Step-runs of an execution, and the items of their loops.")
 
 
 @noun.route("GET", "/api/executions/{execution_id}/runs", "viewer", problems=(404,), of="execution")
 async def run(call: Call, execution_id: str, query: RunQuery) -> RunRow:
     """Return a step-run or an item: input, attempts, outcome, deadlines, dead letter."""
-    await call.services.reader.row(execution_id)
-    history, own, seq = RunHistory(query.run, query.item), list[Event](), 0
-    async for event in _events(call, execution_id, query.seq):
-        seq = event.seq
-        history.add(event)
-        if event.step_run_id == query.run and query.item is None:
-            own.append(event)
-    view = history.view
+    last = int((await call.services.reader.row(execution_id))["last_seq"])
+    seq = last if query.seq is None else min(query.seq, last)
+    after, until = await _window(call, execution_id, query.run)
+    told = _Told(query.run, query.item)
+    await call.services.collected.once(execution_id, told, after, seq if until is None else min(seq, until))
+    history, view = told.history, told.history.view
     if not history.is_known or not view.scheduled_seq:
         raise _unknown(execution_id, query.run)
     made: dict[str, Any] = {**to_builtins(view), "execution_id": execution_id, "seq": seq, "deadlines": []}
     if query.seq is None:
-        made |= await _now(call, execution_id, history, own)
+        made |= await _now(call, execution_id, told)
     made |= await _letter(call, letter_id(execution_id, query.run, query.item))
     return convert(made, RunRow)
 
@@ -44,18 +40,17 @@ async def run(call: Call, execution_id: str, query: RunQuery) -> RunRow:
 @noun.route("GET", "/api/executions/{execution_id}/items", "viewer", problems=(404, 409), of="execution")
 async def items(call: Call, execution_id: str, query: ItemsQuery) -> ItemsRow:
     """Return the items of a loop: all as a map of marks, or a page of a list."""
-    await call.services.reader.row(execution_id)
-    found, is_known, seq = Items(query.run), False, 0
-    async for event in _events(call, execution_id):
-        seq, is_known = event.seq, is_known or event.step_run_id == query.run
-        found.add(event)
-    if not is_known:
+    last = int((await call.services.reader.row(execution_id))["last_seq"])
+    after, until = await _window(call, execution_id, query.run)
+    name = ("items", query.run)
+    found = await call.services.collected.get(execution_id, name, lambda: Items(query.run), after, until)
+    if not found.is_known:
         raise _unknown(execution_id, query.run)
     if not found.is_loop:
         detail = f"Step-run {query.run[:80]} of execution {execution_id} has no loop, or its list is not evaluated yet."
         raise Refusal(409, "no-loop", detail, fix="Name a step-run of a step with a `loop`.")
-    found.close(await call.services.reader.state(execution_id))
-    answer: dict[str, Any] = {"execution_id": execution_id, "run": query.run, "seq": seq}
+    found = found.at(await call.services.reader.state(execution_id))
+    answer: dict[str, Any] = {"execution_id": execution_id, "run": query.run, "seq": last}
     answer |= {"total": len(found.marks), "counts": found.counts()}
     if query.as_ == "list":
         rows = found.page(query.state, query.sort == "slow", query.after, query.limit)
@@ -68,28 +63,43 @@ async def items(call: Call, execution_id: str, query: ItemsQuery) -> ItemsRow:
     return ItemsRow(**answer)
 
 
-async def _events(call: Call, execution_id: str, to: int | None = None) -> AsyncIterator[Event]:
-    """Yield the events of an execution; other requests go on between pages."""
-    after = 0
-    while True:
-        most = _PAGE if to is None else min(_PAGE, to - after)
-        page = await call.services.store.read(execution_id, after, most) if most > 0 else []
-        for event in page:
-            yield event
-        if len(page) < _PAGE:
-            return
-        after = page[-1].seq
-        await asyncio.sleep(0)
+class _Told:
+    """Collects what events tell of a step-run, or of an item."""
+
+    def __init__(self, run: str, item: int | None) -> None:
+        self.history = RunHistory(run, item)
+        self.underway = UnderwayLog()
+
+    def add(self, event: Event) -> None:
+        """Take the next event."""
+        view = self.history.view
+        self.history.add(event)
+        if event.step_run_id == view.run and view.item is None:
+            self.underway.add(event)
 
 
-async def _now(call: Call, execution_id: str, history: RunHistory, own: list[Event]) -> dict[str, Any]:
+async def _window(call: Call, execution_id: str, run: str) -> tuple[int, int | None]:
+    """Return the event before those of a step-run, and its last one if it ended.
+
+    The screen of an execution has its track; without one, the whole log is read.
+    """
+    live = call.services.tracks.known(execution_id)
+    span = (await live.advance()).spans.get(run) if live is not None else None
+    if span is None:
+        return 0, None
+    after = max(0, span.scheduled[0] - _BEFORE)
+    return after, None if span.ended is None else span.changed
+
+
+async def _now(call: Call, execution_id: str, told: _Told) -> dict[str, Any]:
     """Return what only the current state knows: deadlines, and what is queued."""
     state = await call.services.reader.state(execution_id)
     plan = await call.services.control.plan(state.playbook)
-    active, view = state.runs.get(history.view.run), history.view
+    view = told.history.view
+    active = state.runs.get(view.run)
     if active is None or view.ended_seq is not None:
         return {}
-    times = deadlines(plan, state, active, under_way(own), view.item)
+    times = deadlines(plan, state, active, told.underway.now(), view.item)
     return {"state": open_state(state, view), "deadlines": to_builtins(times)}
 
 

@@ -31,8 +31,7 @@ def collected(script: Script, to: int | None = None) -> Items:
     events = script.events[:to]
     for event in events:
         items.add(event)
-    items.close(fold(script.state.execution_id, events))
-    return items
+    return items.at(fold(script.state.execution_id, events))
 
 
 def test_every_item_has_one_mark() -> None:
