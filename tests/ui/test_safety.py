@@ -20,6 +20,7 @@ SCREENS = (
     "/executions/{failed}/compare/{completed}",
     "/playbooks", "/playbooks/orders/nightly", "/playbooks/orders/nightly?tab=yaml", "/playbooks/orders/nightly?tab=executions",
     "/letters", "/workers", "/schedules", "/outbox", "/credentials", "/audit", "/tokens", "/people", "/about", "/settings",
+    "/edit", "/edit/orders/nightly",
 )  # fmt: skip
 
 

@@ -18,7 +18,8 @@ export interface Standing {
   decision: boolean;
   answered_by: string | null;
   cause?: string;
-  deadlines: { name?: string; at?: number; then?: string }[];
+  refs?: Schemas["CauseRefs"] & { steps: string[] };
+  deadlines: { what: string; at?: number | null; ms?: number | null }[];
 }
 export interface Choice {
   seq: number;

@@ -114,7 +114,7 @@ const basics = [
   templates,
   theme,
   overwrite,
-  EditorView.contentAttributes.of({ "aria-label": "Text of the playbook", spellcheck: "false" }),
+  EditorView.contentAttributes.of({ "aria-label": "Text of the playbook", spellcheck: "false", tabindex: "0" }),
   // Tab indents; Esc then Tab leaves the text, as the keyboard rules of CodeMirror have it.
   keymap.of([...closeBracketsKeymap, ...completionKeymap, { key: "Tab", run: indentMore, shift: indentLess }, ...searchKeymap, ...historyKeymap, ...foldKeymap, ...defaultKeymap]),
 ];

@@ -30,6 +30,7 @@ interface Props {
   note?: string;
   /** How its step-runs went lately. */
   figures?: Figures;
+  hint?: string;
   onSelect: (step: string) => void;
   onItems?: (step: string) => void;
 }
@@ -40,7 +41,7 @@ const lately = ({ runs, failed, p50_ms, p95_ms }: Figures): string =>
 /** A step of a playbook that does not run. */
 const PLAIN = { ...stateOf(""), word: "", border: "thin" as const };
 
-export const NodeBox = memo(function NodeBox({ node, track, seq, isSelected, isDim, isEntry, isFinal, isChanged, note, figures, onSelect, onItems }: Props) {
+export const NodeBox = memo(function NodeBox({ node, track, seq, isSelected, isDim, isEntry, isFinal, isChanged, note, figures, hint, onSelect, onItems }: Props) {
   const state = track ? stateOf(track.step(node.name, seq)) : PLAIN;
   const runs = track?.runsOf(node.name, seq) ?? [];
   const last = runs.at(-1);
@@ -61,6 +62,7 @@ export const NodeBox = memo(function NodeBox({ node, track, seq, isSelected, isD
     <button
       type="button"
       data-step={node.name}
+      data-of-step={node.name}
       data-state={state.word}
       aria-pressed={isSelected}
       title={node.description ? `${plain(node.name)}: ${plain(node.description)}` : plain(node.name)}
@@ -111,7 +113,7 @@ export const NodeBox = memo(function NodeBox({ node, track, seq, isSelected, isD
         </span>
       ) : null}
       {node.gate ? <span className={css.gate} title={`admits when ${node.gate}`}>◇</span> : null}
-      {join ? <span className={css.join} title="join: arrived of needed">⋈ {join[0]}/{join[1]}</span> : null}
+      {join ? <span className={css.join} title={`join: ${join[0]} of ${join[1]} arrived. ${plain(hint ?? "")}`.trim()}>⋈ {join[0]}/{join[1]}</span> : null}
       {tokens ? <span className={css.tokens} title={`${tokens} tokens wait here`}>{tokens > 3 ? `●×${tokens}` : "●".repeat(tokens)}</span> : null}
     </button>
   );

@@ -18,6 +18,8 @@ interface Props {
   notes?: Record<string, string>;
   /** How steps went lately, by name. */
   figures?: Record<string, Figures>;
+  /** What a join waits for, by its step. */
+  hints?: Record<string, string>;
   onStep: (step: string) => void;
   /** A click on the progress of a loop. */
   onItems?: (step: string) => void;
@@ -27,7 +29,7 @@ const MOST_NODES = 400;
 const clamp = (value: number, least: number, most: number): number => Math.max(least, Math.min(most, value));
 
 /** The net: arcs on a canvas, nodes in view as buttons above it. */
-export function GraphView({ graph, track, seq, vs, step, arc, notes, figures, onStep, onItems, onArc }: Props) {
+export function GraphView({ graph, track, seq, vs, step, arc, notes, figures, hints, onStep, onItems, onArc }: Props) {
   const frame = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const [size, setSize] = useState({ width: 0, height: 0 });
@@ -212,6 +214,7 @@ export function GraphView({ graph, track, seq, vs, step, arc, notes, figures, on
             isSelected={node.name === step}
             note={notes?.[node.name]}
             figures={figures?.[node.name]}
+            hint={hints?.[node.name]}
             isDim={isDim(node.name)}
             isEntry={node.name === graph.entry}
             isFinal={node.name === graph.final}

@@ -41,6 +41,19 @@ export function Time({ at }: { at: number | null | undefined }) {
   );
 }
 
+const SOON_MS = 300_000;
+
+/** A time that comes: it counts down, and stands out under five minutes. */
+export function Countdown({ at }: { at: number }) {
+  const then = useTick(1_000);
+  const left = at - Math.max(then, now());
+  return (
+    <time dateTime={new Date(at).toISOString()} title={exact(at)} className={`${css.time} ${left < SOON_MS ? css.soon : ""}`}>
+      {left > 0 ? `in ${duration(left)}` : "now"}
+    </time>
+  );
+}
+
 /** How long something took, or takes until now. */
 export function Lasted({ from, to }: { from: number; to: number | null | undefined }) {
   const then = useTick(1_000, !to);

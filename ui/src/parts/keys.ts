@@ -27,7 +27,7 @@ export function useKeys(keys: Keys, { inDialogs = false }: { inDialogs?: boolean
       if (event.defaultPrevented || event.altKey) return;
       const name = nameOf(event);
       const whole = prefix && event.timeStamp - prefixAt < 1_200 ? `${prefix} ${name}` : name;
-      const run = latest.current[whole] ?? (whole === name ? undefined : latest.current[name]);
+      const run = latest.current[whole]; // after `g`, a letter has no other meaning
       if (!run) return;
       const isSingle = !name.startsWith("Mod+") && event.key.length === 1;
       if (!name.startsWith("Mod+") && isTyping(placeOf(event))) return;

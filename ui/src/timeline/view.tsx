@@ -50,7 +50,7 @@ export function Timeline({ track, seq, isLive, ended, step, run, onRun }: Props)
           const words = [`${span.run}: ${stateOf(span.state).word}`, `queued ${duration(begun - span.scheduled[1])}`, span.started ? `ran ${duration(end - begun)}` : "", ...span.waits.map(([from, to, cause]) => `waited ${duration((to ?? until) - from)} for ${CAUSES[cause] ?? cause}`)].filter(Boolean).join(", ");
           return (
             <div key={span.run} role="listitem" className={css.item} style={{ transform: `translateY(${item.start}px)` }}>
-              <button type="button" className={`${css.row} ${span.run === run || (!run && span.step === step) ? css.selected : ""} ${isThere ? "" : css.later}`} title={words} onClick={() => onRun(span)}>
+              <button type="button" data-of-step={span.step} className={`${css.row} ${span.run === run || (!run && span.step === step) ? css.selected : ""} ${isThere ? "" : css.later}`} title={words} onClick={() => onRun(span)}>
                 <span className={css.name}>
                   <Mark state={isThere ? (span.ended && span.ended[0] <= seq ? span.state : span.ended ? "running" : span.state) : ""} size={14} />
                   <span title={span.run}>{plain(span.run)}</span>

@@ -80,6 +80,7 @@ function Desk({ path, begun }: { path: string; begun: Begun }) {
   const target = graph?.path || path;
   const before = base?.content ?? "";
   const isUnsaved = text !== (base ? before : begun.fresh);
+  const cannotRun = needs("operator") ?? (isUnsaved || !base ? needs("editor") && "Text that is not registered needs editor" : undefined);
   const isBehind = begun.latest > (base?.version ?? 0);
 
   const rested = useDelayed(text, 300);
@@ -139,7 +140,7 @@ function Desk({ path, begun }: { path: string; begun: Begun }) {
         goTo(first);
       } else if (isChecked) setOpen("register");
     },
-    run: () => (needs("operator") ? setSaid(`Run ${needs("operator")}.`) : setOpen("try")),
+    run: () => (cannotRun ? setSaid(`Not run: ${cannotRun}.`) : setOpen("try")),
     rename: (pos: number) => {
       language
         .rename(text, pos)
@@ -183,7 +184,7 @@ function Desk({ path, begun }: { path: string; begun: Begun }) {
         <span className={css.fill} />
         {isUnsaved && base ? <Button kind="quiet" onClick={() => rewrite(before)} title="Undo brings your text back">Discard the draft</Button> : null}
         <Button onClick={commands.format} title="Format (Shift Alt F)">Format</Button>
-        <Button onClick={commands.run} title="Run this text (Ctrl Enter)" why={needs("operator") ?? (errors ? why : undefined)}>Run…</Button>
+        <Button onClick={commands.run} title="Run this text (Ctrl Enter)" why={cannotRun ?? (errors ? why : undefined)}>Run…</Button>
         <Button kind="primary" onClick={commands.register} title="Register (Ctrl S)" why={needs("editor") ?? why}>Register…</Button>
       </header>
       {isBehind && base?.version !== begun.latest ? (

@@ -1,15 +1,18 @@
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useCallback, useEffect, useMemo, useState } from "react";
-import { useExecution, useExplain, useGraph, useMoment } from "../api/executions";
+import { type Explained, useExecution, useExplain, useGraph, useMoment } from "../api/executions";
 import { GraphView } from "../graph/view";
 import { Scrubber } from "../moments/scrubber";
 import { upperBound } from "../moments/track";
 import { useDelayed, useIsPhone, useTrack } from "../moments/use";
 import { Copy, Lasted, Loading, TabList, Tags, Time, Trouble } from "../parts/controls";
 import { useKeys } from "../parts/keys";
+import { useLights } from "../parts/lights";
 import { Mark } from "../parts/Mark";
+import { useTab } from "../parts/tab";
 import { type ExecutionSearch, PANES } from "../routes";
 import { Timeline } from "../timeline/view";
+import { noetl } from "../words/command";
 import { clock, duration, plain, shortId } from "../words/format";
 import { hasEnded, stateOf } from "../words/states";
 import { Actions } from "./execution/Actions";
@@ -64,17 +67,17 @@ export function ExecutionPage() {
   const explain = useExplain(id, useDelayed(`${track?.marks.length ?? 0} ${ended}`, 300));
 
   const shownStatus = track ? track.status(seq) : (execution.data?.status ?? "");
-  useEffect(() => {
-    if (execution.data) document.title = `${SIGNS[shownStatus] ?? ""} ${execution.data.path ?? ""} ${shortId(id)}`.trim();
-  }, [execution.data, shownStatus, id]);
+  useTab(execution.data ? `${execution.data.path ?? ""} ${shortId(id)}` : "", shownStatus);
+  useLights();
 
   const select = (step: string | undefined, more: Partial<ExecutionSearch> = {}) => set({ step, run: undefined, item: undefined, arc: undefined, ...more });
   const failures = track?.failures ?? [];
+  const loops = [...(track?.runs.values() ?? [])].filter((span) => (span.items?.failed ?? 0) > 0 && span.state !== "failed");
   const stepFailure = (by: number) => {
-    const list = failures.map((one) => one.span.run);
+    const list = [...failures.map((one) => one.span.run), ...loops.map((one) => one.run)];
     const next = list.length ? list[(Math.max(by > 0 ? -1 : 0, list.indexOf(search.run ?? "")) + by + list.length) % list.length] : undefined;
     const span = next ? track?.runs.get(next) : undefined;
-    if (span) select(span.step, { run: span.run, tab: "outcome" });
+    if (span) select(span.step, { run: span.run, tab: "outcome", ...(span.state === "failed" ? {} : { pane: "items", only: "failed" }) });
   };
   const among = (marks: number[], by: number) => {
     const at = by > 0 ? marks[upperBound(marks, seq)] : marks[upperBound(marks, seq - 1) - 1];
@@ -110,6 +113,7 @@ export function ExecutionPage() {
     u: () => {
       if (execution.data?.parent) void navigate({ to: "/executions/$id", params: { id: execution.data.parent }, search: { at: search.up, pane: "children" } });
     },
+    "Shift+C": () => void navigator.clipboard?.writeText(isLive ? noetl("explain", id) : noetl("replay", id, "--to", seq)),
     c: () => void navigator.clipboard?.writeText(location.href),
     Escape: () => select(undefined),
     ...Object.fromEntries(PANES.map((one, at) => [String(at + 1), () => set({ pane: one }, true)])),
@@ -177,7 +181,7 @@ export function ExecutionPage() {
             ))}
           </ol>
         ) : (
-          <GraphView graph={graph.data} track={track} seq={seq} vs={search.vs} step={search.step} arc={search.arc} onStep={(step) => select(step)} onItems={showItems} onArc={(edge) => select(edge.source, { arc: String(edge.arc) })} />
+          <GraphView graph={graph.data} track={track} seq={seq} vs={search.vs} step={search.step} arc={search.arc} onStep={(step) => select(step)} hints={isLive ? joinHints(explain.data) : undefined} onItems={showItems} onArc={(edge) => select(edge.source, { arc: String(edge.arc) })} />
         )}
         {isPanel && track && graph.data ? (
           <Panel id={id} graph={graph.data} track={track} seq={seq} rested={rested} search={search} explain={explain.data} onSearch={set} onClose={() => select(undefined)} onMove={move} />
@@ -208,4 +212,13 @@ export function ExecutionPage() {
   );
 }
 
-const SIGNS: Record<string, string> = { completed: "✓", failed: "✕", partial: "◐", waiting: "◈", running: "▶", cancelled: "⊘", paused: "▣", pending: "◔" };
+/** What a join waits for, by its step. */
+function joinHints(explain: Explained | undefined): Record<string, string> {
+  const found: Record<string, string> = {};
+  for (const one of explain?.standing ?? []) {
+    if (one.cause !== "join") continue;
+    const still = one.refs?.steps.length ? `Can still come: ${one.refs.steps.join(", ")}.` : "";
+    found[one.step] = `Waits for ${one.waits_for}. ${still} Moved by: ${one.moved_by}.`;
+  }
+  return found;
+}

@@ -153,7 +153,7 @@ function Pending() {
 function Crumbs() {
   const { pathname } = useLocation();
   const parts = pathname.split("/").filter(Boolean);
-  const place = [...PLACES, ...MORE, ...LAST].find((one) => one.to === `/${parts[0] ?? ""}`);
+  const place = [...PLACES, ...MORE, ...LAST, { to: "/edit", label: "Editor" }].find((one) => one.to === `/${parts[0] ?? ""}`);
   const rest = decodeURIComponent(parts.slice(1).join("/"));
   const compared = /^([^/]+)\/compare\/([^/]+)$/.exec(rest);
   useEffect(() => {

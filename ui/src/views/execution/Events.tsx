@@ -82,6 +82,7 @@ export function EventsPane({ id, head, seq, step, onMove }: { id: string; head: 
                   key={item.key}
                   role="option"
                   aria-selected={number === seq}
+                  data-of-step={event?.step ?? undefined}
                   className={`${css.row} ${number > seq ? css.later : ""}`}
                   style={{ transform: `translateY(${item.start}px)` }}
                   onClick={() => onMove(number)}

@@ -58,6 +58,7 @@ function Lines({ lines, seq, isFollowing, jump, foot }: ListProps) {
               key={item.key}
               ref={virtual.measureElement}
               data-index={item.index}
+              data-of-step={line.step}
               data-level={line.level}
               aria-current={item.index === marked ? "true" : undefined}
               className={`${css.row} ${line.seq > seq ? css.later : ""} ${rank(line.level) >= 3 ? css.bad : rank(line.level) === 2 ? css.warn : ""}`}

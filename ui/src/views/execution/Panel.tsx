@@ -3,10 +3,11 @@ import { type Choice, type Explained, type Run, useCause, useEvents, useRun } fr
 import type { Edge, Graph } from "../../graph/draw";
 import { arcState } from "../../graph/draw";
 import type { Track } from "../../moments/track";
-import { Button, Command, Copy, Facts, Loading, TabList, Time, Trouble } from "../../parts/controls";
+import { Button, Command, Copy, Countdown, Facts, Loading, TabList, Time, Trouble } from "../../parts/controls";
 import { Json } from "../../parts/Json";
 import { Mark, Sign } from "../../parts/Mark";
 import type { ExecutionSearch } from "../../routes";
+import { noetl } from "../../words/command";
 import { clock, duration, errorText, plain, plural, shortId } from "../../words/format";
 import { stateOf } from "../../words/states";
 import { RunLogs } from "./Logs";
@@ -105,8 +106,19 @@ function WhyTab({ id, graph, track, seq, step, explain, arc, onMove }: { id: str
       {open.map((one) => (
         <section key={one.name} className={css.card}>
           <strong>Waits for {plain(one.waits_for)}</strong>
-          <Facts rows={[["since", <Time key="s" at={one.since} />], ["until", one.until ? <span key="u">{clock(one.until)} (<Time at={one.until} />)</span> : ""], ["answered by", one.answered_by ? plain(one.answered_by) : ""]]} />
+          <Facts rows={[["since", <Time key="s" at={one.since} />], ["until", one.until ? <span key="u">{clock(one.until)} (<Countdown at={one.until} />){one.what === "run" ? ", then the step fails" : ""}</span> : ""], ["answered by", one.answered_by ? plain(one.answered_by) : ""]]} />
           <p className={css.moved}>Moved by: {plain(one.moved_by)}</p>
+          {one.deadlines.length > 1 ? (
+            <ul className={css.deadlines} aria-label="Deadlines">
+              {one.deadlines.map((late) => <li key={late.what}>{plain(late.what)}: {late.at ? <>{clock(late.at)} (<Countdown at={late.at} />)</> : duration(late.ms)}</li>)}
+            </ul>
+          ) : null}
+          {one.cause === "worker" && typeof one.refs?.pool === "string" ? (
+            <div>
+              <Link to="/workers" search={{ q: one.refs.pool || undefined }}>Workers of the pool {plain(one.refs.pool || "default")}</Link>
+              <Command text={noetl("worker", "start", one.refs.pool && "--pool", one.refs.pool)} />
+            </div>
+          ) : null}
         </section>
       ))}
       {open.length === 0 && choices.length === 0 && out.length === 0 ? <p className={css.none}>Nothing waits here, and no arc leaves this step.</p> : null}

@@ -62,7 +62,7 @@ export function Why({ execution, explain, status, failures, loops, onStep }: Pro
         </button>
         <span>waits for {plain(first.waits_for)}</span>
         {first.since ? <span className={css.since}>since {clock(first.since)} ({duration(now() - first.since)})</span> : null}
-        {first.until ? <span className={first.until - now() < 300_000 ? css.soon : css.since}>times out {clock(first.until)} (in {duration(first.until - now())})</span> : null}
+        {first.until ? <span className={first.until - now() < 300_000 ? css.soon : css.since}>times out {clock(first.until)} (in {duration(first.until - now())}{first.what === "run" && first.until - now() < 300_000 ? ", then the step fails" : ""})</span> : null}
       </span>
       {open.length > 1 ? (
         <span title={open.slice(1).map((one) => `${one.step} waits for ${one.waits_for}`).join("\n")}>

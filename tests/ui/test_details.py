@@ -1,0 +1,115 @@
+"""Small things that explain: marks of the tab, deadlines, joins, values."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.ui.browsing import Visitor, Workspace, needs_a_browser, visiting
+
+pytestmark = [needs_a_browser, pytest.mark.xdist_group("screen")]
+
+
+def _icon(page: Page) -> str:
+    return str(page.locator("link[rel=icon]").get_attribute("href"))
+
+
+def test_the_tab_carries_the_mark_of_the_execution(visitor: Visitor, seeded: Workspace) -> None:
+    page = visitor.go(f"/executions/{seeded.ids['failed']}")
+    expect(page).to_have_title(re.compile("^✕ orders/broken"))
+    failed = _icon(page)
+    assert failed.startswith("data:image/svg+xml,")
+    page.goto(f"{seeded.url}/executions/{seeded.ids['completed']}")
+    expect(page).to_have_title(re.compile("^✓ orders/nightly"))
+    assert _icon(page) not in (failed, "/mark.svg")
+    page.keyboard.press("g")
+    page.keyboard.press("e")
+    page.wait_for_url("**/executions")
+    expect(page.locator("link[rel=icon]")).to_have_attribute("href", "/mark.svg")
+
+
+def test_a_key_goes_to_the_failed_items_of_a_loop(visitor: Visitor, seeded: Workspace) -> None:
+    page = visitor.go(f"/executions/{seeded.ids['partial']}")
+    expect(page.locator("[data-step=items]")).to_contain_text("24/24")
+    page.keyboard.press("n")
+    page.wait_for_url("**pane=items*")
+    expect(page.locator("canvas[data-cell]")).to_have_attribute("data-cells", "3")
+    expect(page.get_by_label("Step items", exact=True)).to_be_visible()
+
+
+def test_a_deadline_counts_down_and_says_what_follows(visitor: Visitor, seeded: Workspace) -> None:
+    page = visitor.go(f"/executions/{seeded.ids['waiting']}?step=ask&tab=why")
+    panel = page.get_by_label("Step ask", exact=True)
+    expect(panel).to_contain_text(re.compile(r"in \d+ min \d\d s"))
+    expect(panel).to_contain_text("then the step fails")
+    shown = panel.locator("time", has_text="in ").last
+    before = shown.inner_text()
+    expect(shown).not_to_have_text(before)
+
+
+def test_work_without_a_worker_names_the_command_that_starts_one(visitor: Visitor, seeded: Workspace) -> None:
+    lost = seeded.start("orders/lost")
+    page = visitor.go(f"/executions/{lost}?step=train&tab=why")
+    panel = page.get_by_label("Step train", exact=True)
+    expect(panel).to_contain_text("noetl worker start --pool gpu")
+    panel.get_by_role("link", name="Workers of the pool gpu").click()
+    page.wait_for_url("**/workers?q=gpu")
+
+
+def test_a_join_says_who_can_still_come(visitor: Visitor, seeded: Workspace) -> None:
+    meeting = seeded.start("orders/meeting")
+    seeded.reaches(meeting, "waiting")
+    page = visitor.go(f"/executions/{meeting}")
+    badge = page.locator("[data-step=meet]").get_by_title("Can still come: ask")
+    expect(badge).to_contain_text("1/2")
+
+
+def test_a_step_under_the_pointer_lights_up_everywhere(visitor: Visitor, seeded: Workspace) -> None:
+    page = visitor.go(f"/executions/{seeded.ids['completed']}")
+    page.locator("[data-step=decide]").hover()
+    expect(page.get_by_role("list", name="Step-runs in time").locator("[data-lit]")).to_have_count(1)
+    expect(page.locator("[data-lit]")).to_have_count(2)
+    page.get_by_role("tab", name="Events").first.click()
+    page.locator("[data-step=ship]").hover()
+    expect(page.locator("[data-step=decide]")).not_to_have_attribute("data-lit", "")
+
+
+def test_a_value_is_searched_shown_as_a_table_and_copied_as_a_template(visitor: Visitor, seeded: Workspace) -> None:
+    page = visitor.go(f"/executions/{seeded.ids['failed']}?pane=events&at=1")
+    detail = page.get_by_role("region", name="The event")
+    detail.get_by_label("Find in the value").fill("timestamp")
+    expect(detail).to_contain_text("timestamp")
+    expect(detail).not_to_contain_text("event_id")
+    listed = seeded.start("orders/listed")
+    seeded.reaches(listed, "completed")
+    page = visitor.go(f"/executions/{listed}?step=take&tab=outcome")
+    panel = page.get_by_label("Step take", exact=True)
+    panel.get_by_role("button", name="Table").click()
+    table = panel.get_by_role("group", name="Rows")
+    expect(table.get_by_role("row").nth(2)).to_contain_text("B-2")
+    table.get_by_role("button", name="1", exact=True).click()
+    assert page.evaluate("navigator.clipboard.readText()") == "{{ take[1] }}"
+
+
+def test_home_fits_a_narrow_screen_and_the_editor_has_its_name(browser: Browser, seeded: Workspace) -> None:
+    with visiting(browser, seeded.url, viewport={"width": 400, "height": 800}) as visitor:
+        page = visitor.go("/")
+        expect(page.get_by_role("link", name="orders/broken").first).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    with visiting(browser, seeded.url) as visitor:
+        page = visitor.go("/edit/orders/nightly")
+        crumbs = page.get_by_role("navigation", name="Breadcrumb")
+        expect(crumbs.get_by_role("link", name="Editor")).to_be_visible()
+        expect(crumbs).to_contain_text("orders/nightly")
+
+
+def test_an_operator_runs_only_what_is_registered(browser: Browser, seeded: Workspace) -> None:
+    with visiting(browser, seeded.url, seeded.token("operator")) as visitor:
+        page = visitor.go("/edit")
+        run = page.get_by_role("button", name="Run…")
+        expect(run).to_be_disabled()
+        expect(run).to_have_attribute("title", "Text that is not registered needs editor")
+        page = visitor.go("/edit/orders/nightly")
+        expect(run).to_be_enabled()
