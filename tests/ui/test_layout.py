@@ -112,6 +112,17 @@ def asked(page: Page, does: Callable[[], Any]) -> set[str]:
     return set(found)
 
 
+def opened(visitor: Visitor, path: str) -> Page:
+    """Open a screen and wait until it has asked for everything."""
+    if path.startswith("/executions/"):
+        with visitor.page.expect_response(lambda answer: answer.url.endswith("/explain")):  # it comes last
+            visitor.go(path)
+    else:
+        visitor.go(path)
+    settled(visitor.page)
+    return visitor.page
+
+
 def test_a_click_asks_for_two_things_at_most(visitor: Visitor, seeded: Workspace) -> None:
     counted: dict[str, set[str]] = {}
     for path, clicks in {
@@ -128,8 +139,7 @@ def test_a_click_asks_for_two_things_at_most(visitor: Visitor, seeded: Workspace
         "/": tuple(f"role=navigation >> role=link[name=/^{name}/]" for name in ("Playbooks", "Executions", "Dead letters", "Workers",
             "Outbox", "Credentials", "Audit", "Tokens", "Settings", "Home")),
     }.items():  # fmt: skip
-        page = visitor.go(path)
-        settled(page)
+        page = opened(visitor, path)
         for place in clicks:
             counted[f"{path} {place}"] = asked(page, page.locator(place).first.click)
     assert any(counted.values())
@@ -137,7 +147,7 @@ def test_a_click_asks_for_two_things_at_most(visitor: Visitor, seeded: Workspace
 
 
 def test_dragging_the_scrubber_asks_only_for_the_moment(visitor: Visitor, seeded: Workspace) -> None:
-    page = visitor.go(f"/executions/{seeded.ids['completed']}")
+    page = opened(visitor, f"/executions/{seeded.ids['completed']}")
     slider = page.get_by_role("slider", name="Moment")
     expect(slider).to_be_visible()
     box = slider.bounding_box()

@@ -89,8 +89,8 @@ export const useExecution = (id: string, mark: unknown) =>
   useQuery({ queryKey: ["execution", id, mark], queryFn: () => get<Execution>(place(id)), placeholderData: (old) => old, staleTime: 1_000 });
 export const useGraph = (hash: string | undefined) =>
   useQuery({ queryKey: ["graph", hash], enabled: Boolean(hash), staleTime: Infinity, gcTime: 600_000, queryFn: () => get<Schemas["Graph"]>(`/api/playbooks/${hash}/graph`) });
-export const useExplain = (id: string, mark: unknown) =>
-  useQuery({ queryKey: ["explain", id, mark], queryFn: () => get<Explained>(`${place(id)}/explain`), placeholderData: (old) => old, refetchInterval: (query) => (query.state.data && query.state.data.standing.length ? 5_000 : false) });
+export const useExplain = (id: string, mark: string) =>
+  useQuery({ queryKey: ["explain", id, mark], enabled: mark !== "", queryFn: () => get<Explained>(`${place(id)}/explain`), placeholderData: (old) => old, refetchInterval: (query) => (query.state.data && query.state.data.standing.length ? 5_000 : false) });
 export const useMoment = (id: string, seq: number) =>
   useQuery({ queryKey: ["moment", id, seq], enabled: seq > 0, staleTime: Infinity, queryFn: ({ signal }) => get<Moment>(`${place(id)}/moment`, { seq }, signal), placeholderData: (old) => old });
 export const useRun = (id: string, run: string | undefined, seq: number, item?: number) =>

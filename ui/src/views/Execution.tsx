@@ -64,7 +64,7 @@ export function ExecutionPage() {
   const graph = useGraph(execution.data?.playbook);
   const rested = useDelayed(seq, 80);
   const moment = useMoment(id, track ? rested : 0);
-  const explain = useExplain(id, useDelayed(`${track?.marks.length ?? 0} ${ended}`, 300));
+  const explain = useExplain(id, useDelayed(track ? `${track.marks.length} ${ended}` : "", 300));
 
   const shownStatus = track ? track.status(seq) : (execution.data?.status ?? "");
   useTab(execution.data ? `${execution.data.path ?? ""} ${shortId(id)}` : "", shownStatus);
