@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from noetl.model.errors import Conflict
 from tests.conformance.conftest import Place, Store
 
 pytestmark = pytest.mark.asyncio
@@ -13,6 +14,21 @@ async def test_versions_count_from_one_per_path(store: Store) -> None:
     assert await store.register("a", b"one", b"tree 1", "h1", 5) == 1
     assert await store.register("a", b"two", b"tree 2", "h2", 6) == 2
     assert await store.register("b", b"one", b"tree 1", "h1", 7) == 1
+
+
+async def test_a_version_that_was_not_expected_is_a_conflict(store: Store) -> None:
+    assert await store.register("a", b"one", b"tree 1", "h1", 5, expected=0) == 1
+    with pytest.raises(Conflict, match=r"The latest version of `a` is 1, not 0\."):
+        await store.register("a", b"two", b"tree 2", "h2", 6, expected=0)
+    assert await store.register("a", b"one", b"tree 1", "h1", 6, expected=0) == 1  # it is there already
+    assert await store.register("a", b"two", b"tree 2", "h2", 6, expected=1) == 2
+    await store.unregister("a", 2)
+    with pytest.raises(Conflict, match=r"is 1, not 2\."):
+        await store.register("a", b"three", b"tree 3", "h3", 7, expected=2)
+    assert await store.register("a", b"three", b"tree 3", "h3", 7, expected=1) == 3
+    with pytest.raises(Conflict, match=r"There is no version of `b`"):
+        await store.register("b", b"one", b"tree 1", "h1", 7, expected=4)
+    assert [row["version"] for row in await store.versions("a")] == [3, 1]
 
 
 async def test_registering_the_same_again_is_no_new_version(store: Store) -> None:

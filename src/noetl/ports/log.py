@@ -287,9 +287,19 @@ class Catalog(Protocol):
     """Playbooks by path and version, and canonical trees by content hash."""
 
     async def register(
-        self, path: str, content: bytes, canonical: bytes, playbook: str, now: int, act: Audit = None
+        self,
+        path: str,
+        content: bytes,
+        canonical: bytes,
+        playbook: str,
+        now: int,
+        act: Audit = None,
+        expected: int | None = None,
     ) -> int:
-        """Add a version and return its number; the latest one if its content is the same."""
+        """Add a version and return its number; the latest one if its content is the same.
+
+        Raises Conflict if the latest version is not the `expected` one; 0: there is none.
+        """
 
     async def canonical(self, playbook: str) -> bytes | None:
         """Return a canonical tree by its content hash."""

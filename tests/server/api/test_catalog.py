@@ -119,3 +119,14 @@ async def test_the_catalog_shows_the_last_executions_without_trials(tmp_path: Pa
         await served.json("POST", "/api/try", {"content": ONE})
         (entry,) = (await served.json("GET", "/api/catalog?recent=2"))["playbooks"]
         assert [one["execution_id"] for one in entry["recent"]] == started[:0:-1]
+
+
+async def test_a_version_that_the_caller_has_not_seen_is_a_conflict(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served:
+        await served.json("POST", "/api/catalog", {"content": ONE, "expected": 0}, status=201)
+        other = ONE.replace("{n: 1}", "{n: 2}").replace('{"n":1}', '{"n":2}')
+        await served.json("POST", "/api/catalog", {"content": other, "expected": 1}, status=201)
+        mine = ONE + "# mine\n"
+        refused = await served.json("POST", "/api/catalog", {"content": mine, "expected": 1}, status=409)
+        assert refused["detail"].startswith("The latest version of `test/one` is 2, not 1.")
+        assert len((await served.json("GET", "/api/catalog/versions?path=test/one"))["versions"]) == 2

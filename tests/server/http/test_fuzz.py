@@ -119,7 +119,7 @@ def good(endpoint: Endpoint, names: dict[str, Any]) -> list[Any]:
             {"name": "m", "path": "test/*", "on": ["failed", "sla"], "channel": "webhook", "url": "https://a.example/"}
             | {"sla": "1h"}
         ],
-        "/api/catalog": [{"content": ONE}, {"content": WAITS, "check_only": True}],
+        "/api/catalog": [{"content": ONE}, {"content": WAITS, "check_only": True}, {"content": ONE, "expected": 1}],
         "/api/executions/{execution_id}/fork": [{"start": "ask", "ctx": {"n": 1}, "workload": {"m": 2}}],
         "/api/executions/cancel": [{"ids": [names["waits"]], "dry_run": True}, {"query": {"path": "none/*"}}],
         "/api/executions/retry": [{"ids": [names["waits"]], "latest": True}, {"query": {"status": ["failed"]}}],

@@ -4099,6 +4099,8 @@ export interface components {
             path: string | null;
             /** @default false */
             check_only: boolean;
+            /** @default null */
+            expected: number | null;
         };
         /**
          * Registered

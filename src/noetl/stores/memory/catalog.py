@@ -7,6 +7,7 @@ from typing import Any
 
 from noetl.audit.chain import version_of, with_references
 from noetl.ports import Audit
+from noetl.stores.common.expected_version import require_expected
 from noetl.stores.memory.tables import Tables
 
 
@@ -22,12 +23,21 @@ class MemoryCatalog:
         self._own += 1
 
     async def register(
-        self, path: str, content: bytes, canonical: bytes, playbook: str, now: int, act: Audit = None
+        self,
+        path: str,
+        content: bytes,
+        canonical: bytes,
+        playbook: str,
+        now: int,
+        act: Audit = None,
+        expected: int | None = None,
     ) -> int:
         versions = self.tables.catalog.setdefault(path, [])
         last = versions[-1] if versions else None
         if last is not None and not last["withdrawn"] and (last["playbook"], last["content"]) == (playbook, content):
             return len(versions)
+        offered = self._offered(path)
+        require_expected(path, expected, offered[-1]["version"] if offered else 0)
         self.tables.canonical.setdefault(playbook, canonical)
         row = {"path": path, "version": len(versions) + 1, "playbook": playbook, "content": content}
         versions.append({**row, "registered_at": now, "withdrawn": False})

@@ -7,6 +7,7 @@ from typing import Any
 
 from noetl.audit.chain import version_of, with_references
 from noetl.ports import Audit
+from noetl.stores.common.expected_version import require_expected
 from noetl.stores.common.queries import queries
 from noetl.stores.postgres.database import PostgresDatabase
 
@@ -20,13 +21,22 @@ class PostgresCatalog:
         self.database = database
 
     async def register(
-        self, path: str, content: bytes, canonical: bytes, playbook: str, now: int, act: Audit = None
+        self,
+        path: str,
+        content: bytes,
+        canonical: bytes,
+        playbook: str,
+        now: int,
+        act: Audit = None,
+        expected: int | None = None,
     ) -> int:
         async with self.database.transaction() as connection:
             last = await connection.fetchval(_SQL["lock_path"], path)  # concurrent registrations of the path wait
             found = await connection.fetchrow(_SQL["find_version"], path, last)
             if found is not None and (found["playbook"], found["content"]) == (playbook, content):
                 return int(last)
+            latest = await connection.fetchrow(_SQL["find_version"], path, None) if expected is not None else None
+            require_expected(path, expected, int(latest["version"]) if latest is not None else 0)
             version = int(await connection.fetchval(_SQL["next_version"], path))
             await connection.execute(_SQL["put_playbook"], playbook, canonical)
             await connection.execute(_SQL["put_version"], path, version, playbook, content, now)

@@ -9,6 +9,7 @@ from typing import Any
 
 from noetl.audit.chain import version_of, with_references
 from noetl.ports import Audit
+from noetl.stores.common.expected_version import require_expected
 from noetl.stores.common.queries import queries
 from noetl.stores.sqlite.database import Database
 from noetl.stores.sqlite.rows import namespaces, write_audit
@@ -24,12 +25,21 @@ class SqliteCatalog:
         self.database = database
 
     async def register(
-        self, path: str, content: bytes, canonical: bytes, playbook: str, now: int, act: Audit = None
+        self,
+        path: str,
+        content: bytes,
+        canonical: bytes,
+        playbook: str,
+        now: int,
+        act: Audit = None,
+        expected: int | None = None,
     ) -> int:
         def job(connection: sqlite3.Connection) -> int:
             last = connection.execute(_SQL["last_version"], (path,)).fetchone()
             if last is not None and (last[1], last[2], last[3]) == (playbook, content, 0):
                 return int(last[0])
+            latest = connection.execute(_SQL["find_version"], (path, None)).fetchone()
+            require_expected(path, expected, int(latest[1]) if latest is not None else 0)
             version = 1 if last is None else int(last[0]) + 1
             connection.execute(_SQL["put_playbook"], (playbook, canonical))
             connection.execute(_SQL["put_version"], (path, version, playbook, content, now))

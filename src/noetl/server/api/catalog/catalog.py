@@ -53,7 +53,10 @@ noun = Noun("catalog", "Playbooks by path and version.")
     of="path",
 )
 async def register(call: Call, body: Registration) -> Registered:
-    """Validate a playbook and register it; the same text twice is one version."""
+    """Validate a playbook and register it; the same text twice is one version.
+
+    With `expected`, a version that the caller has not seen is a conflict.
+    """
     made = await check_playbook(call.services, body.content)
     if body.path is not None and body.path != made.path:
         raise Refusal(
@@ -67,7 +70,8 @@ async def register(call: Call, body: Registration) -> Registered:
         raise refusal(call.actor, "editor")
     act, now, version = call.act(made.path, playbook=made.playbook), call.services.clock.now(), 0
     if not body.check_only:
-        version = await call.services.store.register(made.path, made.content, made.canonical, made.playbook, now, act)
+        parts = (made.path, made.content, made.canonical, made.playbook)
+        version = await call.services.store.register(*parts, now, act, body.expected)
         await _follow(call, made.path)
     return Registered(path=made.path, version=version, playbook=made.playbook, diagnostics=made.diagnostics)
 
