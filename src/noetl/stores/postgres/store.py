@@ -51,7 +51,7 @@ _CONDITIONS = {
     "since": "started_at >= {}",
     "until": "started_at < {}",
     "before": "number < (SELECT number FROM execution WHERE execution_id = {}::text::bigint)",
-    "prefix": "starts_with(path, {})",
+    "prefix": "path >= {0}::text AND path < {0}::text || chr(1114111)",
     "ids": "execution_id = ANY ({}::bigint[])",
     "needs_signal": f"status IN {OPEN} AND coalesce((projection ->> 'needs_signal')::boolean, false) = {{}}",
     "status": "status = ANY ({}::text[])",
@@ -122,10 +122,9 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
     async def _selected(self, name: str, selection: Selection) -> list[asyncpg.Record]:
         if selection.before is not None and number(selection.before) is None:
             return []
-        conditions, values = _conditions(selection)
-        text = _SQL[name].replace("number > 0", " AND ".join(("number > 0", *conditions)))
+        text, values = listing(name, selection)
         async with self.database.connection() as connection:
-            rows: list[asyncpg.Record] = await connection.fetch(text, selection.limit, *values)
+            rows: list[asyncpg.Record] = await connection.fetch(text, *values)
             return rows
 
     async def open_counts(self, most: int, within: tuple[str, ...] | None = None) -> Mapping[str, int]:
@@ -253,6 +252,12 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
 
     async def inbox(self, most: int) -> list[tuple[str, AnyMessage]]:
         return [message_of(row) for row in await self.database.rows("read_messages", most)]
+
+
+def listing(name: str, selection: Selection) -> tuple[str, list[Any]]:
+    """Return a statement that lists executions, and its values."""
+    conditions, values = _conditions(selection)
+    return _SQL[name].replace("number > 0", " AND ".join(("number > 0", *conditions))), [selection.limit, *values]
 
 
 def _conditions(selection: Selection) -> tuple[list[str], list[Any]]:

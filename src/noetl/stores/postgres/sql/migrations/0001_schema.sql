@@ -71,7 +71,7 @@ CREATE TABLE execution (
   execution_id bigint PRIMARY KEY,
   last_seq bigint NOT NULL,
   status text NOT NULL,
-  path text NOT NULL,
+  path text COLLATE "C" NOT NULL, -- so that its index finds those that begin alike
   parent text,
   tags text[] NOT NULL,
   started_at bigint NOT NULL,

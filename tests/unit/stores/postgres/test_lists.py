@@ -1,0 +1,46 @@
+"""Lists of executions read an index, and not the whole table."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from noetl.ports import Selection
+from noetl.stores.postgres.database import connect
+from noetl.stores.postgres.store import PostgresStore, listing
+from tests.conformance.commits import commit
+from tests.databases import fresh_database
+
+MANY, FEW = 20_000, 3
+
+
+def rows_read(node: dict[str, Any]) -> int:
+    """Return how many rows the scans of a plan looked at."""
+    own = (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
+    below = sum(rows_read(one) for one in node.get("Plans", ()))
+    return below + (round(own) if "Scan" in node["Node Type"] else 0)
+
+
+@pytest.mark.asyncio
+async def test_paths_that_begin_alike_are_found_by_their_index() -> None:
+    address = fresh_database()
+    store, admin = PostgresStore(address), await connect(address)
+    for number in range(FEW):  # the oldest ones
+        await store.commit([commit(str(number + 1), projection={"status": "completed", "path": f"rare/é{number}"})])
+    await admin.execute(
+        "INSERT INTO execution (execution_id, last_seq, status, path, tags, started_at, projection) "
+        "SELECT 100 + n, 1, 'completed', 'usual/' || n % 50, '{}', 1, '{}' FROM generate_series(1, $1::int) AS n",
+        MANY,
+    )
+    await admin.execute("ANALYZE execution")
+    found = await store.executions(Selection(prefix="rare/é"))
+    assert [row["path"] for row in found] == ["rare/é2", "rare/é1", "rare/é0"]
+    text, values = listing("list_executions", Selection(prefix="rare/"))
+    explained = await admin.fetchval(f"EXPLAIN (ANALYZE, FORMAT JSON) {text}", *values)
+    plan = json.loads(explained)[0]["Plan"]
+    assert "execution_path" in explained
+    assert rows_read(plan) <= 2 * FEW
+    await admin.close()
+    await store.close()
