@@ -17,7 +17,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RUN_STAMP := $(VENV)/.runs
 
-.PHONY: help install demo ui ui-types screenshots test check fmt bench bench-baseline bench-check chaos pythons docs lock clean
+.PHONY: help install demo ui ui-types screenshots ui-bench test check fmt bench bench-baseline bench-check chaos pythons docs lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +77,11 @@ fmt: $(STAMP) ## Format the code and apply safe lint fixes
 
 bench: $(STAMP) ## Measure NoETL and its peers in turns, save the results and print ratios (needs uv)
 	$(BIN)/python bench/run.py --save
+	$(BIN)/python scripts/docs.py
+
+ui-bench: $(STAMP) $(UI) ## Measure the web UI in Chromium against its budgets (needs Chromium)
+	@scripts/chromium.sh
+	$(BIN)/python bench/ui.py --save
 	$(BIN)/python scripts/docs.py
 
 bench-baseline: $(STAMP) ## Write the baseline of `make bench-check` on this machine

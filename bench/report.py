@@ -11,6 +11,7 @@ from bench.flame import Flame
 from bench.memory import Memory, section
 from bench.peers.environments import PEERS
 from bench.results import OURS, Results
+from bench.screen import Measured, table
 from bench.workloads import WORKLOADS, Figure, Workload
 
 
@@ -123,7 +124,9 @@ def _flames(flames: Mapping[str, Flame]) -> str:
     return "\n".join([FLAMES, *parts, "", *table]) + "\n"
 
 
-def page(results: Results | None, flames: Mapping[str, Flame], memory: Memory | None = None) -> str:
+def page(
+    results: Results | None, flames: Mapping[str, Flame], memory: Memory | None = None, screen: Measured | None = None
+) -> str:
     """Write the page of a run, with what is kept of others."""
     blocks = [INTRODUCTION]
     if results is None:
@@ -133,6 +136,7 @@ def page(results: Results | None, flames: Mapping[str, Flame], memory: Memory | 
     if problems:
         blocks += ["## What is missing\n", "\n".join(problems) + "\n"]
     blocks += [section(memory)] if memory is not None else []
+    blocks += [table(screen)] if screen is not None else []
     return "\n".join([*blocks, _flames(flames)] if flames else blocks)
 
 

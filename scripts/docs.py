@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench import flame, report
 from bench.memory import Memory
 from bench.results import Results
+from bench.screen import Measured
 from noetl.cli.app import COMMANDS, build
 from noetl.cli.runtime.runner import EXIT_CODES, WAITING
 from noetl.configuration import knobs
@@ -180,7 +181,7 @@ def pages() -> dict[str, str]:
     kinds = {name: language_kinds()[name] for name in MODULES}
     found = {
         "README.md": INDEX,
-        "benchmarks.md": report.page(Results.newest(), flame.kept(), Memory.kept()),
+        "benchmarks.md": report.page(Results.newest(), flame.kept(), Memory.kept(), Measured.kept()),
         "cli.md": cli(),
         "credentials.md": text([CREDENTIALS, page()]),
         "events.md": events(),
