@@ -96,6 +96,7 @@ class Selection(msgspec.Struct, frozen=True, omit_defaults=True):
     since: int | None = None  # started at this time or later
     until: int | None = None  # started before this time
     before: str | None = None  # older than this execution, the last one of the previous page
+    back_to: str | None = None  # not older than this execution
     limit: int = 50
     within: tuple[str, ...] | None = None  # in one of these namespaces: its path begins with one
 

@@ -59,6 +59,8 @@ class Executions(Answer, frozen=True):
 
     executions: list[ExecutionRow]
     next: str | None = None
+    scanned_to: str | None = None  # of a search that stopped: the cursor with which to search further back
+    scanned_at: int | None = None  # when that execution started
 
 
 class Execution(ExecutionRow, frozen=True):

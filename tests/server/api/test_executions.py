@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.conformance.commits import commit
 from tests.server.serving import FAILS, ONE, TWO, WAITS, in_process, playbook
 
 pytestmark = pytest.mark.asyncio
@@ -464,3 +465,18 @@ async def test_events_are_found_by_run_text_and_backwards(tmp_path: Path) -> Non
         page = await found(before=page["previous"], limit=1_000)
         assert (page["events"], page["previous"]) == (every[:-3], None)
         assert (await found(before=1))["events"] == []
+
+
+async def test_a_search_says_how_far_it_looked_and_goes_on_from_there(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served:
+        rows = {number: {"status": "completed", "path": "usual", "started_at": number} for number in range(1, 10_012)}
+        rows[3]["path"] = rows[10_005]["path"] = "rare"
+        await served.services.store.commit([commit(str(number), projection=row) for number, row in rows.items()])
+        first = await served.json("GET", "/api/executions", params={"search": "rare"})
+        assert [row["execution_id"] for row in first["executions"]] == ["10005"]
+        assert (first["next"], first["scanned_to"], first["scanned_at"]) == (None, "12", 12)
+        more = await served.json("GET", "/api/executions", params={"search": "rare", "cursor": first["scanned_to"]})
+        assert [row["execution_id"] for row in more["executions"]] == ["3"]
+        assert (more["next"], more["scanned_to"]) == (None, None)
+        page = await served.json("GET", "/api/executions", params={"search": "usual", "limit": 2})
+        assert (page["next"], page["scanned_to"]) == ("10010", None)

@@ -2388,6 +2388,10 @@ export interface components {
             executions: components["schemas"]["ExecutionRow"][];
             /** @default null */
             next: string | null;
+            /** @default null */
+            scanned_to: string | null;
+            /** @default null */
+            scanned_at: number | null;
         };
         /**
          * ExecutionRow

@@ -69,6 +69,8 @@ class MemoryStore(MemoryCatalog, MemoryLetters):
         ids = list(self.tables.executions)
         if selection.before is not None:
             ids = ids[: ids.index(selection.before)] if selection.before in self.tables.executions else []
+        if selection.back_to is not None:
+            ids = ids[ids.index(selection.back_to) :] if selection.back_to in ids else []
         rows = (row for row in [await self.execution(name) for name in reversed(ids)] if row is not None)
         return list(islice((row for row in rows if _matches(row, selection)), selection.limit))
 

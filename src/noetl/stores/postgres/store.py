@@ -51,6 +51,7 @@ _CONDITIONS = {
     "since": "started_at >= {}",
     "until": "started_at < {}",
     "before": "number < (SELECT number FROM execution WHERE execution_id = {}::text::bigint)",
+    "back_to": "number >= (SELECT number FROM execution WHERE execution_id = {}::text::bigint)",
     "prefix": "path >= {0}::text AND path < {0}::text || chr(1114111)",
     "ids": "execution_id = ANY ({}::bigint[])",
     "needs_signal": f"status IN {OPEN} AND coalesce((projection ->> 'needs_signal')::boolean, false) = {{}}",

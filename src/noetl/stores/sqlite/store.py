@@ -47,6 +47,7 @@ _CONDITIONS = {
     "since": "started_at >= ?",
     "until": "started_at < ?",
     "before": "number < (SELECT number FROM execution WHERE execution_id = ?)",
+    "back_to": "number >= (SELECT number FROM execution WHERE execution_id = ?)",
 }
 _NO_PARENT = "parent_id IS NULL"
 _TEXTS = (

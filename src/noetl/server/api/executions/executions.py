@@ -39,37 +39,46 @@ from noetl.wire.answers import (
 from noetl.wire.requests import TRIAL, ExecutionsQuery, ExplainQuery, FeedQuery, FollowQuery, StateQuery
 
 _NO_LIMIT = 2**31
+_SEARCHED = 10_000  # executions that one search looks at
 _ENVELOPE = ("seq", "event", "status", "checksum")
 noun = Noun("executions", "Running and ended executions.")
 
 
 @noun.route("GET", "/api/executions", "viewer", problems=(400, 404), of="path")
 async def listed(call: Call, query: ExecutionsQuery) -> Executions:
-    """List executions, the newest first."""
+    """List executions, the newest first.
+
+    A search looks at 10,000 executions at once; with `scanned_to` as `cursor`, the next request searches further back.
+    """
     before = known_id(query.cursor) if query.cursor is not None else None
     if before is not None and call.reach is not None and not await _is_seen(call, before):
         return Executions(executions=[], next=None)
     is_prefix = query.path is not None and query.path.endswith("*")
-    found = await call.services.store.executions(
-        Selection(
-            status=query.status,
-            path=None if is_prefix else query.path,
-            prefix=str(query.path)[:-1] if is_prefix else None,
-            ids=tuple(map(known_id, query.ids)) or None,
-            needs_signal=query.needs_signal,
-            text=query.search,
-            tag=query.tag,
-            without=None if query.tag == TRIAL or query.parent else TRIAL,
-            parent=query.parent,
-            since=query.since,
-            until=query.until,
-            before=before,
-            limit=query.limit,
-            within=call.reach,
-        )
+    wanted = Selection(
+        status=query.status,
+        path=None if is_prefix else query.path,
+        prefix=str(query.path)[:-1] if is_prefix else None,
+        ids=tuple(map(known_id, query.ids)) or None,
+        needs_signal=query.needs_signal,
+        text=query.search,
+        tag=query.tag,
+        without=None if query.tag == TRIAL or query.parent else TRIAL,
+        parent=query.parent,
+        since=query.since,
+        until=query.until,
+        before=before,
+        limit=query.limit,
+        within=call.reach,
     )
-    rows = [row_of(row) for row in found]
-    return Executions(executions=rows, next=rows[-1].execution_id if len(rows) == query.limit else None)
+    store, oldest = call.services.store, None
+    if query.search is not None:  # else it would look at every execution for a text that none has
+        looked = await store.timings(replace(wanted, text=None, limit=_SEARCHED))
+        oldest = looked[-1] if len(looked) == _SEARCHED else None
+    floor = None if oldest is None else oldest.execution_id
+    rows = [row_of(row) for row in await store.executions(replace(wanted, back_to=floor))]
+    if len(rows) == query.limit:
+        return Executions(executions=rows, next=rows[-1].execution_id)
+    return Executions(executions=rows, scanned_to=floor, scanned_at=None if oldest is None else oldest.started_at)
 
 
 async def _is_seen(call: Call, execution_id: str) -> bool:
