@@ -28,18 +28,25 @@ class RemoteHistory:
         return found
 
     async def executions(self, selection: Selection) -> list[Mapping[str, Any]]:
-        page = await self.client.executions(
-            status=selection.status,
-            path=selection.path,
-            search=selection.text,
-            tag=selection.tag,
-            parent=selection.parent,
-            since=selection.since,
-            until=selection.until,
-            cursor=selection.before,
-            limit=selection.limit,
-        )
-        return [msgspec.to_builtins(row) for row in page.executions]
+        """List executions; a search goes back as far as it must."""
+        found: list[Mapping[str, Any]] = []
+        cursor = selection.before
+        while True:
+            page = await self.client.executions(
+                status=selection.status,
+                path=selection.path,
+                search=selection.text,
+                tag=selection.tag,
+                parent=selection.parent,
+                since=selection.since,
+                until=selection.until,
+                cursor=cursor,
+                limit=selection.limit - len(found),
+            )
+            found += [msgspec.to_builtins(row) for row in page.executions]
+            cursor = page.scanned_to
+            if cursor is None or len(found) >= selection.limit:
+                return found
 
     async def read(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[Event]:
         return await self.client.events(execution_id, after, limit=limit)

@@ -56,7 +56,7 @@ function useRows(query: Record<string, unknown>, needsSignal: boolean) {
     queryKey: key,
     initialPageParam: "",
     queryFn: ({ pageParam, signal }) => get<Page>("/api/executions", { ...query, needs_signal: needsSignal || undefined, cursor: pageParam, limit: PAGE }, signal),
-    getNextPageParam: (last: Page) => last.next ?? undefined,
+    getNextPageParam: (last: Page) => last.next ?? last.scanned_to ?? undefined,
     maxPages: MOST / PAGE,
     refetchOnWindowFocus: false,
   });
@@ -113,6 +113,12 @@ export function Executions() {
   const isOperator = mayBe(me, "operator");
   const setQuery = (next: string) => void navigate({ to: "/executions", search: { q: next || undefined, view: next ? search.view : undefined }, replace: true });
   const chosen = rows.filter((row) => marked.has(row.execution_id));
+  const last = pages.data?.pages.at(-1);
+  const further = last?.scanned_to ? (
+    <p className={css.further}>
+      Searched back to <Time at={last.scanned_at} />. <Button disabled={pages.isFetchingNextPage} onClick={() => void pages.fetchNextPage()}>Search further back</Button>
+    </p>
+  ) : null;
   return (
     <>
       <h1 className="hidden">Executions</h1>
@@ -163,8 +169,9 @@ export function Executions() {
           onOpen={(row) => void navigate({ to: "/executions/$id", params: { id: row.execution_id } })}
           marked={isOperator ? marked : undefined}
           onMark={isOperator ? setMarked : undefined}
-          onEnd={pages.hasNextPage && !pages.isFetchingNextPage ? () => void pages.fetchNextPage() : undefined}
-          empty={q ? <Empty title="No execution fits">Take words out of the filter, or look further back.</Empty> : <Empty title="No executions yet" example="noetl exec examples/hello" action={<Link to="/playbooks">Choose a playbook to run</Link>}>An execution is one run of a playbook. Start one here or in a terminal.</Empty>}
+          onEnd={last?.next && !pages.isFetchingNextPage ? () => void pages.fetchNextPage() : undefined}
+          footer={further}
+          empty={q ? <Empty title={further ? "None of the newest executions fits" : "No execution fits"}>{further ? "Older ones have not been searched yet." : "Take words out of the filter, or look further back."}</Empty> : <Empty title="No executions yet" example="noetl exec examples/hello" action={<Link to="/playbooks">Choose a playbook to run</Link>}>An execution is one run of a playbook. Start one here or in a terminal.</Empty>}
         />
       )}
       {chosen.length > 0 ? (
