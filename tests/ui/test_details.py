@@ -113,3 +113,15 @@ def test_an_operator_runs_only_what_is_registered(browser: Browser, seeded: Work
         expect(run).to_have_attribute("title", "Text that is not registered needs editor")
         page = visitor.go("/edit/orders/nightly")
         expect(run).to_be_enabled()
+
+
+def test_a_step_shows_its_lines_and_a_line_its_step(visitor: Visitor, seeded: Workspace) -> None:
+    page = visitor.go(f"/executions/{seeded.ids['completed']}?step=decide&tab=yaml")
+    panel = page.get_by_label("Step decide", exact=True)
+    lines = panel.locator("[data-line][data-of-step=decide]")
+    expect(lines.first).to_contain_text("- step: decide")
+    expect(lines.nth(5)).to_contain_text("fetch_orders.total > 100")
+    panel.locator("[data-line][data-of-step=ship]").first.click()
+    page.wait_for_url("**step=ship*")
+    expect(page.locator("[data-step=ship]")).to_have_attribute("aria-pressed", "true")
+    expect(page.get_by_label("Step ship", exact=True).get_by_role("tab", name="YAML")).to_be_visible()

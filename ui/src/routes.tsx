@@ -28,7 +28,7 @@ const whole = (raw: Raw, name: string): number | undefined => {
 const one = <T extends string>(raw: Raw, name: string, of: readonly T[]): T | undefined => of.find((value) => value === raw[name]);
 
 export const PANES = ["timeline", "events", "state", "logs", "children", "result", "items"] as const;
-export const TABS = ["why", "input", "outcome", "attempts", "logs", "events"] as const;
+export const TABS = ["why", "input", "outcome", "attempts", "logs", "events", "yaml"] as const;
 export interface ExecutionSearch {
   at?: number;
   vs?: number;

@@ -12,6 +12,7 @@ import { clock, duration, errorText, plain, plural, shortId } from "../../words/
 import { stateOf } from "../../words/states";
 import { RunLogs } from "./Logs";
 import css from "./Panel.module.css";
+import { YamlTab } from "./Yaml";
 
 type Tab = NonNullable<ExecutionSearch["tab"]>;
 const TABS: { id: Tab; label: string }[] = [
@@ -21,6 +22,7 @@ const TABS: { id: Tab; label: string }[] = [
   { id: "attempts", label: "Attempts" },
   { id: "logs", label: "Logs" },
   { id: "events", label: "Events" },
+  { id: "yaml", label: "YAML" },
 ];
 
 interface Props {
@@ -73,6 +75,8 @@ export function Panel({ id, graph, track, seq, rested, search, explain, onSearch
       <div className={css.body} role="tabpanel" aria-labelledby={`tab-${tab}`} tabIndex={0}>
         {tab === "why" ? (
           <WhyTab id={id} graph={graph} track={track} seq={seq} step={step} explain={explain} arc={search.arc} onMove={onMove} />
+        ) : tab === "yaml" ? (
+          <YamlTab graph={graph} step={step} onStep={(next) => onSearch({ step: next, run: undefined, item: undefined, arc: undefined })} />
         ) : tab === "events" ? (
           <StepEvents id={id} step={step} seq={seq} onMove={onMove} />
         ) : !span ? (
