@@ -43,12 +43,14 @@ def test_a_failed_execution_names_the_step_the_error_and_its_line(visitor: Visit
 def test_a_link_holds_the_moment_the_selection_and_the_pane(visitor: Visitor, seeded: Workspace) -> None:
     page = visitor.go(f"/executions/{seeded.ids['completed']}?at=20&step=check_price&pane=events")
     expect(page.get_by_text("As of event 20")).to_be_visible()
+    expect(page.locator("[data-step=decide]")).to_be_visible()
     before = states(page)
     assert before["decide"] == "not reached"
     expect(page.get_by_role("tab", name="Events").last).to_have_attribute("aria-selected", "true")
     page.reload()
     expect(page.get_by_text("As of event 20")).to_be_visible()
     expect(page.locator("[data-step=check_price]")).to_have_attribute("aria-pressed", "true")
+    expect(page.locator("[data-step=decide]")).to_have_attribute("data-state", "not reached")
     assert states(page) == before
     page.keyboard.press("l")
     expect(page.get_by_text("As of event")).to_have_count(0)
@@ -57,6 +59,7 @@ def test_a_link_holds_the_moment_the_selection_and_the_pane(visitor: Visitor, se
 
 def test_keys_step_through_events(visitor: Visitor, seeded: Workspace) -> None:
     page = visitor.go(f"/executions/{seeded.ids['completed']}?at=10")
+    expect(page.get_by_text("As of event 10 ")).to_be_visible()
     for key, seq in ((".", 11), (",", 10), ("Home", 1)):
         page.keyboard.press(key)
         expect(page.get_by_text(f"As of event {seq} ")).to_be_visible()
