@@ -56,6 +56,7 @@ _CONDITIONS = {
     "ids": "execution_id = ANY ({}::bigint[])",
     "needs_signal": f"status IN {OPEN} AND coalesce((projection ->> 'needs_signal')::boolean, false) = {{}}",
     "status": "status = ANY ({}::text[])",
+    "one_status": "status = {}",
     "within": WITHIN,
     "text": (
         '(position({0} IN execution_id::text) > 0 OR position({0} IN lower(path COLLATE "C")) > 0'
@@ -124,7 +125,8 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
         if selection.before is not None and number(selection.before) is None:
             return []
         text, values = listing(name, selection)
-        async with self.database.connection() as connection:
+        async with self.database.connection() as connection, connection.transaction(readonly=True):
+            await connection.execute(_SQL["plan_for_values"])
             rows: list[asyncpg.Record] = await connection.fetch(text, *values)
             return rows
 
@@ -263,8 +265,9 @@ def listing(name: str, selection: Selection) -> tuple[str, list[Any]]:
 
 def _conditions(selection: Selection) -> tuple[list[str], list[Any]]:
     """Return the conditions of a selection and their values, after the limit."""
-    asked = {name: getattr(selection, name) for name in _CONDITIONS}
-    asked["status"] = list(selection.status) or None
+    asked = {name: getattr(selection, name) for name in _CONDITIONS if name != "one_status"}
+    asked["status"] = list(selection.status) if len(selection.status) > 1 else None
+    asked["one_status"] = selection.status[0] if len(selection.status) == 1 else None  # its index is in order of age
     if selection.ids is not None:
         asked["ids"] = [found for name in selection.ids if (found := number(name)) is not None]
     if selection.text is not None:

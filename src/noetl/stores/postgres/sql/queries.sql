@@ -80,6 +80,10 @@ SELECT execution_id::text, last_seq, projection FROM execution WHERE number > 0 
 -- name: list_timings
 SELECT execution_id::text, path, status, started_at, ended_at FROM execution WHERE number > 0 ORDER BY number DESC LIMIT $1;
 
+-- name: plan_for_values
+-- The plan of a list depends on its values: a rare status is read from its index, a frequent one from the newest on.
+SET LOCAL plan_cache_mode = force_custom_plan;
+
 -- name: open_counts
 SELECT count(*) FROM (
   SELECT FROM execution
