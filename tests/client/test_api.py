@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from noetl import Client
+from noetl.client.history import RemoteHistory
 from noetl.model.errors import Conflict, Denied, InvalidInput, InvalidPlaybook, UnknownExecution, Unreachable
+from noetl.ports import Selection
 from noetl.settings import ServerSettings
 from tests.client.working import network, working
+from tests.conformance.commits import commit
 from tests.server.serving import FAILS, ONE, TWO, WAITS, listening
 
 pytestmark = pytest.mark.asyncio
@@ -55,6 +58,18 @@ async def test_an_execution_is_steered(tmp_path: Path) -> None:
         assert (await client.wait(forked.execution_id)).status == "completed"
         with pytest.raises(Conflict, match="failed"):
             await client.retry(waiting.execution_id)
+
+
+async def test_a_search_goes_back_as_far_as_it_must(tmp_path: Path) -> None:
+    async with listening(tmp_path) as served, Client(served.url) as client:
+        rows = {number: {"status": "completed", "path": "usual", "started_at": number} for number in range(1, 10_012)}
+        rows[3]["path"] = rows[10_005]["path"] = "rare"
+        await served.services.store.commit([commit(str(number), projection=row) for number, row in rows.items()])
+        history = RemoteHistory(client)
+        found = await history.executions(Selection(text="rare", limit=20))
+        assert [row["execution_id"] for row in found] == ["10005", "3"]
+        assert len(await history.executions(Selection(text="rare", limit=1))) == 1
+        assert len(await history.executions(Selection(text="usual", limit=20))) == 20
 
 
 async def test_versions_ctx_steps_and_acts_are_looked_after(tmp_path: Path) -> None:
