@@ -1,4 +1,7 @@
-"""`History` by HTTP. Tested in tests/client/test_api.py and tests/acceptance/servers/test_context_cli.py."""
+"""`History` by HTTP.
+
+Tested in tests/client/test_api.py and tests/acceptance/servers/test_context_cli.py.
+"""
 
 from __future__ import annotations
 
