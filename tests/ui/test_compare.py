@@ -40,4 +40,4 @@ def test_a_failed_execution_leads_to_the_last_good_one(visitor: Visitor, seeded:
     good = seeded.start("orders/nightly", "--set", "amount=1")
     seeded.reaches(good, "completed")
     page = visitor.go(f"/executions/{good}/compare/last-good")
-    expect(page.get_by_text("Last good one")).to_be_visible()
+    expect(page.get_by_role("heading", name="Last good one")).to_be_visible()

@@ -27,6 +27,8 @@ SCREENS: Mapping[str, Mapping[str, str]] = {
     "/edit/orders/nightly": {"Run…": "POST /api/try", "Register…": "POST /api/catalog"},
     "/executions/{waiting}": {
         "Answer…": f"POST {ONE}/signal", "Pause": f"POST {ONE}/pause", "Fork…": f"POST {ONE}/fork", "Cancel…": f"POST {ONE}/cancel",
+        "Change ctx…": f"PATCH {ONE}/ctx",
+        "Complete a step…": "POST /api/admin/executions/{execution_id}/steps/{step}/force-complete",
     },
     "/executions/{failed}": {"Retry…": f"POST {ONE}/retry", "Fork…": f"POST {ONE}/fork", "Delete…": f"DELETE {ONE}"},
     "/letters/{group}?letter={letter}": {

@@ -153,7 +153,7 @@ export function ExecutionPage() {
         </span>
         <Tags tags={found.tags ?? []} />
         <span className={css.fill} />
-        <Actions execution={found} explain={explain.data} seq={isLive ? undefined : seq} status={status || found.status} />
+        <Actions execution={found} explain={explain.data} ctx={moment.data?.ctx ?? {}} seq={isLive ? undefined : seq} status={status || found.status} />
       </header>
       {!isLive && track ? (
         <p className={css.past} role="status">

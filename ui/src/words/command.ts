@@ -17,3 +17,10 @@ export function spelled(value: unknown): string {
     return value;
   }
 }
+
+/** Spell a request of the API for a shell; the token comes from the environment. */
+export function curl(method: string, path: string, body?: unknown): string {
+  const words = ["curl", method === "GET" ? "" : `-X ${method}`, '-H "Authorization: Bearer $NOETL_TOKEN"'];
+  if (body !== undefined) words.push("-H 'Content-Type: application/json'", `-d ${quote(JSON.stringify(body))}`);
+  return [...words, quote(location.origin + path)].filter(Boolean).join(" ");
+}

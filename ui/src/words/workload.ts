@@ -108,3 +108,15 @@ export function fill(fields: FormField[], drafts: Drafts): Filled {
   }
   return { payload, problems };
 }
+
+/** Read a JSON object that someone types; nothing is an empty one. */
+export function parseJson(text: string): { value: Record<string, unknown>; problem: string } {
+  if (!text.trim()) return { value: {}, problem: "" };
+  try {
+    const value: unknown = JSON.parse(text);
+    const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+    return isObject ? { value: value as Record<string, unknown>, problem: "" } : { value: {}, problem: "It must be an object, such as {\"limit\": 10}." };
+  } catch (error) {
+    return { value: {}, problem: error instanceof Error ? error.message : "no JSON" };
+  }
+}

@@ -13,7 +13,7 @@ import { Dialog } from "../../parts/Dialog";
 import { Json } from "../../parts/Json";
 import { Mark } from "../../parts/Mark";
 import { errorText, plain, plural, shortId } from "../../words/format";
-import { parseJson } from "../execution/Actions";
+import { parseJson } from "../../words/workload";
 
 type Scope = "all" | "until" | "step";
 interface Props {

@@ -1,0 +1,75 @@
+"""Dialogs of actions: what will happen, the same as a command, and that it does."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.ui.browsing import Visitor, Workspace, needs_a_browser
+
+pytestmark = [needs_a_browser, pytest.mark.xdist_group("screen")]
+
+
+def test_cancelling_says_what_ends_and_its_command_cancels(visitor: Visitor, seeded: Workspace) -> None:
+    waiting = seeded.start("release/publish")
+    seeded.reaches(waiting, "waiting")
+    page = visitor.go(f"/executions/{waiting}")
+    page.get_by_role("button", name="Cancel…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("region", name="What will happen")).to_contain_text("ask#1")
+    dialog.get_by_label("Reason").fill("it's late")
+    program, *words = shlex.split(dialog.locator("code", has_text="noetl cancel").inner_text())
+    assert (program, words) == ("noetl", ["cancel", waiting, "--reason", "it's late"])
+    seeded.noetl(*words)
+    dialog.get_by_role("button", name="Close").click()
+    expect(page.locator("[data-execution-status=cancelled]")).to_be_visible()
+
+
+def test_a_fork_shows_what_differs_and_its_command_forks(visitor: Visitor, seeded: Workspace) -> None:
+    page = visitor.go(f"/executions/{seeded.ids['completed']}")
+    page.get_by_role("button", name="Fork…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("From").fill("decide")
+    dialog.get_by_label("Changes to workload").fill('{"amount": 3}')
+    expect(dialog.get_by_role("region", name="What will happen")).to_contain_text("decide")
+    changes = dialog.get_by_role("table", name="Changes")
+    expect(changes.locator("del")).to_have_text("400")
+    expect(changes.locator("ins")).to_have_text("3")
+    program, *words = shlex.split(dialog.locator("code", has_text="noetl fork").inner_text())
+    assert program == "noetl"
+    made = seeded.noetl(*words).split()[-1]
+    seeded.reaches(made, "completed")
+    dialog.get_by_role("button", name="Fork", exact=True).click()
+    page.wait_for_url(lambda url: seeded.ids["completed"] not in url)
+    expect(page.locator("[data-execution-status=completed]")).to_be_visible()
+
+
+def test_a_step_is_completed_by_hand_with_a_reason(visitor: Visitor, seeded: Workspace) -> None:
+    waiting = seeded.start("release/publish")
+    seeded.reaches(waiting, "waiting")
+    page = visitor.go(f"/executions/{waiting}")
+    page.get_by_role("button", name="Complete a step…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("region", name="What will happen")).to_contain_text("ask")
+    does = dialog.get_by_role("button", name="Complete the step")
+    expect(does).to_be_disabled()
+    expect(does).to_have_attribute("title", "give a reason: the audit trail keeps it")
+    dialog.get_by_label("Reason").fill("approved by phone")
+    dialog.get_by_label("Result").fill('{"approved": true}')
+    does.click()
+    expect(page.locator("[data-execution-status=waiting]")).to_have_count(0)
+    seeded.reaches(waiting, "completed", "failed")
+    assert "approved by phone" in seeded.noetl("audit", "list", "--json")
+
+
+def test_ctx_is_changed_while_it_waits(visitor: Visitor, seeded: Workspace) -> None:
+    page = visitor.go(f"/executions/{seeded.ids['waiting']}?pane=state")
+    page.get_by_role("button", name="Change ctx…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("New values").fill('["no object"]')
+    expect(dialog.get_by_text("It must be an object")).to_be_visible()
+    dialog.get_by_label("New values").fill('{"note": "from the screen"}')
+    dialog.get_by_role("button", name="Change", exact=True).click()
+    expect(page.get_by_role("region", name="State")).to_contain_text("from the screen")
