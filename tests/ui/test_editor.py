@@ -233,6 +233,24 @@ def test_a_draft_survives_and_a_newer_version_is_merged_not_overwritten(visitor:
     kept(page, "edit/draft", None)
 
 
+def test_a_version_that_comes_while_the_dialog_is_open_is_not_overwritten(visitor: Visitor, seeded: Workspace) -> None:
+    text = playbook("edit/late")
+    store(seeded, text)
+    page = visitor.go("/edit/edit/late")
+    page.locator(".cm-line", has_text="name: two").click()
+    page.keyboard.press("End")
+    page.keyboard.insert_text("  # mine")
+    checked(page, "no problems")
+    page.get_by_role("button", name="Register…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("button", name="Register v2")).to_be_visible()
+    store(seeded, text.replace("rows: 3", "rows: 5"))
+    dialog.get_by_role("button", name="Register v2").click()
+    expect(dialog.get_by_role("button", name="Merge v2 into mine")).to_be_visible()
+    expect(dialog).to_contain_text("rows: 5")
+    assert "# mine" not in stored_text(page, "edit/late")
+
+
 def test_hostile_text_stays_text_in_the_editor(visitor: Visitor) -> None:
     page = visitor.go("/edit")
     write(

@@ -31,6 +31,7 @@ export async function stored(path: string, version?: number): Promise<Stored | n
   }
 }
 
-export const register = (content: string, path: string) => send<Schemas["Registered"]>("POST", "/api/catalog", { content, path });
+/** Refused with 409 if the catalog has another version than the one that was seen; 0 is none. */
+export const register = (content: string, path: string, expected: number) => send<Schemas["Registered"]>("POST", "/api/catalog", { content, path, expected });
 export const attempt = (body: TrialAsked, key = "") => send<Trial>("POST", "/api/try", body, key ? { "Idempotency-Key": key } : {});
 export const recentOf = (path: string) => get<Schemas["Executions"]>("/api/executions", { path, limit: 5 });

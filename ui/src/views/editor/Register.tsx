@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
+import { Problem } from "../../api/client";
 import { register, type Stored, stored } from "../../api/language";
 import css from "../../editor/editor.module.css";
 import { Button, Loading, Time } from "../../parts/controls";
@@ -39,11 +40,12 @@ export function Register({ path, text, base, onClose, onRegistered, onBase }: Pr
     setBusy(true);
     setError(null);
     try {
-      const made = await register(text, path);
+      const made = await register(text, path, now?.version ?? 0);
       onRegistered(made.path, made.version);
     } catch (found) {
-      setError(found);
       setBusy(false);
+      if (found instanceof Problem && found.status === 409) void latest.refetch(); // another version came meanwhile
+      else setError(found);
     }
   };
   return (
