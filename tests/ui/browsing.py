@@ -80,15 +80,17 @@ def workspace(folder: Path) -> Iterator[Workspace]:
     """Run a server whose executions completed, failed, wait, and left dead letters."""
     with process(folder, "up", auth="auto") as (url, _up):
         made = Workspace(url, folder)
-        made.noetl("register", *(str(one) for one in sorted(PLAYBOOKS.glob("*.yaml"))))
-        for name, path, words, ends in (
-            ("completed", "orders/nightly", ("--set", "amount=400", "--tag", "large"), ("completed",)),
-            ("failed", "orders/broken", (), ("failed",)),
-            ("partial", "orders/load", (), ("partial",)),
-            ("waiting", "release/publish", (), ("waiting",)),
-        ):
-            made.ids[name] = made.start(path, *words)
-            made.reaches(made.ids[name], *ends)
+        with SyncClient(url) as client:
+            for file in sorted(PLAYBOOKS.glob("*.yaml")):
+                client.register(file.read_text())
+            for name, path, payload, tags in (
+                ("completed", "orders/nightly", {"amount": 400}, ("large",)),
+                ("failed", "orders/broken", {}, ()),
+                ("partial", "orders/load", {}, ()),
+                ("waiting", "release/publish", {}, ()),
+            ):
+                made.ids[name] = client.execute(path, payload, tags=tags).execution_id
+                made.reaches(made.ids[name], name)
         yield made
 
 
