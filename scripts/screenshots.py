@@ -18,28 +18,11 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.acceptance.run import noetl
 from tests.demo import ROOT, on_a_terminal
-from tests.ui.browsing import Visitor, chromium, lacks, visiting
+from tests.ui.browsing import LONG, LONG_NAMES, Visitor, chromium, lacks, visiting
 
 FOLDER = ROOT / "docs" / "images" / "ui"
 DESK = {"width": 1280, "height": 800}
 PHONE = {"width": 390, "height": 844}
-LONG = "a_name_that_is_far_too_long_to_type_but_a_generator_writes_every_night"
-ODD = f"""
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata:
-  name: {LONG}
-  path: generated/{LONG}/{LONG}
-  description: {"A description that goes on. " * 12}
-  tags: [{LONG}]
-workload: {{ {LONG}: "{"value " * 40}" }}
-workflow:
-  - step: {LONG}
-    tool: {{ kind: noop, result: {{ {LONG}: "{"x" * 400}" }} }}
-    next: {LONG}_fails
-  - step: {LONG}_fails
-    tool: {{ kind: python, code: "raise ValueError('{"why " * 60}')" }}
-"""
 
 
 def screens(url: str, token: str) -> Iterator[tuple[str, str]]:
@@ -164,7 +147,7 @@ def main(*names: str) -> int:
         pictures(browser, url, token, list(names), is_long=False)
         with tempfile.TemporaryDirectory() as beside:
             file = Path(beside) / "odd.yaml"
-            file.write_text(ODD, encoding="utf-8")
+            file.write_text(LONG_NAMES, encoding="utf-8")
             for words in (("register", str(file)), ("exec", f"generated/{LONG}/{LONG}", "--wait")):
                 noetl(*words, "--server", url, cwd=Path(beside), NOETL_TOKEN=token)
         pictures(browser, url, token, list(names), is_long=True)

@@ -26,6 +26,23 @@ FLAGS = [
 ]  # fmt: skip
 CHROMIUM = shutil.which("chromium")
 _SEEDED_S = 60.0
+LONG = "a_name_that_is_far_too_long_to_type_but_a_generator_writes_every_night"
+LONG_NAMES = f"""
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata:
+  name: long
+  path: generated/{LONG}/{LONG}
+  description: {"A description that goes on. " * 12}
+  tags: [{LONG}]
+workload: {{ {LONG}: "{"value " * 40}" }}
+workflow:
+  - step: {LONG}
+    tool: {{ kind: noop, result: {{ {LONG}: "{"x" * 400}" }} }}
+    next: {LONG}_fails
+  - step: {LONG}_fails
+    tool: {{ kind: python, code: "raise ValueError('{"why " * 60}')" }}
+"""
 
 
 def lacks() -> str:

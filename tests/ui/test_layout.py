@@ -10,28 +10,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, Request, expect
 
-from tests.ui.browsing import Visitor, Workspace, needs_a_browser
+from tests.ui.browsing import LONG, LONG_NAMES, Visitor, Workspace, needs_a_browser
 from tests.ui.test_safety import SCREENS, settled
 
 pytestmark = [needs_a_browser, pytest.mark.xdist_group("screen")]
 
-LONG = "a_name_that_is_far_too_long_to_type_but_a_generator_writes_every_night"
-PLAYBOOK = f"""
-apiVersion: noetl.io/v10
-kind: Playbook
-metadata:
-  name: long
-  path: generated/{LONG}/{LONG}
-  description: {"A description that goes on. " * 12}
-  tags: [{LONG}]
-workload: {{ {LONG}: "{"value " * 40}" }}
-workflow:
-  - step: {LONG}
-    tool: {{ kind: noop, result: {{ {LONG}: "{"x" * 400}" }} }}
-    next: {LONG}_fails
-  - step: {LONG}_fails
-    tool: {{ kind: python, code: "raise ValueError('{"why " * 60}')" }}
-"""
 PANES = "role=tablist[name='Panes'] >> role=tab[name=/"
 # Texts that an ancestor cuts off at its side, without a `title` that holds the whole of it.
 CLIPPED = """() => {
@@ -58,7 +41,7 @@ CLIPPED = """() => {
 def odd(seeded: Workspace) -> str:
     """Return an execution whose every name is long."""
     file = Path(seeded.folder) / "long.yaml"
-    file.write_text(PLAYBOOK, encoding="utf-8")
+    file.write_text(LONG_NAMES, encoding="utf-8")
     seeded.noetl("register", str(file))
     made = seeded.start(f"generated/{LONG}/{LONG}")
     seeded.reaches(made, "failed")

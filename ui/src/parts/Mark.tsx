@@ -1,3 +1,4 @@
+import { plain } from "../words/format";
 import { MARKS, type Hue, type MarkName, stateOf } from "../words/states";
 import css from "./Mark.module.css";
 
@@ -28,6 +29,16 @@ export function Mark({ state, word = false, size }: { state: string; word?: bool
     <span className={`${css.worded} ${css[found.hue]}`}>
       <Sign mark={found.mark} hue={found.hue} size={size} />
       {found.word}
+    </span>
+  );
+}
+
+/** A state of something that is no execution: its own table of marks, the word beside it. */
+export function Stated({ of, looks, className }: { of: string; looks: Record<string, [MarkName, Hue]>; className?: string }) {
+  const [mark, hue] = looks[of] ?? ["hollow", "grey"];
+  return (
+    <span className={className}>
+      <Sign mark={mark} hue={hue} size={14} /> {plain(of)}
     </span>
   );
 }

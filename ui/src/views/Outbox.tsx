@@ -5,7 +5,7 @@ import { mayBe, useMe, useNeeds } from "../api/session";
 import { Act } from "../parts/Act";
 import { Button, Empty, ExecutionId, Facts, Field, Loading, Time, Trouble } from "../parts/controls";
 import { Json } from "../parts/Json";
-import { Sign } from "../parts/Mark";
+import { Stated } from "../parts/Mark";
 import { Card, Page, Panel, Split } from "../parts/Page";
 import { type Column, Table } from "../parts/Table";
 import { noetl } from "../words/command";
@@ -18,14 +18,7 @@ type Row = Schemas["OutboxRow"];
 const STATES = ["pending", "delivered", "dead", "discarded"] as const;
 const LOOKS: Record<string, [MarkName, Hue]> = { pending: ["dots", "grey"], delivered: ["check", "green"], dead: ["cross", "red"], discarded: ["slash", "grey"] };
 
-function State({ of }: { of: string }) {
-  const [mark, hue] = LOOKS[of] ?? ["hollow", "grey"];
-  return (
-    <span className={css.state}>
-      <Sign mark={mark} hue={hue} size={14} /> {plain(of)}
-    </span>
-  );
-}
+const State = ({ of }: { of: string }) => <Stated of={of} looks={LOOKS} className={css.state} />;
 
 const COLUMNS: Column<Row>[] = [
   { id: "state", head: "State", width: "104px", cell: (row) => <State of={row.state} /> },

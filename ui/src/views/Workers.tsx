@@ -5,7 +5,7 @@ import { get, type Schemas, send } from "../api/client";
 import { useNeeds } from "../api/session";
 import { Act } from "../parts/Act";
 import { Button, Command, Empty, Facts, Loading, Tags, Time, Trouble } from "../parts/controls";
-import { Sign } from "../parts/Mark";
+import { Stated } from "../parts/Mark";
 import { Card, Filter, Lines, Page, Panel, Split } from "../parts/Page";
 import { type Column, Table } from "../parts/Table";
 import { noetl } from "../words/command";
@@ -18,14 +18,7 @@ type Row = Schemas["WorkerRow"];
 type Pool = Schemas["PoolRow"];
 const LOOKS: Record<string, [MarkName, Hue]> = { ready: ["check", "green"], draining: ["half", "amber"], drained: ["bars", "grey"], dead: ["cross", "red"], gone: ["cross", "red"] };
 
-function Status({ of }: { of: string }) {
-  const [mark, hue] = LOOKS[of] ?? ["hollow", "grey"];
-  return (
-    <span className={css.state}>
-      <Sign mark={mark} hue={hue} size={14} /> {plain(of)}
-    </span>
-  );
-}
+const Status = ({ of }: { of: string }) => <Stated of={of} looks={LOOKS} className={css.state} />;
 
 const COLUMNS: Column<Row>[] = [
   { id: "status", head: "Status", width: "96px", cell: (row) => <Status of={row.status} /> },

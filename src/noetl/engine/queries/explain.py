@@ -86,8 +86,9 @@ def standings(
 ) -> tuple[Standing, ...]:
     """Return everything in the execution that has not ended, oldest first.
 
-    `events` are those of its log, or what was collected from them. `pools` are groups of workers, if known: {pool, tags, workers, idle_since}; `idle_since` is when the last worker of an
-    empty group was seen. `line` is where the execution stands in the queue, if known.
+    `events` are those of its log, or what was collected from them. `pools` are groups of workers, if known: {pool, tags,
+    workers, idle_since}; `idle_since` is when the last worker of an empty group was seen. `line` is where the execution
+    stands in the queue, if known.
     """
     known = events if isinstance(events, Past) else past(events)
     times = known.times
