@@ -92,6 +92,14 @@ def normalize_url(url: str) -> str:
     return text
 
 
+class _Client(httpx.AsyncClient):
+    async def send(self, request: httpx.Request, **more: Any) -> httpx.Response:
+        try:
+            return await super().send(request, **more)
+        except AttributeError as error:  # reset as it opened: the library asks for the socket, and uvloop has none
+            raise httpx.ConnectError("the connection was reset as it opened", request=request) from error
+
+
 class Http:
     """HTTP client with failover between servers."""
 
@@ -103,7 +111,7 @@ class Http:
         time = httpx.Timeout(_ANSWER_S, connect=_CONNECT_S)
         if token is not None and not token.isascii():
             raise InvalidInput("The token holds invalid characters. Check NOETL_TOKEN or `--token`.")
-        self._client = httpx.AsyncClient(timeout=time, limits=limits)
+        self._client = _Client(timeout=time, limits=limits)
 
     async def close(self) -> None:
         await self._client.aclose()

@@ -8,6 +8,7 @@ const placeOf = (event: KeyboardEvent): EventTarget | null => event.composedPath
 const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) && (target as HTMLInputElement).type !== "checkbox";
 
+let pressed = ""; // the key press that is handled now, with the `g` before it
 let prefix = "";
 let prefixAt = 0;
 
@@ -26,8 +27,7 @@ export function useKeys(keys: Keys, { inDialogs = false }: { inDialogs?: boolean
     const listen = (event: KeyboardEvent) => {
       if (event.defaultPrevented || event.altKey) return;
       const name = nameOf(event);
-      const whole = prefix && event.timeStamp - prefixAt < 1_200 ? `${prefix} ${name}` : name;
-      const run = latest.current[whole]; // after `g`, a letter has no other meaning
+      const run = latest.current[pressed]; // after `g`, a letter has no other meaning
       if (!run) return;
       const isSingle = !name.startsWith("Mod+") && event.key.length === 1;
       if (!name.startsWith("Mod+") && isTyping(placeOf(event))) return;
@@ -43,11 +43,15 @@ export function useKeys(keys: Keys, { inDialogs = false }: { inDialogs?: boolean
   }, [inDialogs]);
 }
 
-window.addEventListener("keydown", (event) => {
-  if (event.key === "g" && !event.metaKey && !event.ctrlKey && !isTyping(placeOf(event))) {
-    queueMicrotask(() => {
+window.addEventListener(
+  "keydown",
+  (event) => {
+    const name = nameOf(event);
+    pressed = prefix && event.timeStamp - prefixAt < 1_200 ? `${prefix} ${name}` : name;
+    if (name === "g" && !isTyping(placeOf(event))) {
       prefix = "g";
-      prefixAt = event.timeStamp;
-    });
-  } else if (event.key.length === 1) queueMicrotask(() => setTimeout(() => (prefix = ""), 0));
-});
+      prefixAt = performance.now(); // not when it was pressed: a busy page handles it later
+    } else if (event.key.length === 1) prefix = "";
+  },
+  { capture: true }, // before every listener above
+);

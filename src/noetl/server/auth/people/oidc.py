@@ -212,6 +212,8 @@ class OpenIdConnect:
                 client.stream(method, url, data=body, headers={"Accept": "application/json"}) as answer,
             ):
                 data = await _read(answer)
+        except AttributeError:  # reset as it opened: the library asks for the socket, and uvloop has none
+            raise _unavailable("the connection was reset as it opened") from None
         except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, OSError) as error:
             raise _unavailable(str(error) or type(error).__name__) from None
         try:
