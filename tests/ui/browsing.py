@@ -129,9 +129,9 @@ class Visitor:
     wrong: list[str] = field(default_factory=list)
 
     def go(self, path: str) -> Page:
-        """Open a path and wait until nothing loads any more."""
+        """Open a path and wait for its view: keys pressed before are lost."""
         self.page.goto(self.url + path)
-        self.page.wait_for_selector("#content")
+        self.page.wait_for_selector("#content:has(> *):not(:has([aria-label=Loading]))")
         return self.page
 
 

@@ -32,6 +32,7 @@ def test_a_failed_execution_names_the_step_the_error_and_its_line(visitor: Visit
     page = visitor.go(f"/executions/{seeded.ids['failed']}")
     why = page.get_by_role("region", name="Why")
     expect(why).to_contain_text("division by zero")
+    expect(page.locator("[data-step=divide]")).to_have_attribute("data-state", "failed")
     page.keyboard.press("n")
     panel = page.get_by_label("Step divide", exact=True)
     expect(panel).to_contain_text("ZeroDivisionError")

@@ -66,7 +66,7 @@ def test_keys_move_open_and_list_themselves(visitor: Visitor) -> None:
     expect(page.get_by_role("dialog")).to_have_count(0)
     page.keyboard.press("j")
     page.keyboard.press("Enter")
-    page.wait_for_url("**/executions/*")
+    expect(page.get_by_role("region", name="Why")).to_be_visible()
     page.keyboard.press("g")
     page.keyboard.press("p")
     page.wait_for_url("**/playbooks")

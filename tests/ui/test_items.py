@@ -44,6 +44,7 @@ def test_the_progress_of_a_loop_opens_its_heat_map(visitor: Visitor, seeded: Wor
 
 def test_keys_and_pointer_say_what_an_item_is_and_select_it(visitor: Visitor, seeded: Workspace) -> None:
     page = visitor.go(f"/executions/{seeded.ids['partial']}?pane=items")
+    expect(page.locator("canvas[data-cell]")).to_have_attribute("data-cells", "24")
     _map(page).focus()
     for _ in range(4):
         page.keyboard.press("ArrowRight")

@@ -96,6 +96,7 @@ def test_children_are_listed_and_the_way_back_keeps_the_moment(visitor: Visitor,
     expect(rows.filter(has_text="each#1[1]")).to_contain_text("completed")
     rows.filter(has_text="north#1").get_by_role("button", name="north#1").click()
     page.wait_for_url("**step=north*")
+    expect(page.locator("[data-step=north]")).to_have_attribute("data-state", "done")
     page.keyboard.press("d")
     page.wait_for_url("**up=30*")
     assert regions not in page.url

@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "react";
+import { useLayoutEffect, useRef } from "react";
 import { settings } from "../words/format";
 
 type Keys = Record<string, (event: KeyboardEvent) => void>;
@@ -23,7 +23,7 @@ function nameOf(event: KeyboardEvent): string {
 export function useKeys(keys: Keys, { inDialogs = false }: { inDialogs?: boolean } = {}): void {
   const latest = useRef(keys);
   latest.current = keys;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const listen = (event: KeyboardEvent) => {
       if (event.defaultPrevented || event.altKey) return;
       const name = nameOf(event);
