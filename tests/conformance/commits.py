@@ -8,7 +8,7 @@ from noetl.model.events import Event
 from noetl.model.ids import event_id
 from noetl.model.messages import AnyMessage, Signal
 from noetl.model.work import Chunk, WorkItem
-from noetl.ports import Commit
+from noetl.ports import Commit, EventLog
 
 
 def event(execution: str, seq: int, message: str = "", payload: Any = None, ordinal: int = 0) -> Event:
@@ -35,3 +35,9 @@ def put(*items: WorkItem, execution: str = "1", at: int = 0) -> Commit:
 
 def signal(name: str) -> AnyMessage:
     return Signal(f"message-{name}", name, {"n": 1})
+
+
+async def snapshot_of(log: EventLog, execution_id: str, version: int) -> tuple[int, bytes] | None:
+    """Return seq and state of a snapshot."""
+    [saved] = await log.saved_states([execution_id], version, 1)
+    return saved.snapshot

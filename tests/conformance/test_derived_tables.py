@@ -12,6 +12,7 @@ from noetl.ports import DerivedRows, DerivedTables
 from noetl.server.background.rebuild import Rebuild
 from noetl.server.cache.plan_cache import PlanCache
 from noetl.server.control_plane import LocalControlPlane
+from tests.conformance.commits import snapshot_of
 from tests.conformance.conftest import Place, Store
 from tests.unit.server.system import HEAD, RealClock, begin, done, ended, register, report_on, workers
 
@@ -57,7 +58,7 @@ async def test_what_is_taken_out_and_put_in_is_the_same(store: Store, derived: D
     sent = replace(before, inbox=(("500", Signal("m1", "go")),))
     await derived.empty(1_000)
     assert await derived.rows("500") == DerivedRows("500", 0)
-    assert await store.snapshot("500", 1) is None
+    assert await snapshot_of(store, "500", 1) is None
     await derived.put_rows([sent])
     assert await derived.rows("500") == sent
     assert await store.inbox(9) == [("500", Signal("m1", "go"))]

@@ -17,7 +17,7 @@ from noetl.ports.log import Recent, Timing
 from noetl.ports.replay import Replay
 from noetl.stores.memory.store import MemoryStore
 from noetl.stores.sqlite.store import SqliteStore
-from tests.conformance.commits import commit, event, put, signal, work
+from tests.conformance.commits import commit, event, put, signal, snapshot_of, work
 from tests.conformance.conftest import Place, Store
 
 pytestmark = pytest.mark.asyncio
@@ -243,15 +243,35 @@ async def test_executions_are_listed_newest_first(store: Store) -> None:
     assert await ids(before="unknown") == []
 
 
+async def test_saved_states_are_snapshots_and_the_next_events_in_the_order_asked_for(store: Store) -> None:
+    await store.commit([commit("1", count=3), commit("2", count=6), commit("3", count=4), commit("4", count=2)])
+    await store.commit([commit("1", at=3, count=5, message="later")])
+    await store.save_snapshot("1", 3, 7, b"three")
+    await store.save_snapshot("2", 2, 7, b"two")  # in the middle of a commit
+    await store.save_snapshot("3", 2, 6, b"of another version")
+    await store.save_snapshot("4", 2, 7, b"all of it")
+    found = await store.saved_states(["4", "none", "2", "3", "9" * 30, "1"], 7, 4)
+    assert [(one.execution_id, one.snapshot, [event.seq for event in one.events]) for one in found] == [
+        ("4", (2, b"all of it"), []),
+        ("none", None, []),
+        ("2", (2, b"two"), [3, 4, 5, 6]),
+        ("3", None, [1, 2, 3, 4]),
+        ("9" * 30, None, []),
+        ("1", (3, b"three"), [4, 5, 6, 7]),
+    ]
+    assert found[5].events == await store.read("1", 3, 4)
+    assert await store.saved_states([], 7, 4) == []
+
+
 async def test_a_snapshot_of_another_version_is_not_given(store: Store) -> None:
-    assert await store.snapshot("1", 1) is None
+    assert await snapshot_of(store, "1", 1) is None
     await store.save_snapshot("1", 10, 1, b"ten")
     await store.save_snapshot("1", 20, 1, b"twenty")
     await store.save_snapshot("1", 15, 1, b"older")
-    assert await store.snapshot("1", 1) == (20, b"twenty")
-    assert await store.snapshot("1", 2) is None
+    assert await snapshot_of(store, "1", 1) == (20, b"twenty")
+    assert await snapshot_of(store, "1", 2) is None
     await store.save_snapshot("1", 18, 2, b"new fold")
-    assert await store.snapshot("1", 2) == (18, b"new fold")
+    assert await snapshot_of(store, "1", 2) == (18, b"new fold")
 
 
 async def test_two_writers_cannot_append_after_the_same_event(place: Place) -> None:

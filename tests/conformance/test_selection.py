@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from noetl.ports import Selection
-from tests.conformance.commits import commit, signal, work
+from tests.conformance.commits import commit, signal, snapshot_of, work
 from tests.conformance.conftest import Place, Store
 
 pytestmark = pytest.mark.asyncio
@@ -88,7 +88,7 @@ async def test_an_ended_execution_is_removed_with_everything_beside_it(place: Pl
     assert not await other.remove("1")
     assert await store.read("1") == []
     assert await store.execution("1") is None
-    assert await store.snapshot("1", 1) is None
+    assert await snapshot_of(store, "1", 1) is None
     assert await store.due(100, 10) == []
     assert await store.inbox(10) == []
     assert [lease.work.execution_id for lease in await store.claim("w", [""], 5, 10, 20)] == ["10"]

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from noetl.engine.state.execution import STATE_VERSION
 from noetl.model.events import Event
 from noetl.testing.virtual_time import run
+from tests.conformance.commits import snapshot_of
 from tests.simulation.invariants import check_all, effects_happened
 from tests.simulation.world import EXECUTION, World
 
@@ -56,7 +57,7 @@ async def _played(world: World) -> dict[str, list[Event]]:
     for execution_id, events in logs.items():
         beside = await ground.derived.rows(execution_id)
         check_all(execution_id, events, beside, live if execution_id == EXECUTION else None)
-        snapshot = await ground.store.snapshot(execution_id, STATE_VERSION)
+        snapshot = await snapshot_of(ground.store, execution_id, STATE_VERSION)
         assert snapshot is None or snapshot[0] <= len(events), "a snapshot knows more than the log"
     differences = await ground.differences()
     assert not differences, f"tables do not follow from the log: {differences}"

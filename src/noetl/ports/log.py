@@ -118,6 +118,14 @@ class Timing(msgspec.Struct, frozen=True):
     ended_at: int | None
 
 
+class SavedState(msgspec.Struct, frozen=True):
+    """The snapshot of an execution and a page of its events after it."""
+
+    execution_id: str
+    snapshot: tuple[int, bytes] | None  # seq and state
+    events: list[Event]
+
+
 class Position(msgspec.Struct, frozen=True):
     """Event with its position in the stream of its writer."""
 
@@ -151,8 +159,11 @@ class EventLog(Protocol):
     async def save_snapshot(self, execution_id: str, seq: int, version: int, state: bytes) -> None:
         """Store a snapshot, unless there is one of the same version with a higher seq."""
 
-    async def snapshot(self, execution_id: str, version: int) -> tuple[int, bytes] | None:
-        """Return seq and state of the snapshot; None if there is none of this version."""
+    async def saved_states(self, execution_ids: Sequence[str], version: int, limit: int) -> list[SavedState]:
+        """Return what makes the state of each execution, in their order.
+
+        Snapshots are those of a version; of the events after them, each has at most `limit`.
+        """
 
     async def execution(self, execution_id: str) -> Mapping[str, Any] | None:
         """Return the last projection with `execution_id` and `last_seq`."""

@@ -43,16 +43,13 @@ class Timers:
         # The time is part of the id: a timer that is set again is a new one. So is the execution: stores look for a
         # message by a part of its id, which many executions would share.
         messages = [
-            (execution_id, TimerDue(f"timer:{execution_id}:{name}:{at}", name)) for execution_id, name, at in due
+            (execution_id, TimerDue(f"timer:{execution_id}:{name}:{at}", name), None) for execution_id, name, at in due
         ]
-        answers = await asyncio.gather(
-            *(self._sequencer.submit(execution_id, message) for execution_id, message in messages),
-            return_exceptions=True,
-        )
-        for (execution_id, message), answer in zip(messages, answers, strict=True):
-            if isinstance(answer, BaseException):  # it stays due and is tried again
+        answers = await self._sequencer.submit_all(messages)
+        for (execution_id, message, _), answer in zip(messages, answers, strict=True):
+            if isinstance(answer, Exception):  # it stays due and is tried again
                 _log.warning("Timer %s of execution %s failed: %s", message.timer_id, execution_id, answer)
-        return sum(not isinstance(answer, BaseException) for answer in answers)
+        return sum(not isinstance(answer, Exception) for answer in answers)
 
     async def run(self) -> None:
         """Fire timers until cancelled."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 import msgspec
@@ -19,9 +19,11 @@ from noetl.engine.state.execution import STATE_VERSION, Execution, dump, load
 from noetl.model.errors import Foreign, StoreUnavailable, log_level
 from noetl.model.events import SCHEMA_VERSION
 from noetl.ports import EventLog
+from noetl.ports.log import SavedState
 
 _log = logging.getLogger(__name__)
 _BYTES_PER_EVENT = 200  # a snapshot is worth the events whose bytes are about its own
+_FIRST_PAGE = 500  # with the snapshot, of several executions at once
 _PAGE = 5_000
 
 
@@ -56,7 +58,21 @@ class StateCache:
         state = self.known(execution_id)
         if state is None and new:
             return self.new(execution_id)
-        return self._keep(execution_id, *await self._load(execution_id)) if state is None else state
+        if state is None:
+            [saved] = await self._log.saved_states([execution_id], STATE_VERSION, _FIRST_PAGE)
+            state = self._keep(execution_id, *await self._folded(saved))
+        return state
+
+    async def load(self, execution_ids: Iterable[str]) -> None:
+        """Load states that are asked for next, together; `get` reports what is wrong."""
+        unknown = [one for one in dict.fromkeys(execution_ids) if one not in self._known]
+        if len(unknown) < 2:
+            return
+        for saved in await self._log.saved_states(unknown, STATE_VERSION, _FIRST_PAGE):
+            with suppress(Foreign):
+                loaded = await self._folded(saved)
+                if saved.execution_id not in self._known:  # another reader may have been faster
+                    self._keep(saved.execution_id, *loaded)
 
     def new(self, execution_id: str) -> Execution:
         """Return the state of an execution that is probably new."""
@@ -141,16 +157,17 @@ class StateCache:
         except StoreUnavailable as error:  # a snapshot only saves time
             _log.log(log_level(error), "no snapshot of execution %s: %s", execution_id, error)
 
-    async def _load(self, execution_id: str) -> tuple[Execution, int]:
-        state, size = Execution(execution_id), 0
-        saved = await self._log.snapshot(execution_id, STATE_VERSION)
-        if saved is not None:
+    async def _folded(self, saved: SavedState) -> tuple[Execution, int]:
+        """Return the state, and when its next snapshot is due."""
+        execution_id, events = saved.execution_id, saved.events
+        state, size, page = Execution(execution_id), 0, _FIRST_PAGE
+        if saved.snapshot is not None:
             try:
-                state, size = load(saved[1]), len(saved[1])
+                state, size = load(saved.snapshot[1]), len(saved.snapshot[1])
             except (msgspec.DecodeError, msgspec.ValidationError):  # not ours after all: the log has everything
-                state, size = Execution(execution_id), 0
+                events = await self._log.read(execution_id, 0, page)
         start = state.seq
-        while events := await self._log.read(execution_id, state.seq, _PAGE):
+        while events:
             newest = max(event.version for event in events)
             if newest > SCHEMA_VERSION:
                 raise Foreign(
@@ -158,6 +175,8 @@ class StateCache:
                     "Use the newer one."
                 )
             fold(execution_id, events, state)
-            if len(events) < _PAGE:
+            if len(events) < page:
                 break
+            page = _PAGE
+            events = await self._log.read(execution_id, state.seq, page)
         return state, start + max(self.every, size // _BYTES_PER_EVENT)

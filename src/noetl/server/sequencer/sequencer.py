@@ -15,8 +15,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 
 from msgspec import Struct, field
 
@@ -47,6 +48,7 @@ _TURN_MS = 50  # after which a turn decides no further message
 _AFTER_TROUBLE_S = 0.5
 _MOST_TRIES = 8  # of a message while the store is unavailable
 _MOST_GATHERED = 1_000
+_LOADED_TOGETHER = 32  # states, which may be large
 _Outcome = Receipt | Awaitable[Receipt] | Exception | None  # of a commit; None: there was nothing to commit
 
 
@@ -372,6 +374,7 @@ class Sequencer:
             if self._parks(entry):
                 continue
             try:
+                await self._states.load(_loaded_together(entry, batch.undecided))
                 made = await decide_loading(
                     entry, self._store, self._states, self._plans, self._clock.now(), self._quick
                 )
@@ -589,3 +592,10 @@ class Sequencer:
             subscription.deliver(leases)
         except Exception:  # noqa: BLE001  likewise; the leases expire
             _log.exception("work cannot be delivered to %s", subscription.worker)
+
+
+def _loaded_together(entry: Entry, others: Iterable[Entry]) -> Iterator[str]:
+    """Yield the executions whose states the next messages need; a new one has none."""
+    for one in (entry, *islice(others, _LOADED_TOGETHER - 1)):
+        if one.refused or not isinstance(one.message, Start):
+            yield one.execution_id

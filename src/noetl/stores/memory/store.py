@@ -19,7 +19,7 @@ from noetl.model.letters import DeadLetter, LetterChange, changed
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, Line, WorkItem, distance, playbook_of
 from noetl.ports import Audit, Claim, Commit, Position, Receipt, Selection
-from noetl.ports.log import OPEN, Recent, Timing
+from noetl.ports.log import OPEN, Recent, SavedState, Timing
 from noetl.ports.triggers import Progress
 from noetl.stores.common.batch import Changes, Facts, about, judge, lost, slot_columns, turns
 from noetl.stores.common.work_limits import Room
@@ -51,9 +51,14 @@ class MemoryStore(MemoryCatalog, MemoryLetters):
         if known is None or seq >= known[0] or version != known[1]:
             self.tables.snapshots[execution_id] = (seq, version, state)
 
-    async def snapshot(self, execution_id: str, version: int) -> tuple[int, bytes] | None:
-        known = self.tables.snapshots.get(execution_id)
-        return (known[0], known[2]) if known is not None and known[1] == version else None
+    async def saved_states(self, execution_ids: Sequence[str], version: int, limit: int) -> list[SavedState]:
+        found = []
+        for execution_id in execution_ids:
+            known = self.tables.snapshots.get(execution_id)
+            snapshot = (known[0], known[2]) if known is not None and known[1] == version else None
+            events = await self.read(execution_id, 0 if snapshot is None else snapshot[0], limit)
+            found.append(SavedState(execution_id, snapshot, events))
+        return found
 
     async def execution(self, execution_id: str) -> Mapping[str, Any] | None:
         row = self.tables.executions.get(execution_id)

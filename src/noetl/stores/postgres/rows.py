@@ -19,6 +19,7 @@ from noetl.model.events import Event
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, WorkItem, distance
 from noetl.ports import AuditEntry, Claim, Position
+from noetl.ports.log import SavedState
 from noetl.stores.common.audit_rows import content_row
 from noetl.stores.common.batch import about, slot_columns
 from noetl.stores.common.work_limits import limits_text
@@ -87,6 +88,24 @@ def events_of(execution_id: str, rows: Sequence[Sequence[Any]], after: int, limi
         events = events_in(execution_id, last, encoded)
         found += events if last - size >= after else events[after - last :]
     return found if limit is None else found[:limit]
+
+
+def saved_states_of(execution_ids: Sequence[str], rows: Sequence[Sequence[Any]], limit: int) -> list[SavedState]:
+    """Return saved states from rows (execution, seq, size, events, snapshot)."""
+    snapshots: dict[int, tuple[int, bytes]] = {}
+    logged: dict[int | None, list[Sequence[Any]]] = {}
+    for name, seq, size, events, state in rows:
+        if state is None:
+            logged.setdefault(name, []).append((seq, size, events))
+        else:
+            snapshots[name] = (seq, state)
+    found = []
+    for execution_id in execution_ids:
+        name = number(execution_id)
+        snapshot = snapshots.get(name) if name is not None else None
+        after = 0 if snapshot is None else snapshot[0]
+        found.append(SavedState(execution_id, snapshot, events_of(execution_id, logged.get(name, ()), after, limit)))
+    return found
 
 
 def positions_of(rows: Sequence[Sequence[Any]], most: int, wanted: Collection[str] | None) -> list[Position]:

@@ -18,7 +18,7 @@ from noetl.model.events import Event
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, Line
 from noetl.ports import Audit, Claim, Commit, Position, Receipt, Selection
-from noetl.ports.log import OPEN, Recent, Timing
+from noetl.ports.log import OPEN, Recent, SavedState, Timing
 from noetl.stores.common.batch import lost
 from noetl.stores.common.queries import queries
 from noetl.stores.common.work_limits import names_in
@@ -37,6 +37,7 @@ from noetl.stores.postgres.rows import (
     numbered,
     positions_of,
     projection_of,
+    saved_states_of,
 )
 
 if TYPE_CHECKING:
@@ -107,9 +108,10 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
     async def save_snapshot(self, execution_id: str, seq: int, version: int, state: bytes) -> None:
         await self.database.rows("put_snapshot", numbered(execution_id), seq, version, state)
 
-    async def snapshot(self, execution_id: str, version: int) -> tuple[int, bytes] | None:
-        rows = await self.database.rows("find_snapshot", number(execution_id), version)
-        return (rows[0][0], rows[0][1]) if rows else None
+    async def saved_states(self, execution_ids: Sequence[str], version: int, limit: int) -> list[SavedState]:
+        numbers = [found for found in map(number, execution_ids) if found is not None]
+        rows = await self.database.rows("read_saved_states", numbers, version, limit)
+        return saved_states_of(execution_ids, rows, limit)
 
     async def execution(self, execution_id: str) -> Mapping[str, Any] | None:
         rows = await self.database.rows("find_execution", number(execution_id))

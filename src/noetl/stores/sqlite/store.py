@@ -20,7 +20,7 @@ from noetl.model.events import Event
 from noetl.model.messages import AnyMessage
 from noetl.model.work import Lease, Line, WorkItem
 from noetl.ports import Audit, Claim, Commit, Position, Receipt, Selection
-from noetl.ports.log import OPEN, Recent, Timing
+from noetl.ports.log import OPEN, Recent, SavedState, Timing
 from noetl.stores.common.batch import lost
 from noetl.stores.common.queries import queries
 from noetl.stores.common.work_limits import names_in
@@ -90,18 +90,25 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
         )
 
     async def read(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[Event]:
-        found: list[Event] = []
-        for last, size, encoded in await self._log_rows("read_events", execution_id, after, limit):
-            events = [Event(*fields) for fields in _decode(encoded)]
-            found += events if last - size >= after else events[after - last :]
-        return found if limit is None else found[:limit]
+        return _events_of(await self._log_rows("read_events", execution_id, after, limit), after, limit)
 
     async def save_snapshot(self, execution_id: str, seq: int, version: int, state: bytes) -> None:
         await self._write("put_snapshot", [(execution_id, seq, version, state)])
 
-    async def snapshot(self, execution_id: str, version: int) -> tuple[int, bytes] | None:
-        rows = await self._rows("find_snapshot", execution_id, version)
-        return (rows[0][0], rows[0][1]) if rows else None
+    async def saved_states(self, execution_ids: Sequence[str], version: int, limit: int) -> list[SavedState]:
+        def job(connection: sqlite3.Connection) -> list[tuple[tuple[int, bytes] | None, list[_LogRow]]]:
+            found = []
+            for execution_id in execution_ids:
+                snapshot = connection.execute(_SQL["find_snapshot"], (execution_id, version)).fetchone()
+                after = 0 if snapshot is None else snapshot[0]
+                found.append((snapshot, _page(connection, "read_events", execution_id, after, limit)))
+            return found
+
+        read = await self.database.read(job)
+        return [
+            SavedState(execution_id, snapshot, _events_of(rows, 0 if snapshot is None else snapshot[0], limit))
+            for execution_id, (snapshot, rows) in zip(execution_ids, read, strict=True)
+        ]
 
     async def execution(self, execution_id: str) -> Mapping[str, Any] | None:
         rows = await self._rows("find_execution", execution_id)
@@ -170,13 +177,8 @@ class SqliteStore(SqliteCatalog, SqliteLetters):
         ]
 
     async def _log_rows(self, name: str, execution_id: str, after: int, most: int | None) -> list[_LogRow]:
-        def job(connection: sqlite3.Connection) -> list[Any]:
-            rows, enough = [], _ALWAYS if most is None else after + most
-            for row in connection.execute(_SQL[name], (execution_id, after)):
-                rows.append(row)
-                if row[0] >= enough and row[1]:  # numbers of removed events count too: such a page has fewer events
-                    break
-            return rows
+        def job(connection: sqlite3.Connection) -> list[_LogRow]:
+            return _page(connection, name, execution_id, after, most)
 
         is_brief = most is not None and most <= _PAGE
         found = await (self.database.read(job) if is_brief else self.database.run(job))
@@ -312,6 +314,24 @@ def _rows_with(rows: Sequence[_LogRow], types: Collection[str], end: int) -> lis
     """Return the rows that may hold these types, and the last; others stay encoded."""
     names = [f'"{name}"' for name in types]
     return [row for row in rows if row[0] == end or any(name in row[2] for name in names)]
+
+
+def _page(connection: sqlite3.Connection, name: str, execution_id: str, after: int, most: int | None) -> list[_LogRow]:
+    """Return the rows of the log that hold the next events."""
+    rows, enough = [], _ALWAYS if most is None else after + most
+    for row in connection.execute(_SQL[name], (execution_id, after)):
+        rows.append(row)
+        if row[0] >= enough and row[1]:  # numbers of removed events count too: such a page has fewer events
+            break
+    return rows
+
+
+def _events_of(rows: Sequence[_LogRow], after: int, limit: int | None) -> list[Event]:
+    found: list[Event] = []
+    for last, size, encoded in rows:
+        events = [Event(*fields) for fields in _decode(encoded)]
+        found += events if last - size >= after else events[after - last :]
+    return found if limit is None else found[:limit]
 
 
 def _events_after(rows: Sequence[_LogRow], after: int) -> Iterator[tuple[int, list[Any]]]:

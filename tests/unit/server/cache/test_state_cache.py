@@ -7,6 +7,7 @@ import pytest
 from noetl.engine.state.execution import STATE_VERSION, checksum
 from noetl.server.cache.state_cache import StateCache
 from noetl.server.control_plane import LocalControlPlane, Store
+from tests.conformance.commits import snapshot_of
 from tests.unit.server.system import RealClock, begin, chain, ended, register, workers
 
 pytestmark = pytest.mark.asyncio
@@ -26,14 +27,14 @@ async def test_a_state_that_never_was_is_pending(store: Store) -> None:
 
 async def test_snapshots_are_saved_as_the_log_grows(store: Store) -> None:
     execution_id = await ran(store, 10)
-    saved = await store.snapshot(execution_id, STATE_VERSION)
+    saved = await snapshot_of(store, execution_id, STATE_VERSION)
     assert saved is not None
     assert saved[0] > len(await store.read(execution_id)) - 25
 
 
 async def test_no_snapshot_is_saved_before_it_is_worth_it(store: Store) -> None:
     execution_id = await ran(store, 1_000)
-    assert await store.snapshot(execution_id, STATE_VERSION) is None
+    assert await snapshot_of(store, execution_id, STATE_VERSION) is None
 
 
 async def test_a_state_with_more_in_it_than_was_committed_is_not_saved(store: Store) -> None:
@@ -41,12 +42,12 @@ async def test_a_state_with_more_in_it_than_was_committed_is_not_saved(store: St
     states = StateCache(store, every=1)
     state = await states.get(execution_id)
     await states.committed(execution_id, state.seq - 1)
-    assert await store.snapshot(execution_id, STATE_VERSION) is None
+    assert await snapshot_of(store, execution_id, STATE_VERSION) is None
     state.seq += 100
     await states.committed(execution_id, state.seq - 1)
-    assert await store.snapshot(execution_id, STATE_VERSION) is None
+    assert await snapshot_of(store, execution_id, STATE_VERSION) is None
     await states.committed(execution_id, state.seq)
-    assert await store.snapshot(execution_id, STATE_VERSION) is not None
+    assert await snapshot_of(store, execution_id, STATE_VERSION) is not None
 
 
 @pytest.mark.parametrize("data", [b"", b"garbage", b"\x01"])

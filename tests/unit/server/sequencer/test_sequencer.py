@@ -30,6 +30,8 @@ from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Cancel, ChildEnded, Pause, Report, Signal, Start, Suspension
 from noetl.model.work import Lease
 from noetl.ports import Claim, Commit, Receipt, Selection
+from noetl.ports.log import SavedState
+from noetl.ports.work import Answer
 from noetl.server.cache.state_cache import StateCache
 from noetl.server.control_plane import LocalControlPlane, Store
 from noetl.server.sequencer.commits import refuse_taken_id
@@ -521,17 +523,35 @@ async def test_a_cold_execution_is_read_from_its_snapshot_on(store: Store) -> No
     seen: list[int] = []
 
     class Watched:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(store, name)
-
-        async def read(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[Event]:
-            seen.append(after)
-            return await store.read(execution_id, after, limit)
+        async def saved_states(self, execution_ids: Sequence[str], version: int, limit: int) -> list[SavedState]:
+            found = await store.saved_states(execution_ids, version, limit)
+            seen.extend(event.seq for one in found for event in one.events)
+            return found
 
     watched: Any = Watched()
     state = await StateCache(watched).get(execution_id)
     assert state.status == "completed"
-    assert seen[0] >= 60
+    assert seen[0] > 60
+
+
+async def test_states_of_messages_that_arrive_together_are_loaded_together(store: Store) -> None:
+    playbook = await register(store, WAITING)
+    async with LocalControlPlane(store, RealClock()) as control:
+        waiting = [await begin(control, playbook) for _ in range(40)]
+    asked: list[int] = []
+    saved_states = store.saved_states
+
+    async def counted(execution_ids: Sequence[str], version: int, limit: int) -> list[SavedState]:
+        asked.append(len(execution_ids))
+        return await saved_states(execution_ids, version, limit)
+
+    store.saved_states = counted  # type: ignore[method-assign]
+    async with LocalControlPlane(store, RealClock()) as control:
+        messages = [(one, Signal(f"s{number}", "go"), None) for number, one in enumerate(waiting)]
+        answers = await control.sequencer.submit_all(messages)
+    assert {answer.status for answer in answers if isinstance(answer, Answer)} == {"applied"}
+    assert sum(asked) == 40
+    assert len(asked) <= 3
 
 
 async def test_whoever_waits_when_the_control_plane_stops_is_told() -> None:
@@ -584,11 +604,11 @@ async def test_a_store_that_cannot_be_read_for_a_while_loses_no_message(tmp_path
     class Unreadable(SqliteStore):
         failures = 0
 
-        async def snapshot(self, execution_id: str, version: int) -> tuple[int, bytes] | None:
+        async def saved_states(self, execution_ids: Sequence[str], version: int, limit: int) -> list[SavedState]:
             if self.failures:
                 self.failures -= 1
                 raise StoreUnavailable("the disk is away")
-            return await super().snapshot(execution_id, version)
+            return await super().saved_states(execution_ids, version, limit)
 
     store = Unreadable(tmp_path / "noetl.db")
     async with LocalControlPlane(store, RealClock()) as control:

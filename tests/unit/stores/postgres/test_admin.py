@@ -18,7 +18,7 @@ from noetl.stores.postgres.archive import read_archive
 from noetl.stores.postgres.database import connect
 from noetl.stores.postgres.store import PostgresStore
 from tests.acceptance.run import noetl
-from tests.conformance.commits import commit, event
+from tests.conformance.commits import commit, event, snapshot_of
 from tests.databases import server_address
 
 pytestmark = pytest.mark.asyncio
@@ -109,7 +109,7 @@ async def test_a_month_is_archived_dropped_and_still_replayed(
     assert await partitions(address) == ["event_log_2025_02"]
     assert await months.read(one) == []
     assert await months.execution(one) is None
-    assert await months.snapshot(one, 1) is None
+    assert await snapshot_of(months, one, 1) is None
     assert len(await months.read(late)) == 1
     assert {name: read_archive(tmp_path / "old", name) for name in (one, two)} == before
     shown = noetl("replay", one, "--archive", str(tmp_path / "old" / "event_log_2025_01.parquet"), "--json")

@@ -248,8 +248,23 @@ SELECT $1, $2, $3, $4 FROM set_config('synchronous_commit', 'off', true)
 ON CONFLICT (execution_id) DO UPDATE SET seq = excluded.seq, version = excluded.version, state = excluded.state
 WHERE excluded.seq >= snapshot.seq OR excluded.version <> snapshot.version;
 
--- name: find_snapshot
-SELECT seq, state FROM snapshot WHERE execution_id = $1 AND version = $2;
+-- name: read_saved_states
+-- A row with a state is a snapshot; the others are a page of the log after it, as in `read_events`.
+WITH asked AS (
+  SELECT a.execution_id, s.seq, s.state FROM unnest($1::bigint[]) AS a (execution_id)
+  LEFT JOIN snapshot AS s ON s.execution_id = a.execution_id AND s.version = $2
+)
+SELECT execution_id, seq, 0 AS size, NULL AS events, state FROM asked WHERE seq IS NOT NULL
+UNION ALL
+SELECT asked.execution_id, page.seq, page.size, page.events, NULL
+FROM asked CROSS JOIN LATERAL (
+  SELECT l.seq, l.size, l.events FROM log AS l
+  WHERE l.execution_id = asked.execution_id AND l.seq > coalesce(asked.seq, 0) AND l.seq <= coalesce(
+    (SELECT min(m.seq) FROM log AS m WHERE m.execution_id = asked.execution_id AND m.seq >= coalesce(asked.seq, 0) + $3::bigint),
+    9223372036854775807
+  )
+) AS page
+ORDER BY execution_id, seq;
 
 -- name: lock_path
 INSERT INTO catalog_path (path, last_version) VALUES ($1, 0)
