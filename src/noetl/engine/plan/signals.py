@@ -26,6 +26,8 @@ def unknown_signal(playbook: Playbook, name: str) -> str | None:
             if not isinstance(signal, str) or template(signal) is not None:
                 return None
             named.add(signal)
+    if name in named:
+        return None
     for text in _texts((playbook.workflow, playbook.workbook)):
         compiled = template(text)
         for read in compiled.reads if compiled is not None else ():

@@ -124,8 +124,8 @@ async def signal(call: Call, execution_id: str, body: SignalSent) -> Told:
     """Send a signal to an execution; idempotent with an `Idempotency-Key`."""
     key = call.idempotency_key()
     name = f"signal:{call.actor.name}:{key}" if key else uuid4().hex
-    state = await call.services.reader.state(execution_id)  # first: once the signal is applied, nothing may fail
-    warning = unknown_signal((await call.services.control.plan(state.playbook)).playbook, body.name)
+    row = await call.services.reader.row(execution_id)  # first: once the signal is applied, nothing may fail
+    warning = unknown_signal((await call.services.control.plan(row["playbook"])).playbook, body.name)
     told = await _tell(call, execution_id, Signal(name, body.name, body.data), name=body.name)
     return told if warning is None else msgspec.structs.replace(told, warnings=[warning])
 
