@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from noetl.dsl.rules.shape.long_name import MOST
 from noetl.engine.state.evolve import fold
 from noetl.engine.state.execution import checksum
 from noetl.model.errors import InvalidInput
@@ -261,6 +263,15 @@ async def test_saved_states_are_snapshots_and_the_next_events_in_the_order_asked
     ]
     assert found[5].events == await store.read("1", 3, 4)
     assert await store.saved_states([], 7, 4) == []
+
+
+async def test_the_longest_names_fit_into_every_index(store: Store) -> None:
+    chance = Random(1)
+    path, pool, step, tag = ("".join(chance.choices("😀😁😂🤣😃😄😅😆", k=MOST)) for _ in range(4))
+    row = {"status": "running", "path": path, "started_at": 1}
+    item = work(step, pool=pool, requires=(tag,), limits=(f"pool {pool}",), flow=f"{path}#1")
+    await store.commit([commit(projection=row, work=(item,))])
+    assert [one["path"] for one in await store.executions(Selection(path=path))] == [path]
 
 
 async def test_a_snapshot_of_another_version_is_not_given(store: Store) -> None:

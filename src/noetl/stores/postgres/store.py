@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     import asyncpg
 
 _SQL = queries("postgres")
+_RARE = 2_000  # executions with a tag that are sorted rather than searched for
 _CONDITIONS = {
     "path": "path = {}",
     "parent": "parent = {}",
@@ -129,6 +130,10 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
         text, values = listing(name, selection)
         async with self.database.connection() as connection, connection.transaction(readonly=True):
             await connection.execute(_SQL["plan_for_values"])
+            if selection.tag is not None:
+                tagged = await connection.fetchval(_SQL["count_tagged"], selection.tag, _RARE)
+                if tagged < _RARE:  # the planner does not know how rare a tag is, and would read all rows by age
+                    text = text.replace("ORDER BY number", "ORDER BY number + 0")
             rows: list[asyncpg.Record] = await connection.fetch(text, *values)
             return rows
 

@@ -35,6 +35,11 @@ POINTED: list[tuple[str, list[str]]] = [
     (with_rules("- when: \"{{ outcome.status == 'ok' }}\"\n  then: { do: fail, «when»: true }"), ["NOE102"]),
     (with_root("workbook:\n  - name: w\n    tool: { kind: noop }\n    «auth»: key"), ["NOE102"]),
     (with_root("workbook:\n  - name: w\n    tool: { kind: noop }\n    «colour»: red"), ["NOE101"]),
+    # names that no index holds
+    (with_root("executor: { spec: { pool: «" + "p" * 201 + "» } }"), ["NOE137"]),
+    (with_step("tool: { kind: noop }\nspec: { pool: «" + "p" * 201 + "» }"), ["NOE137"]),
+    (with_step("tool: { kind: noop }\nspec: { requires: «{ tags: [" + ", ".join(["gpu"] * 51) + "] }» }"), ["NOE137"]),
+    (with_step("tool:\n  - «" + "t" * 201 + "»: { kind: noop }"), ["NOE137"]),
     # types, missing fields, values
     (with_root("executor: «fast»"), ["NOE103"]),
     (with_step("tool: { kind: noop }\ndesc: «[a]»"), ["NOE103"]),

@@ -23,6 +23,7 @@ from noetl.dsl.rules.shape import (
     incomplete_rule,
     iter_outside_loop,
     key_twice,
+    long_name,
     loop_source,
     loop_without_tool,
     misplaced_else,
@@ -48,6 +49,6 @@ _MODULES = (
     incomplete_rule, misplaced_else, loop_source, action_field, bad_set_target, unreadable_name,
     duplicate_declaration, iter_outside_loop, loop_without_tool, bound_without_parallel, repeated_write,
     delay_above_cap, unknown_format, unknown_type, unsafe_schema, bad_schedule, bad_webhook, bad_ended_trigger,
-    bad_subscription, bad_notification,
+    bad_subscription, bad_notification, long_name,
 )  # fmt: skip
 RULES: tuple[Rule, ...] = tuple(module.RULE for module in _MODULES)

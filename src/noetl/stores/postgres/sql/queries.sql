@@ -84,6 +84,9 @@ SELECT execution_id::text, path, status, started_at, ended_at FROM execution WHE
 -- The plan of a list depends on its values: a rare status is read from its index, a frequent one from the newest on.
 SET LOCAL plan_cache_mode = force_custom_plan;
 
+-- name: count_tagged
+SELECT count(*) FROM (SELECT FROM execution WHERE tags @> ARRAY[$1::text] LIMIT $2) AS t;
+
 -- name: open_counts
 SELECT count(*) FROM (
   SELECT FROM execution
