@@ -7,6 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from noetl import SyncClient
 from tests.ui.browsing import Visitor, Workspace, needs_a_browser, visiting
 
 pytestmark = [needs_a_browser, pytest.mark.xdist_group("screen")]
@@ -125,3 +126,30 @@ def test_a_step_shows_its_lines_and_a_line_its_step(visitor: Visitor, seeded: Wo
     page.wait_for_url("**step=ship*")
     expect(page.locator("[data-step=ship]")).to_have_attribute("aria-pressed", "true")
     expect(page.get_by_label("Step ship", exact=True).get_by_role("tab", name="YAML")).to_be_visible()
+
+
+def test_the_scrubber_says_what_happened_under_the_pointer(visitor: Visitor, seeded: Workspace) -> None:
+    page = visitor.go(f"/executions/{seeded.ids['failed']}")
+    slider = page.get_by_role("slider", name="Moment")
+    with SyncClient(seeded.url) as client:
+        events = client.events(seeded.ids["failed"])
+    failed = next(one.seq for one in events if one.event_type == "step.failed")
+    box = slider.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] * failed / len(events), box["y"] + 8)
+    tip = page.get_by_role("tooltip")
+    expect(tip).to_contain_text(f"event {failed}: step.failed of divide#1")
+    expect(tip).to_contain_text("division by zero")
+    page.mouse.move(0, 0)
+    expect(tip).to_have_count(0)
+
+
+def test_a_step_completed_by_hand_has_a_mark_that_names_who(visitor: Visitor, seeded: Workspace) -> None:
+    waiting = seeded.start("release/publish")
+    seeded.reaches(waiting, "waiting")
+    with SyncClient(seeded.url) as client:
+        client.complete(waiting, "ask", {}, "done by hand")
+    seeded.reaches(waiting, "completed", "failed")
+    page = visitor.go(f"/executions/{waiting}")
+    mark = page.get_by_role("list", name="Step-runs in time").get_by_role("img", name="completed by hand")
+    expect(mark).to_have_accessible_name(re.compile(r"^event \d+: completed by hand of ask: by \w+"))

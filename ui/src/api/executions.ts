@@ -122,4 +122,10 @@ export const useDiff = (id: string, seq: number, diff: number | undefined) =>
   useQuery({ queryKey: ["diff", id, seq, diff], enabled: diff !== undefined, staleTime: Infinity, queryFn: () => get<Schemas["State"]>(`${place(id)}/state`, { seq, diff }) });
 
 export const act = <T>(id: string, verb: string, body: unknown = {}, key = ""): Promise<T> => send<T>("POST", `${place(id)}/${verb}`, body, key ? { "Idempotency-Key": key } : {});
-export const fetchEvents = (id: string, after: number, limit: number, signal?: AbortSignal) => get<Schemas["Events"]>(`${place(id)}/events`, { after, limit }, signal);
+export const PAGE = 200;
+/** A page of the events. Their numbers have no gaps, so page n begins after event n * PAGE. */
+export const eventsPage = (id: string, page: number, head: number) => ({
+  queryKey: ["page", id, page, Math.min(head, (page + 1) * PAGE)],
+  staleTime: Infinity,
+  queryFn: ({ signal }: { signal: AbortSignal }) => get<Schemas["Events"]>(`${place(id)}/events`, { after: page * PAGE, limit: PAGE }, signal),
+});

@@ -1,10 +1,15 @@
-import { useEffect, useRef, useState } from "react";
+import { useQuery } from "@tanstack/react-query";
+import { type PointerEvent, useEffect, useRef, useState } from "react";
+import { eventsPage, PAGE } from "../api/executions";
 import { Button } from "../parts/controls";
+import { sentence } from "../words/events";
 import { clock, count, duration, plain } from "../words/format";
 import css from "./scrubber.module.css";
 import type { Track } from "./track";
+import { useDelayed } from "./use";
 
 interface Props {
+  id: string;
   track: Track;
   seq: number;
   isLive: boolean;
@@ -19,7 +24,7 @@ interface Props {
 const BARS = 240;
 
 /** A slider over events, with how dense they are and where something failed. */
-export function Scrubber({ track, seq, isLive, event, vs, onMove, onLive, onCompare }: Props) {
+export function Scrubber({ id, track, seq, isLive, event, vs, onMove, onLive, onCompare }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [by, setBy] = useState<"events" | "time">("events");
   const head = track.seq;
@@ -48,6 +53,12 @@ export function Scrubber({ track, seq, isLive, event, vs, onMove, onLive, onComp
     });
   });
   const value = isByTime ? track.timeOf(seq) : seq;
+  const [over, setOver] = useState<{ seq: number; part: number } | null>(null);
+  const under = (pointer: PointerEvent<HTMLInputElement>) => {
+    const box = pointer.currentTarget.getBoundingClientRect();
+    const part = Math.max(0, Math.min(1, (pointer.clientX - box.left) / box.width));
+    return { part, seq: isByTime ? track.seqAt(part * total) : Math.max(1, Math.round(part * head)) };
+  };
   return (
     <section className={`${css.bar} ${isLive ? "" : css.past}`} aria-label="Moments">
       <div className={css.buttons}>
@@ -69,16 +80,17 @@ export function Scrubber({ track, seq, isLive, event, vs, onMove, onLive, onComp
           onPointerDown={(pressed) => {
             if (!pressed.shiftKey) return;
             pressed.preventDefault();
-            const box = pressed.currentTarget.getBoundingClientRect();
-            const part = (pressed.clientX - box.left) / box.width;
-            onCompare(isByTime ? track.seqAt(part * total) : Math.max(1, Math.round(part * head)));
+            onCompare(under(pressed).seq);
           }}
+          onPointerMove={(moved) => setOver(under(moved))}
+          onPointerLeave={() => setOver(null)}
           onChange={(changed) => {
             const next = Number(changed.target.value);
             onMove(isByTime ? track.seqAt(next) : next);
           }}
         />
         {vs ? <span className={css.vs} style={{ left: `${((isByTime ? track.timeOf(vs) / total : (vs - 1) / Math.max(1, head - 1)) * 100).toFixed(2)}%` }} title={`compared with event ${vs}`} /> : null}
+        {over ? <Tip id={id} track={track} seq={over.seq} part={over.part} /> : null}
       </div>
       <div className={css.words}>
         <span>
@@ -98,5 +110,17 @@ export function Scrubber({ track, seq, isLive, event, vs, onMove, onLive, onComp
         ● LIVE
       </Button>
     </section>
+  );
+}
+
+/** What happened at the event under the pointer. */
+function Tip({ id, track, seq, part }: { id: string; track: Track; seq: number; part: number }) {
+  const rested = useDelayed(seq, 60);
+  const page = useQuery(eventsPage(id, Math.floor((rested - 1) / PAGE), track.seq));
+  const event = page.data?.events.find((one) => one.seq === seq);
+  return (
+    <span className={css.tip} role="tooltip" style={{ left: `${part * 100}%`, transform: `translateX(${-part * 100}%)` }}>
+      event {count(seq)}: {event ? sentence(event) : "…"} · +{duration(track.timeOf(seq))}
+    </span>
   );
 }

@@ -2,9 +2,10 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { useMemo, useRef } from "react";
 import type { Span, Track } from "../moments/track";
 import { useTick } from "../parts/controls";
-import { Mark } from "../parts/Mark";
+import { Mark, Sign } from "../parts/Mark";
+import { sentence, type Told } from "../words/events";
 import { duration, now, plain } from "../words/format";
-import { stateOf } from "../words/states";
+import { type Hue, type MarkName, stateOf } from "../words/states";
 import css from "./timeline.module.css";
 
 interface Props {
@@ -14,15 +15,19 @@ interface Props {
   ended: boolean;
   step?: string;
   run?: string;
+  /** Late reports, repairs and steps that a person completed. */
+  marked: readonly (Told & { seq: number })[];
   onRun: (span: Span) => void;
 }
+const SIGNS: Record<string, [MarkName, Hue]> = { "step.forced": ["forced", "violet"], "step.repaired": ["repaired", "green"], "loop.item.repaired": ["repaired", "green"], "report.late": ["hourglass", "amber"] };
 const CAUSES: Record<string, string> = { signal: "a signal", gate: "its gate", join: "siblings", child: "a child", sleep: "time", delay: "the next attempt" };
 
 /** One row per step-run: queued, running, waiting and pauses between attempts. */
-export function Timeline({ track, seq, isLive, ended, step, run, onRun }: Props) {
+export function Timeline({ track, seq, isLive, ended, step, run, marked, onRun }: Props) {
   const scroller = useRef<HTMLDivElement>(null);
   const tick = useTick(1_000, isLive && !ended);
   const rows = useMemo(() => [...track.runs.values()].sort((a, b) => a.scheduled[0] - b.scheduled[0]), [track, track.seq]);
+  const marks = useMemo(() => byRun(marked, track), [marked, track, track.seq]);
   const until = isLive && !ended ? Math.max(track.timeOf(track.seq), Math.min(tick, now()) - track.t0) : track.timeOf(track.seq);
   const total = Math.max(1, until);
   const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => 26, overscan: 10 });
@@ -64,6 +69,11 @@ export function Timeline({ track, seq, isLive, ended, step, run, onRun }: Props)
                   {span.attempts.filter(([, , ok]) => ok === false).map(([from, to], at) => (
                     <span key={at} className={`${css.bar} ${css.bad}`} style={bar(from, to ?? until)}>✕</span>
                   ))}
+                  {(marks.get(span.run) ?? []).map((one) => (
+                    <span key={one.seq} className={css.mark} style={{ left: place(track.timeOf(one.seq)) }}>
+                      <Sign mark={SIGNS[one.event_type]?.[0] ?? "dots"} hue={SIGNS[one.event_type]?.[1] ?? "grey"} label={`event ${one.seq}: ${sentence(one)}`} size={16} />
+                    </span>
+                  ))}
                   <span className={css.length} style={{ left: place(end) }}>{duration(end - span.scheduled[1])}</span>
                 </span>
               </button>
@@ -76,4 +86,15 @@ export function Timeline({ track, seq, isLive, ended, step, run, onRun }: Props)
       </div>
     </div>
   );
+}
+
+/** Marks by the step-run they belong to: that of the event, else the step's last one before it. */
+function byRun(marked: Props["marked"], track: Track): Map<string, Props["marked"][number][]> {
+  const found = new Map<string, Props["marked"][number][]>();
+  for (const one of marked) {
+    const of = typeof one.payload.of === "string" ? one.payload.of : one.step_run_id;
+    const run = of && track.runs.has(of) ? of : track.runsOf(one.entity_id, one.seq).at(-1)?.run;
+    if (run) found.set(run, [...(found.get(run) ?? []), one]);
+  }
+  return found;
 }

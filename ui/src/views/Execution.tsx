@@ -1,6 +1,6 @@
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useCallback, useEffect, useMemo, useState } from "react";
-import { type Explained, useExecution, useExplain, useGraph, useMoment } from "../api/executions";
+import { type Explained, useEvents, useExecution, useExplain, useGraph, useMoment } from "../api/executions";
 import { GraphView } from "../graph/view";
 import { Scrubber } from "../moments/scrubber";
 import { upperBound } from "../moments/track";
@@ -13,6 +13,7 @@ import { useTab } from "../parts/tab";
 import { type ExecutionSearch, PANES } from "../routes";
 import { Timeline } from "../timeline/view";
 import { noetl } from "../words/command";
+import { MARKED } from "../words/events";
 import { clock, duration, plain, shortId } from "../words/format";
 import { hasEnded, stateOf } from "../words/states";
 import { Actions } from "./execution/Actions";
@@ -25,6 +26,7 @@ import { ResultPane, StatePane } from "./execution/State";
 import { Why } from "./execution/Why";
 import css from "./Execution.module.css";
 
+const NONE: never[] = [];
 const LABELS = { timeline: "Timeline", events: "Events", state: "State", logs: "Logs", children: "Children", result: "Result", items: "Items" };
 
 export function ExecutionPage() {
@@ -65,6 +67,8 @@ export function ExecutionPage() {
   const rested = useDelayed(seq, 80);
   const moment = useMoment(id, track ? rested : 0);
   const explain = useExplain(id, useDelayed(track ? `${track.marks.length} ${ended}` : "", 300));
+
+  const marked = useEvents(id, { type: MARKED, limit: 500 }, Boolean(track) && (search.pane ?? "timeline") === "timeline", useDelayed(`${head} ${ended}`, 300));
 
   const shownStatus = track ? track.status(seq) : (execution.data?.status ?? "");
   useTab(execution.data ? `${execution.data.path ?? ""} ${shortId(id)}` : "", shownStatus);
@@ -187,12 +191,12 @@ export function ExecutionPage() {
           <Panel id={id} graph={graph.data} track={track} seq={seq} rested={rested} search={search} explain={explain.data} onSearch={set} onClose={() => select(undefined)} onMove={move} />
         ) : null}
       </div>
-      {track ? <Scrubber track={track} seq={seq} isLive={isLive} event={eventWords} vs={search.vs} onMove={move} onLive={live} onCompare={(vs) => set({ vs, pane: vs ? "state" : search.pane }, true)} /> : null}
+      {track ? <Scrubber id={id} track={track} seq={seq} isLive={isLive} event={eventWords} vs={search.vs} onMove={move} onLive={live} onCompare={(vs) => set({ vs, pane: vs ? "state" : search.pane }, true)} /> : null}
       <div className={css.bottom}>
         <TabList label="Panes" value={pane} onChange={(next) => set({ pane: next }, true)} tabs={PANES.filter((one) => one !== "items" || pane === one || (track && loopsOf(track).length > 0)).map((one, at) => ({ id: one, label: LABELS[one], key: String(at + 1), badge: one === "events" && head ? head : one === "children" ? found.children?.length || undefined : undefined }))} />
         <div className={css.pane} role="tabpanel" aria-labelledby={`tab-${pane}`}>
           {!track ? <Loading rows={4} /> : pane === "timeline" ? (
-            <Timeline track={track} seq={seq} isLive={isLive} ended={ended} step={search.step} run={search.run} onRun={(span) => select(span.step, { run: span.run })} />
+            <Timeline track={track} seq={seq} isLive={isLive} ended={ended} step={search.step} run={search.run} marked={marked.data?.events ?? NONE} onRun={(span) => select(span.step, { run: span.run })} />
           ) : pane === "events" ? (
             <EventsPane id={id} head={head} seq={seq} step={search.step} onMove={move} />
           ) : pane === "state" ? (

@@ -1,14 +1,14 @@
 import { useQueries } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useMemo, useRef, useState } from "react";
-import { type EventRow, fetchEvents, useEvents } from "../../api/executions";
+import { type EventRow, eventsPage, PAGE, useEvents } from "../../api/executions";
 import { address } from "../../api/client";
 import { Empty } from "../../parts/controls";
 import { Json } from "../../parts/Json";
-import { clock, errorText, plain } from "../../words/format";
+import { summary } from "../../words/events";
+import { clock, plain } from "../../words/format";
 import css from "./Events.module.css";
 
-const PAGE = 200;
 const GROUPS: [string, string[]][] = [
   ["steps", ["step.*"]],
   ["tasks", ["task.*"]],
@@ -18,22 +18,6 @@ const GROUPS: [string, string[]][] = [
   ["people", ["signal.received", "ctx.patched", "step.forced", "playbook.paused", "playbook.resumed", "execution.cancelled"]],
   ["logs", ["task.logged"]],
 ];
-
-/** One line on what an event says. */
-export function summary(event: EventRow): string {
-  const payload = event.payload;
-  const parts: string[] = [];
-  if (event.iteration !== null && event.iteration !== undefined) parts.push(`item ${event.iteration}`);
-  if (event.attempt) parts.push(`attempt ${event.attempt}`);
-  const line = payload.line ?? payload.text ?? payload.message;
-  if (event.event_type === "task.logged" && typeof line === "string") parts.push(line);
-  if (payload.error) parts.push(errorText(payload.error));
-  const taken: unknown = payload.taken;
-  if (Array.isArray(taken)) parts.push(taken.length ? `took arc ${taken.join(", ")}` : "took no arc");
-  if (typeof payload.signal === "string") parts.push(`signal ${payload.signal}`);
-  if (event.duration_ms) parts.push(`${Math.round(event.duration_ms)} ms`);
-  return plain(parts.join(" · ").slice(0, 300));
-}
 
 export function EventsPane({ id, head, seq, step, onMove }: { id: string; head: number; seq: number; step?: string; onMove: (seq: number) => void }) {
   const [group, setGroup] = useState("");
@@ -48,11 +32,7 @@ export function EventsPane({ id, head, seq, step, onMove }: { id: string; head: 
   // Numbers of events have no gaps, so row n is event n: only the pages in view are asked for.
   const pages = useMemo(() => (isFiltered ? [] : [...new Set(items.map((item) => Math.floor(item.index / PAGE)))]), [items, isFiltered]);
   const found = useQueries({
-    queries: pages.map((page) => ({
-      queryKey: ["page", id, page, Math.min(head, (page + 1) * PAGE)],
-      staleTime: Infinity,
-      queryFn: ({ signal }: { signal: AbortSignal }) => fetchEvents(id, page * PAGE, PAGE, signal),
-    })),
+    queries: pages.map((page) => eventsPage(id, page, head)),
   });
   const bySeq = new Map<number, EventRow>();
   for (const one of found) for (const event of one.data?.events ?? []) bySeq.set(event.seq, event);
