@@ -13,6 +13,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import cache
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
@@ -65,17 +66,22 @@ def _given(certificates: bytes) -> ssl.SSLContext:
 
 
 def _certificates(verify: bool) -> ssl.SSLContext:
-    if not verify:
-        context = ssl.create_default_context()
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    elif os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR"):
-        context = ssl.create_default_context()
-    else:
-        import certifi
-
-        context = ssl.create_default_context(cafile=certifi.where())
+    if verify:
+        return _usual(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
     return context
+
+
+@cache
+def _usual(file: str | None, folder: str | None) -> ssl.SSLContext:
+    """Read the certificates of the environment or of certifi, once for all clients."""
+    if file or folder:
+        return ssl.create_default_context()
+    import certifi
+
+    return ssl.create_default_context(cafile=certifi.where())
 
 
 def _load(verify: bool | ssl.SSLContext) -> ssl.SSLContext:
