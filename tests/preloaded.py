@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
+import ctypes
 import gc
 import importlib
 import json
@@ -42,6 +43,8 @@ PACKAGES: Final = (
 )
 OWN: Final = ("PYTHON", "LC_", "LANG", "LD_")  # variables that the interpreter reads when it starts
 SIDE: Final = "noetl.server.processes.child"
+NEW_MOUNTS: Final = 0x20000  # of unshare(2)
+READ_ONLY, REMOUNT, BIND, RECURSIVE, PRIVATE = 1, 1 << 5, 1 << 12, 1 << 14, 1 << 18  # of mount(2)
 _start_alone = asyncio.create_subprocess_exec
 
 
@@ -79,9 +82,14 @@ class Preloaded:
         folder: Path | None,
         environment: Mapping[str, str],
         patience_s: float,
+        frozen: Path | None = None,
     ) -> int:
-        """Run a command; give its exit code. Closing the socket kills it."""
+        """Run a command; give its exit code. Closing the socket kills it.
+
+        A frozen folder is mounted read-only for this command, which needs root.
+        """
         order = {"arguments": list(arguments), "folder": str(folder or os.getcwd()), "environment": dict(environment)}
+        order |= {"frozen": str(frozen)} if frozen else {}
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as asking:
             asking.settimeout(patience_s)
             self._send(asking, order, streams)
@@ -299,6 +307,8 @@ def _begin(asking: socket.socket) -> dict[str, Any]:
     for target, stream in enumerate(streams):
         os.dup2(stream, target)
         os.close(stream)
+    if "frozen" in order:
+        _freeze(order["frozen"].encode())
     os.chdir(order["folder"])
     if order.get("umask", -1) >= 0:
         os.umask(order["umask"])
@@ -306,6 +316,19 @@ def _begin(asking: socket.socket) -> dict[str, Any]:
     os.environ.clear()
     os.environ.update(order["environment"])
     return order
+
+
+def _freeze(folder: bytes) -> None:
+    """Mount a folder read-only in this process, as `unshare --mount` and `mount` do."""
+    system = ctypes.CDLL(None, use_errno=True)
+    kept = os.statvfs(folder).f_flag & (os.ST_NOSUID | os.ST_NODEV | os.ST_NOEXEC | os.ST_NOATIME)
+    done = (
+        system.unshare(NEW_MOUNTS)
+        or system.mount(b"none", b"/", None, RECURSIVE | PRIVATE, None)
+        or system.mount(folder, folder, None, BIND, None)
+        or system.mount(b"none", folder, None, REMOUNT | BIND | READ_ONLY | kept, None)
+    )
+    assert done == 0, os.strerror(ctypes.get_errno())
 
 
 def _wait(asking: socket.socket, child: int) -> None:

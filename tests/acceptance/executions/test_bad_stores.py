@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.run import Ran
+from tests.acceptance.run import Ran, noetl_beside_frozen
 from tests.acceptance.running import Folder, summary, until
 
 HELLO = "- step: a\n  tool: { kind: noop, result: 1 }"
@@ -66,25 +64,17 @@ def test_a_store_that_may_only_be_read(folder: Folder) -> None:
 def read_only(folder: Folder, *arguments: str) -> Ran:
     """Run a command while the folder of the store cannot be written."""
     home = folder.path / ".noetl"
-    command = [sys.executable, "-m", "noetl", *arguments]
     if os.geteuid() == 0:  # modes do not hold root: mount it read-only, for this command alone
-        script = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && exec "$@"'
-        command = ["unshare", "--mount", "sh", "-c", script, str(home), *command]
-        return _ran(command, folder)
+        return noetl_beside_frozen(home, *arguments, cwd=folder.path)
     paths = [home, *home.rglob("*")]
     modes = {path: path.stat().st_mode for path in paths}
     for path in paths:
         path.chmod(modes[path] & 0o7555)
     try:
-        return _ran(command, folder)
+        return folder.call(*arguments)
     finally:
         for path, mode in modes.items():
             path.chmod(mode)
-
-
-def _ran(command: list[str], folder: Folder) -> Ran:
-    done = subprocess.run(command, cwd=folder.path, capture_output=True, timeout=120, check=False)
-    return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 @pytest.mark.parametrize("left", ["", "-wal", "-wal -shm"])
