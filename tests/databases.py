@@ -26,6 +26,8 @@ _EMPTY = "; ".join(
     ["SET search_path = noetl", *(f"DELETE FROM {name}" for name in _TABLES), "ALTER SEQUENCE lease_epoch RESTART"]
 )
 
+_NEXT = "SELECT setval('noetl.lease_epoch', 1000)"  # an epoch is never given twice
+
 
 @cache
 def server_address() -> str:
@@ -78,3 +80,15 @@ def fresh_database(name: str = "conformance") -> str:
     address = _create(name)
     _connection(address).execute(_EMPTY.encode())
     return address
+
+
+def keep(address: str) -> None:
+    """Copy every table of a database, for `bring_back`."""
+    copies = "; ".join(f"CREATE TABLE kept.{name} AS TABLE noetl.{name}" for name in _TABLES)
+    _connection(address).execute(f"CREATE SCHEMA kept; {copies}".encode())
+
+
+def bring_back(address: str) -> None:
+    """Fill a database that no server uses with what was kept of it."""
+    rows = (f"INSERT INTO noetl.{name} OVERRIDING SYSTEM VALUE TABLE kept.{name}" for name in _TABLES)
+    _connection(address).execute("; ".join((_EMPTY, *rows, _NEXT)).encode())

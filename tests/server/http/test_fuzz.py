@@ -6,7 +6,10 @@ No server error, no trace in the log, and the server goes on. `make chaos` sends
 from __future__ import annotations
 
 import asyncio
+import atexit
 import random
+import shutil
+import tempfile
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import AsyncIterator
@@ -25,7 +28,7 @@ from noetl.server.http.endpoint import Endpoint
 from noetl.server.http.worker_socket import ADMIT
 from noetl.settings import ServerSettings
 from noetl.wire.session import Heartbeat, Stop
-from tests.databases import fresh_database
+from tests.databases import bring_back, fresh_database, keep
 from tests.server.fuzzing import Fuzz, asked, in_address, no_traces
 from tests.server.serving import ONE, TWO, WAITS, Served, in_process, listening, session
 
@@ -33,17 +36,53 @@ MANY, SOME, FEW = 2_000, 120, 60
 SLOW = 40  # requests, where a password is hashed or every refusal waits
 PASSWORD = "correct horse battery"
 SIGNED = {"x-webhook-secret": "a secret of some length"}  # for deliveries of webhooks
+HELLO = {"worker": "host:17", "acks": False, "capacity": 4}
 AT_ONCE = 20
 INGEST = [one for one in endpoints() if one.body is not None or one.takes != "application/json"]
 pytestmark = pytest.mark.asyncio
 
 
+KEYED = ServerSettings(key=urlsafe_b64encode(bytes(32)).decode())
+_seeds: dict[str, tuple[str, dict[str, Any]]] = {}  # a folder or a database, and what is called how in it
+
+
 @asynccontextmanager
 async def busy(folder: Path, store: str = "sqlite") -> AsyncIterator[tuple[Served, dict[str, Any]]]:
-    """A server with executions, leases and a worker; and what these are called."""
-    more = {"database": fresh_database("fuzz")} if store == "postgres" else {}
-    key = urlsafe_b64encode(bytes(32)).decode()
-    async with in_process(folder, ServerSettings(key=key), **more) as served:
+    """A server with executions, leases and a worker; and what these are called.
+
+    A process of tests fills a store once: each server begins with a copy of it.
+    """
+    if store not in _seeds:
+        _seeds[store] = await (seeded_database() if store == "postgres" else seeded_folder())
+    place, names = _seeds[store][0], dict(_seeds[store][1])
+    if store == "postgres":
+        bring_back(place)
+    else:
+        shutil.copytree(place, folder, dirs_exist_ok=True)
+    async with in_process(folder, KEYED, **({"database": place} if store == "postgres" else {})) as served:
+        await served.json("POST", "/api/worker/hello", HELLO)
+        claimed = await served.json("POST", "/api/worker/claim", {"id": "c-0", "worker": "host:17", "most": 4})
+        names["lease"] = next(one for one in claimed["leases"] if one["work"]["step"] == "one")
+        yield served, names
+
+
+async def seeded_folder() -> tuple[str, dict[str, Any]]:
+    folder = tempfile.mkdtemp(prefix="noetl-busy-")
+    atexit.register(shutil.rmtree, folder)
+    return folder, await seeded(Path(folder))
+
+
+async def seeded_database() -> tuple[str, dict[str, Any]]:
+    address = fresh_database("fuzz")
+    with tempfile.TemporaryDirectory() as folder:
+        names = await seeded(Path(folder), database=address)
+    keep(address)
+    return address, names
+
+
+async def seeded(folder: Path, **more: Any) -> dict[str, Any]:
+    """Fill a store; return what is called how in it."""
+    async with in_process(folder, KEYED, **more) as served:
         names: dict[str, Any] = {"waits": await served.start(WAITS), "one": await served.register(ONE)}
         await served.json("PUT", "/api/credentials/pg_main", {"data": {"dsn": "x"}})
         names["message"] = await served.services.outbox.put(OutboxMessage("k", available_at=2**50), 1)
@@ -57,12 +96,10 @@ async def busy(folder: Path, store: str = "sqlite") -> AsyncIterator[tuple[Serve
         await served.json("POST", "/api/notifications", told, status=201)
         fed = {"name": "m", "path": names["one"], "source": "folder", "folder": "/none"}
         await served.json("POST", "/api/subscriptions", fed, status=201)
-        await served.json("POST", "/api/worker/hello", {"worker": "host:17", "acks": False, "capacity": 4})
+        await served.json("POST", "/api/worker/hello", HELLO)
         names["letter"] = await letter(served)
         await served.start(TWO.replace("workflow:", "keychain: [{name: pg_main}]\nworkflow:"))
-        claimed = await served.json("POST", "/api/worker/claim", {"id": "c-0", "worker": "host:17", "most": 4})
-        names["lease"] = next(one for one in claimed["leases"] if one["work"]["step"] == "one")
-        yield served, names
+        return names
 
 
 async def letter(served: Served) -> str:
