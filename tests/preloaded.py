@@ -45,6 +45,22 @@ OWN: Final = ("PYTHON", "LC_", "LANG", "LD_")  # variables that the interpreter 
 SIDE: Final = "noetl.server.processes.child"
 NEW_MOUNTS: Final = 0x20000  # of unshare(2)
 READ_ONLY, REMOUNT, BIND, RECURSIVE, PRIVATE = 1, 1 << 5, 1 << 12, 1 << 14, 1 << 18  # of mount(2)
+# Hands its order to the process that forks: signals go to the command, and its exit code comes back.
+PROGRAM: Final = """#!{python} -IS
+import json, os, signal, socket, sys
+asking = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+asking.connect({path!r})
+order = {{"arguments": sys.argv[1:], "folder": os.getcwd(), "environment": dict(os.environ)}}
+socket.send_fds(asking, [json.dumps(order).encode()], [0, 1, 2])
+child = int(asking.recv(64))
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, lambda number, _: os.kill(child, number))
+code = int(asking.recv(64) or -9)
+if code < 0:
+    signal.signal(-code, signal.SIG_DFL)
+    os.kill(os.getpid(), -code)
+os._exit(code)
+"""
 _start_alone = asyncio.create_subprocess_exec
 
 
@@ -110,6 +126,11 @@ class Preloaded:
             os.close(err)
         mode = "r" if text else "rb"
         return Started(asking, int(asking.recv(64)), os.fdopen(ours, mode), os.fdopen(other, mode))
+
+    def write_program(self, place: Path) -> None:
+        """Write a program `noetl` for shells, whose commands are forked."""
+        place.write_text(PROGRAM.format(python=sys.executable, path=self._path))
+        place.chmod(0o755)
 
     def can_start(self, environment: Mapping[str, str]) -> bool:
         """Return whether a new interpreter with these variables would be as this one."""

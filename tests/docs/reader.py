@@ -11,7 +11,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from time import monotonic, sleep
 
 from tests.docs.pages import ROOT, Block, blocks, name
 from tests.docs.test_commands import same
+from tests.preloaded import own_variables, preloaded
 
 PATIENCE_S = 60.0
 _SERVER = re.compile(r"noetl (up|serve)\b")
@@ -110,13 +110,15 @@ def commands(text: str) -> Iterator[str]:
 
 @contextmanager
 def reader(place: Path, replaced: Mapping[str, str], **variables: str) -> Iterator[Reader]:
-    """Yield a reader with an empty home, an empty folder, and `noetl` on the path."""
+    """Yield a reader with an empty home, an empty folder, and `noetl` on the path.
+
+    Its commands are forked from a loaded process; test_install runs the program that pip installs.
+    """
     for part in ("home", "folder", "bin"):
         (place / part).mkdir()
-    (place / "bin" / "noetl").symlink_to(Path(sys.executable).parent / "noetl")
-    python = {key: value for key, value in os.environ.items() if key.startswith("PYTHON")}
+    preloaded().write_program(place / "bin" / "noetl")
     path = f"{place / 'bin'}:{os.environ['PATH']}"
-    clean = {"PATH": path, "HOME": str(place / "home"), "LC_ALL": "C.UTF-8", **python, **variables}
+    clean = {"PATH": path, "HOME": str(place / "home"), **own_variables(os.environ), **variables}
     found = Reader(place / "folder", replaced, clean)
     try:
         yield found

@@ -9,15 +9,16 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
-import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.docs.pages import ROOT, Block, blocks, name, pages
+from tests.preloaded import preloaded
 
+PATIENCE_S = 120
 SHOWN = {name(page): list(blocks(name(page), page.read_text(encoding="utf-8"))) for page in pages()}
 WITH_COMMANDS = [page for page, found in SHOWN.items() if any(block.info[:1] == ("console",) for block in found)]
 
@@ -34,11 +35,11 @@ def run(command: str, folder: Path) -> str:
     program, *arguments = shlex.split(command)
     assert program == "noetl", f"only noetl commands can be shown with their output: {command}"
     environment = {**os.environ, "NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "120"}
-    done = subprocess.run(
-        [sys.executable, "-m", "noetl", *arguments],
-        cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-    )  # fmt: skip
-    return done.stdout
+    with tempfile.TemporaryFile() as printed:
+        streams = [0, printed.fileno(), printed.fileno()]
+        preloaded().run(arguments, streams, folder=folder, environment=environment, patience_s=PATIENCE_S)
+        printed.seek(0)
+        return printed.read().decode()
 
 
 def same(shown: str, printed: str) -> bool:
