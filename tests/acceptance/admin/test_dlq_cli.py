@@ -22,7 +22,7 @@ def found(folder: Path, *arguments: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in lines]
 
 
-@pytest.mark.parametrize("count", [3_000, pytest.param(10_000, marks=pytest.mark.chaos)])
+@pytest.mark.parametrize("count", [1_100, pytest.param(10_000, marks=pytest.mark.chaos)])
 def test_many_items_with_three_causes(tmp_path: Path, count: int) -> None:
     causes = poison(count)
     ran = run(tmp_path, loop(count))

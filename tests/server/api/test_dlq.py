@@ -30,7 +30,7 @@ def main(n, strict):
         return {}["amount"]
     if strict and n % 588 == 99:
         raise FatalError(f"customer {n} is gone")
-    return f"row {n:024d}"
+    return f"row {n:064d}"
 """
 
 
@@ -85,7 +85,7 @@ async def one_letter(served: Served, client: Client, content: str | None = None)
     return await client.letter(row.message_id)
 
 
-@pytest.mark.parametrize(("count", "bad"), [(3_000, 11), pytest.param(10_000, 37, marks=pytest.mark.chaos)])
+@pytest.mark.parametrize(("count", "bad"), [(1_100, 6), pytest.param(10_000, 37, marks=pytest.mark.chaos)])
 async def test_many_items_on_postgresql_with_three_causes(tmp_path: Path, count: int, bad: int) -> None:
     """3 groups; patch, replay in bulk, exact final count."""
     causes = poison(count)
@@ -113,7 +113,7 @@ async def test_many_items_on_postgresql_with_three_causes(tmp_path: Path, count:
         assert len((await client.letters(status=("replayed",), limit=100)).letters) == bad
         parts = row.result["results"]["parts"]  # a result this large is stored in parts, which the repairs amend
         results = [one for part in parts for one in msgspec.json.decode(await client.result(part["ref"]))]
-        assert results == [f"row {n:024d}" for n in range(count)]
+        assert results == [f"row {n:064d}" for n in range(count)]
 
 
 async def test_a_letter_is_listed_shown_patched_and_replayed(tmp_path: Path) -> None:
