@@ -57,6 +57,7 @@ _PRELOAD: Final = (
     *("base64", "collections", "csv", "datetime", "decimal", "functools", "hashlib", "itertools", "math", "random"),
     *("re", "statistics", "string", "time", "urllib.parse", "uuid"),
 )
+_PRELOAD_IDLE: Final = ("asyncio",)  # takes as long as all the others, and few tasks need it
 _FIRST_JOB: Final = {"code": "result = 0", "variables": {}, "input": {}}
 _MARK: Final = b"\0noetl:"
 _loads = json.loads  # code may replace what a module holds
@@ -79,6 +80,14 @@ class Limits(NamedTuple):
     has_network: bool = True
 
 
+def _load(names: tuple[str, ...]) -> bool:
+    """Import what children need; a fork shares its pages."""
+    for name in names:
+        __import__(name)
+    gc.freeze()
+    return True
+
+
 class ForkServer:
     """The children that run, by the worker's numbers, and the limits of each."""
 
@@ -93,10 +102,8 @@ class ForkServer:
     def serve(self) -> None:
         """Fork, reap and kill until the worker is gone."""
         _process_control(_SET_SUBREAPER, 1)
-        for name in _PRELOAD:
-            __import__(name)
+        _load(_PRELOAD)
         sys.path.append(str(Path.cwd()))  # last: a task may import what lies here, and cannot shadow anything by it
-        gc.freeze()
         self._bell.setblocking(False)
         self._ringer.setblocking(False)
         signal.set_wakeup_fd(self._ringer.fileno())
@@ -104,9 +111,11 @@ class ForkServer:
         poll = select.poll()
         poll.register(self._control, select.POLLIN)
         poll.register(self._bell, select.POLLIN)
-        looked = time.monotonic()
+        looked, is_loaded = time.monotonic(), False
         while True:
-            ready = {fd for fd, _ in poll.poll(_LOOK_MS if self._pids else None)}
+            ready = {fd for fd, _ in poll.poll(_LOOK_MS if self._pids or not is_loaded else None)}
+            if not ready and not is_loaded:
+                is_loaded = _load(_PRELOAD_IDLE)
             if time.monotonic() - looked > _LOOK_MS / 1000:
                 self._look()
                 looked = time.monotonic()

@@ -8,7 +8,6 @@ sockets; only the standard library is imported, so that a child starts small. Te
 from __future__ import annotations
 
 import ast
-import asyncio
 import inspect
 import json
 import linecache
@@ -114,6 +113,8 @@ def _finish(value: Any) -> Any:
 
     async def waited() -> Any:
         return await value
+
+    import asyncio  # the nursery loads it when it is idle: most code does not need it
 
     return asyncio.run(waited())
 
