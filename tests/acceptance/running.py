@@ -60,9 +60,10 @@ class Folder:
         return [json.loads(line) for line in ran.out.splitlines()]
 
     @contextmanager
-    def started(self, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    def started(self, *arguments: str, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
         """Start a command that goes on by itself; what is left of it at the end is killed."""
-        with start_command(*arguments, folder=self.path, environment={**os.environ, "COLUMNS": "100"}) as process:
+        given = {**os.environ, "COLUMNS": "100", **environment}
+        with start_command(*arguments, folder=self.path, environment=given) as process:
             try:
                 yield process
             finally:

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
-from tests.acceptance.running import Folder, summary
+from tests.acceptance.run import Ran
+from tests.acceptance.running import PATIENCE_S, Folder, summary
 from tests.databases import server_address
 from tests.server.cancelling import is_alive
 
 MATCHES = "{{ event.name == 'step.failed' and outcome.error.kind == 'timeout' }}"
 SHELL = "{ kind: shell, cmds: ['sleep 600 & echo $$ $! > pids; wait'], cwd: FOLDER MORE }"
 LEVELS: dict[str, tuple[str, str, dict[str, str]]] = {  # what the step has, what its task has, the environment
-    "task": ("", ", timeout_ms: 1000", {}),
-    "task in its spec": ("", ", spec: { timeout: 1 }", {}),
-    "every task by configuration": ("", "", {"NOETL_TIMEOUTS_TOOL_DEFAULT_MS": "1000"}),
-    "item": ("loop: { in: [1], iterator: i, item_timeout_ms: 1000 }", "", {}),
-    "every item by configuration": ("loop: { in: [1], iterator: i }", "", {"NOETL_TIMEOUTS_LOOP_ITEM_MS": "1000"}),
-    "loop": ("loop: { in: [1, 2], iterator: i, total_timeout_ms: 1000 }", "", {}),
-    "step": ("spec: { timeout_s: 1 }", "", {}),
-    "step by its policy": ("spec: { policy: { lifecycle: { timeout_s: 1 } } }", "", {}),
-    "step from when it was scheduled": ("spec: { policy: { lifecycle: { deadline_s: 1 } } }", "", {}),
+    "task": ("", ", timeout_ms: 5000", {}),
+    "task in its spec": ("", ", spec: { timeout: 5 }", {}),
+    "every task by configuration": ("", "", {"NOETL_TIMEOUTS_TOOL_DEFAULT_MS": "5000"}),
+    "item": ("loop: { in: [1], iterator: i, item_timeout_ms: 5000 }", "", {}),
+    "every item by configuration": ("loop: { in: [1], iterator: i }", "", {"NOETL_TIMEOUTS_LOOP_ITEM_MS": "5000"}),
+    "loop": ("loop: { in: [1, 2], iterator: i, total_timeout_ms: 5000 }", "", {}),
+    "step": ("spec: { timeout_s: 5 }", "", {}),
+    "step by its policy": ("spec: { policy: { lifecycle: { timeout_s: 5 } } }", "", {}),
+    "step from when it was scheduled": ("spec: { policy: { lifecycle: { deadline_s: 5 } } }", "", {}),
 }
 
 
@@ -33,18 +37,31 @@ def left(folder: Folder) -> list[int]:
     return [int(pid) for line in folder.lines("pids") for pid in line.split() if is_alive(int(pid))]
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_a_time_out_ends_the_work_and_is_routed(folder: Folder, level: str) -> None:
+def started(folder: Folder, level: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
     step, more, environment = LEVELS[level]
     tool = SHELL.replace("FOLDER", json.dumps(str(folder.path))).replace("MORE", more)
     workflow = f'- step: slow\n  {step}\n  tool: {tool}\n  next: [{{ step: saved, when: "{MATCHES}" }}]\n'
     workflow += "- step: saved\n  tool: { kind: noop, result: saved }\n"
-    ran = summary(folder.call("run", folder.playbook(workflow), "--json", **environment))
-    assert (ran.code, ran.result) == (0, "saved"), ran.err
-    assert folder.lines("pids")
-    assert left(folder) == []
-    [failed] = folder.events("last", "--type", "step.failed")
-    assert failed["payload"]["error"]["kind"] == "timeout"
+    return folder.started("run", folder.playbook(workflow), "--json", **environment)
+
+
+def test_a_time_out_of_each_level_ends_the_work_and_is_routed(tmp_path: Path) -> None:
+    """All at once: the limit is long enough for a task to begin on a busy machine."""
+    folders = {level: Folder(tmp_path / str(number)) for number, level in enumerate(LEVELS)}
+    with ExitStack() as stack:
+        running = {}
+        for level, folder in folders.items():
+            folder.path.mkdir()
+            running[level] = stack.enter_context(started(folder, level))
+        for level, process in running.items():
+            out, err = process.communicate(timeout=PATIENCE_S)
+            ran = summary(Ran(process.returncode, out.decode(), err.decode()))
+            assert (ran.code, ran.result) == (0, "saved"), (level, ran.err)
+    for level, folder in folders.items():
+        assert folder.lines("pids"), level
+        assert left(folder) == [], level
+        [failed] = folder.events("last", "--type", "step.failed")
+        assert failed["payload"]["error"]["kind"] == "timeout", level
 
 
 def test_a_time_out_of_the_execution_ends_its_work_and_its_children(folder: Folder) -> None:
