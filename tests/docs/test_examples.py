@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from noetl.dsl.reading.parse import parse
 from noetl.dsl.tree.normalize import normalize
+from tests.acceptance.run import noetl
 from tests.docs.pages import ROOT, links, name
 
 FOLDER = ROOT / "examples"
@@ -20,9 +19,8 @@ TESTS = [path for path in EVERYTHING if ".test." in path.name]
 
 
 def test_all_are_formatted() -> None:
-    command = [sys.executable, "-m", "noetl", "fmt", "--check", *map(str, EXAMPLES)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = noetl("fmt", "--check", *map(str, EXAMPLES))
+    assert done.code == 0, done.out + done.err
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=name)
@@ -44,10 +42,9 @@ def test_the_page_lists_them_all() -> None:
 
 
 def test_all_tests_of_examples_pass_and_their_sagas_break_nothing() -> None:
-    command = [sys.executable, "-m", "noetl", "test", "examples", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
-    assert done.returncode == 0, done.stdout + done.stderr
-    report = json.loads(done.stdout)
+    done = noetl("test", "examples", "--json", cwd=ROOT)
+    assert done.code == 0, done.out + done.err
+    report = json.loads(done.out)
     assert len(report["files"]) == len(TESTS)
     sagas = {Path(file["file"]).name.removesuffix(".test.yaml"): file["sagas"] for file in report["files"]}
     assert {name for name, found in sagas.items() if found} >= {
@@ -64,6 +61,5 @@ def test_all_tests_of_examples_pass_and_their_sagas_break_nothing() -> None:
 
 @pytest.mark.chaos
 def test_sagas_of_examples_break_nothing_when_the_process_dies_before_any_commit() -> None:
-    command = [sys.executable, "-m", "noetl", "test", "examples/sagas", "--saga", "--crash"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = noetl("test", "examples/sagas", "--saga", "--crash", cwd=ROOT)
+    assert done.code == 0, done.out + done.err

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
 
+from tests.acceptance.run import noetl
 from tests.docs.pages import FENCE, ROOT, anchors, blocks, broken_links, links, pages
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -58,10 +57,9 @@ def test_the_readme_is_one_screen_with_a_playbook_of_ten_lines_that_runs(tmp_pat
     (playbook,) = (block.text for block in blocks("README.md", README) if "apiVersion" in block.text)
     assert len([line for line in playbook.splitlines() if line]) == 10
     (tmp_path / "squares.yaml").write_text(playbook, encoding="utf-8")
-    command = [sys.executable, "-m", "noetl", "run", "squares.yaml"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert done.returncode == 0, done.stderr
-    assert yaml.safe_load(done.stdout) == {"message": "The squares add up to 55."}
+    done = noetl("run", "squares.yaml", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert yaml.safe_load(done.out) == {"message": "The squares add up to 55."}
 
 
 def test_the_readme_has_a_picture() -> None:

@@ -7,11 +7,10 @@ All others must produce no diagnostic, not even a hint, and be formatted, unless
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from tests.acceptance.run import noetl
 from tests.docs.pages import ROOT, Block, blocks, name, pages
 
 PLAYBOOKS = [
@@ -26,10 +25,9 @@ EXAMPLES = sorted(path for path in (ROOT / "examples").rglob("*.yaml") if ".test
 def diagnostics(files: Iterable[Path]) -> dict[Path, list[str]]:
     """Return severity, place and message of every finding, per file."""
     found: dict[Path, list[str]] = {file: [] for file in files}
-    command = [sys.executable, "-m", "noetl", "validate", "--format", "json", *map(str, found)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
-    assert done.stderr == ""
-    for one in json.loads(done.stdout)["diagnostics"]:
+    done = noetl("validate", "--format", "json", *map(str, found), cwd=ROOT)
+    assert done.err == ""
+    for one in json.loads(done.out)["diagnostics"]:
         found[Path(one["file"])].append(f"{one['severity']} {one['line']}:{one['column']} {one['message']}")
     return found
 
@@ -58,9 +56,8 @@ def test_playbooks_marked_as_broken_are_refused(tmp_path: Path) -> None:
 
 def test_playbooks_on_pages_are_formatted(tmp_path: Path) -> None:
     files = written(tmp_path, (block for block in PLAYBOOKS if "untidy" not in block.info))
-    command = [sys.executable, "-m", "noetl", "fmt", "--check", *map(str, files)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "")
+    done = noetl("fmt", "--check", *map(str, files))
+    assert (done.code, done.out) == (0, "")
 
 
 def test_examples_are_clean() -> None:

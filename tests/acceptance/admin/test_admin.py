@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
+
+from tests.acceptance.run import Ran, noetl
 
 PLAYBOOK = """\
 apiVersion: noetl.io/v10
@@ -20,29 +20,28 @@ workflow:
 """
 
 
-def noetl(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "noetl", *words, "--store", str(folder / "noetl.db")]
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=120, check=False)
+def call(folder: Path, *words: str) -> Ran:
+    return noetl(*words, "--store", str(folder / "noetl.db"), cwd=folder)
 
 
 def test_a_damaged_store_is_told_of_made_again_and_goes_on(tmp_path: Path) -> None:
     (tmp_path / "playbook.yaml").write_text(PLAYBOOK)
-    assert noetl(tmp_path, "run", "playbook.yaml").returncode == 4
-    sound = noetl(tmp_path, "admin", "rebuild", "--check")
-    assert (sound.returncode, sound.stdout) == (0, "all projections match the event log\n")
+    assert call(tmp_path, "run", "playbook.yaml").code == 4
+    sound = call(tmp_path, "admin", "rebuild", "--check")
+    assert (sound.code, sound.out) == (0, "all projections match the event log\n")
     connection = sqlite3.connect(tmp_path / "noetl.db")
     for table in ("execution", "queue", "timer", "message", "snapshot"):
         connection.execute(f"DELETE FROM {table}")
     connection.commit()
     connection.close()
-    damaged = noetl(tmp_path, "admin", "rebuild", "--check")
-    assert damaged.returncode == 1
-    assert "the row ends at event 0" in damaged.stdout
-    made = noetl(tmp_path, "admin", "rebuild")
-    assert (made.returncode, made.stdout) == (0, "rebuilt 1 executions from the event log\n")
-    assert noetl(tmp_path, "admin", "rebuild", "--check").returncode == 0
-    assert noetl(tmp_path, "signal", "last", "go").returncode == 0
-    assert '"completed"' in noetl(tmp_path, "status", "last", "--json").stdout
+    damaged = call(tmp_path, "admin", "rebuild", "--check")
+    assert damaged.code == 1
+    assert "the row ends at event 0" in damaged.out
+    made = call(tmp_path, "admin", "rebuild")
+    assert (made.code, made.out) == (0, "rebuilt 1 executions from the event log\n")
+    assert call(tmp_path, "admin", "rebuild", "--check").code == 0
+    assert call(tmp_path, "signal", "last", "go").code == 0
+    assert '"completed"' in call(tmp_path, "status", "last", "--json").out
 
 
 LARGE = """\
@@ -64,19 +63,19 @@ workflow:
 
 def test_stored_results_go_when_their_scope_is_over(tmp_path: Path) -> None:
     (tmp_path / "playbook.yaml").write_text(LARGE)
-    assert noetl(tmp_path, "run", "playbook.yaml").returncode == 0
-    told = json.loads(noetl(tmp_path, "admin", "gc", "--dry-run", "--json").stdout)
+    assert call(tmp_path, "run", "playbook.yaml").code == 0
+    told = json.loads(call(tmp_path, "admin", "gc", "--dry-run", "--json").out)
     assert (told["dry_run"], told["bytes"], [one["cause"] for one in told["results"]]) == (True, 21, ["scope"])
-    removed = noetl(tmp_path, "admin", "gc")
-    assert removed.stdout == "scope ended: 1 results, 21 bytes\nremoved 1 stored results\n"
-    assert noetl(tmp_path, "admin", "gc").stdout == "removed 0 stored results\n"
-    forked = noetl(tmp_path, "fork", "last", "--from", "again", "--json")
-    assert forked.returncode == 1
-    assert "was removed at" in forked.stdout
-    assert "its scope is `step`" in forked.stdout
+    removed = call(tmp_path, "admin", "gc")
+    assert removed.out == "scope ended: 1 results, 21 bytes\nremoved 1 stored results\n"
+    assert call(tmp_path, "admin", "gc").out == "removed 0 stored results\n"
+    forked = call(tmp_path, "fork", "last", "--from", "again", "--json")
+    assert forked.code == 1
+    assert "was removed at" in forked.out
+    assert "its scope is `step`" in forked.out
 
 
 def test_an_unknown_action_is_told(tmp_path: Path) -> None:
-    told = noetl(tmp_path, "admin", "refresh")
-    assert told.returncode == 2
-    assert "No such command 'refresh'" in told.stderr
+    told = call(tmp_path, "admin", "refresh")
+    assert told.code == 2
+    assert "No such command 'refresh'" in told.err

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
+
+from tests.acceptance.run import noetl
 
 PLAYBOOK = """
 apiVersion: noetl.io/v10
@@ -33,11 +33,10 @@ workflow:
 
 def run(folder: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
     (folder / "large.yaml").write_text(PLAYBOOK)
-    command = [sys.executable, "-m", "noetl", "run", "large.yaml", "--json", "--store", "noetl.db", *arguments]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
-    assert done.stdout, done.stderr
-    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return done.returncode, told
+    done = noetl("run", "large.yaml", "--json", "--store", "noetl.db", *arguments, cwd=folder)
+    assert done.out, done.err
+    told: dict[str, Any] = json.loads(done.out.splitlines()[-1])
+    return done.code, told
 
 
 def test_the_next_step_reads_a_part_of_five_megabytes(tmp_path: Path) -> None:

@@ -8,10 +8,11 @@ import sys
 
 import pytest
 
+from tests.acceptance.run import Ran, noetl
 
-def explain(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "noetl", "explain", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+
+def explain(*arguments: str) -> Ran:
+    return noetl("explain", *arguments)
 
 
 @pytest.mark.parametrize(
@@ -27,25 +28,25 @@ def explain(*arguments: str) -> subprocess.CompletedProcess[str]:
 )
 def test_a_topic_is_printed_as_plain_markdown(topic: str, first: str) -> None:
     done = explain(topic)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(first)
-    assert "\x1b" not in done.stdout
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(first)
+    assert "\x1b" not in done.out
 
 
 def test_without_a_topic_everything_is_listed() -> None:
     done = explain()
-    assert done.returncode == 0
+    assert done.code == 0
     for said in ("# Tool kinds", "- `http`: ", "# Diagnostics", "- `NOE101`: ", "# Filters", "`tojson`", "# Scopes"):
-        assert said in done.stdout
+        assert said in done.out
 
 
 def test_an_unknown_topic_gives_the_nearest_and_an_exit_code() -> None:
     done = explain("htpp")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "noetl: Unknown topic 'htpp'. Did you mean http?\n"
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "noetl: Unknown topic 'htpp'. Did you mean http?\n"
     done = explain("qqqqqqqqqqqq")
-    assert done.returncode == 2
-    assert "List all topics with `noetl explain`." in done.stderr
+    assert done.code == 2
+    assert "List all topics with `noetl explain`." in done.err
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
