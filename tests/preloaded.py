@@ -34,6 +34,7 @@ ROOT: Final = Path(__file__).parents[1]
 MOST: Final = 1 << 20  # bytes of an order
 PACKAGES: Final = (
     "noetl.cli",
+    "noetl.client",
     "noetl.wiring",
     "noetl.tools",
     "noetl.stores",
@@ -41,6 +42,7 @@ PACKAGES: Final = (
     "noetl.worker",
     "noetl.testing",
 )
+LATE: Final = ("anyio._backends._asyncio", "h11", "httpcore", "uvloop")  # what commands of a server import as they run
 OWN: Final = ("PYTHON", "LC_", "LANG", "LD_")  # variables that the interpreter reads when it starts
 SIDE: Final = "noetl.server.processes.child"
 NEW_MOUNTS: Final = 0x20000  # of unshare(2)
@@ -295,6 +297,8 @@ def _load() -> None:
         package = importlib.import_module(name)
         for found in pkgutil.walk_packages(package.__path__, f"{name}."):
             importlib.import_module(found.name)
+    for name in LATE:
+        importlib.import_module(name)
     threads = os.listdir("/proc/self/task")
     assert len(threads) == 1, f"loading started {len(threads) - 1} threads, which a fork would lose"
     gc.collect()

@@ -51,3 +51,8 @@ def test_a_connection_that_is_reset_as_it_opens_is_an_unreachable_server(resetti
             await http.close()
 
     uvloop.run(send())
+
+
+@pytest.mark.parametrize(("urls", "have"), [(["http://a:1", "http://b"], False), (["http://a:1", "HTTPS://b"], True)])
+def test_certificates_are_read_where_a_server_has_one(urls: list[str], have: bool) -> None:
+    assert Servers(urls).have_tls is have

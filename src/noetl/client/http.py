@@ -7,6 +7,7 @@ which callers set for idempotent requests. Tested in tests/client/test_session.p
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
@@ -74,6 +75,11 @@ class Servers:
         """The current server."""
         return self._urls[self._at]
 
+    @property
+    def have_tls(self) -> bool:
+        """Whether any of them has a certificate."""
+        return any(httpx.URL(url).scheme == "https" for url in self._urls)
+
     def turn(self, away_from: str) -> None:
         """Switch to the next server, unless another request has switched already."""
         if away_from == self.url:
@@ -111,7 +117,9 @@ class Http:
         time = httpx.Timeout(_ANSWER_S, connect=_CONNECT_S)
         if token is not None and not token.isascii():
             raise InvalidInput("The token holds invalid characters. Check NOETL_TOKEN or `--token`.")
-        self._client = _Client(timeout=time, limits=limits)
+        # Certificates take 50 ms to read. Without any, TLS is refused.
+        verify = True if servers.have_tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        self._client = _Client(timeout=time, limits=limits, verify=verify)
 
     async def close(self) -> None:
         await self._client.aclose()
