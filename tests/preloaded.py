@@ -2,8 +2,8 @@
 
 Loading takes most of the time of a short command, of the start of a server, and of the side process in which a server checks
 its first playbook. The child is a process of its own, with the folder, environment, streams and exit code of the
-command, as if it were started alone; what must be loaded anew is started alone. Tested by every test of tests/acceptance
-and tests/server.
+command, as if it were started alone; what must be loaded anew is started alone. Tested by every test of tests/acceptance,
+tests/cluster and tests/server.
 """
 
 from __future__ import annotations
@@ -64,13 +64,15 @@ if code < 0:
 os._exit(code)
 """
 _start_alone = asyncio.create_subprocess_exec
+_lock = threading.Lock()
 
 
 class Preloaded:
     """The process, and the socket on which it takes orders."""
 
-    def __init__(self, path: str = "") -> None:
-        self._variables = own_variables(os.environ)
+    def __init__(self, path: str = "", **variables: str) -> None:
+        self._environment = {**os.environ, **variables}
+        self._variables = own_variables(self._environment)
         self._path = path or str(Path(tempfile.mkdtemp(prefix="noetl-preloaded-"), "orders"))
         if not path:
             self._start()
@@ -82,7 +84,13 @@ class Preloaded:
             listening.listen(64)
             given = [str(listening.fileno()), str(os.getpid()), self._path]
             words = [sys.executable, "-m", "tests.preloaded", *given]
-            self._process = subprocess.Popen(words, cwd=ROOT, pass_fds=[listening.fileno()], stdin=subprocess.DEVNULL)
+            self._process = subprocess.Popen(
+                words,
+                cwd=ROOT,
+                env=self._environment,
+                pass_fds=[listening.fileno()],
+                stdin=subprocess.DEVNULL,
+            )
         atexit.register(self.close)
 
     def close(self) -> None:
@@ -119,15 +127,19 @@ class Preloaded:
     ) -> Started:
         """Start a command that goes on by itself, with a pipe for each output."""
         order = {"arguments": list(arguments), "folder": str(folder), "environment": dict(environment), "umask": umask}
-        asking = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         (ours, out), (other, err) = os.pipe(), os.pipe()
         try:
-            self._send(asking, order, [0, out, err])
+            asking, pid = self._order(order, [0, out, err])
         finally:
             os.close(out)
             os.close(err)
         mode = "r" if text else "rb"
-        return Started(asking, int(asking.recv(64)), os.fdopen(ours, mode), os.fdopen(other, mode))
+        return Started(asking, pid, os.fdopen(ours, mode), os.fdopen(other, mode))
+
+    def start_logged(self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str], log: int) -> Command:
+        """Start a command that goes on by itself and writes its errors to a file."""
+        order = {"arguments": list(arguments), "folder": str(folder), "environment": dict(environment)}
+        return Command(*self._order(order, [0, 1, log]))
 
     def write_program(self, place: Path) -> None:
         """Write a program `noetl` for shells, whose commands are forked."""
@@ -158,19 +170,23 @@ class Preloaded:
         asking.setblocking(False)
         return await Forked.open(asking, ours, theirs)
 
+    def _order(self, order: Mapping[str, Any], streams: Sequence[int]) -> tuple[socket.socket, int]:
+        asking = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._send(asking, order, streams)
+        return asking, int(asking.recv(64))
+
     def _send(self, asking: socket.socket, order: Mapping[str, Any], streams: Sequence[int]) -> None:
         asking.connect(self._path)
         socket.send_fds(asking, [json.dumps(order).encode()], list(streams))
 
 
-class Started:
-    """A command, as `subprocess.Popen` shows one."""
+class Command:
+    """A command without pipes, as `subprocess.Popen` shows one."""
 
-    def __init__(self, asking: socket.socket, pid: int, stdout: IO[Any], stderr: IO[Any]) -> None:
+    def __init__(self, asking: socket.socket, pid: int) -> None:
         self.pid = pid
         self.returncode: int | None = None
         self._asking = asking
-        self.stdout, self.stderr = stdout, stderr
 
     def poll(self) -> int | None:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -184,7 +200,26 @@ class Started:
                 self.returncode = int(self._asking.recv(64) or -signal.SIGKILL)
             except (TimeoutError, BlockingIOError):
                 raise subprocess.TimeoutExpired("noetl", timeout or 0) from None
+            self._asking.close()
         return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+class Started(Command):
+    """A command with a pipe for each output."""
+
+    def __init__(self, asking: socket.socket, pid: int, stdout: IO[Any], stderr: IO[Any]) -> None:
+        super().__init__(asking, pid)
+        self.stdout, self.stderr = stdout, stderr
 
     def communicate(self, timeout: float | None = None) -> tuple[bytes, bytes]:
         """Read both outputs to their ends, and wait."""
@@ -203,16 +238,6 @@ class Started:
         out, err = map(bytes, found.values())
         return out, err
 
-    def send_signal(self, number: int) -> None:
-        if self.poll() is None:
-            os.kill(self.pid, number)
-
-    def terminate(self) -> None:
-        self.send_signal(signal.SIGTERM)
-
-    def kill(self) -> None:
-        self.send_signal(signal.SIGKILL)
-
     def __enter__(self) -> Started:
         return self
 
@@ -220,7 +245,6 @@ class Started:
         self.stdout.close()
         self.stderr.close()
         self.wait()
-        self._asking.close()
 
 
 def start_command(
@@ -287,9 +311,15 @@ def own_variables(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 @cache
-def preloaded() -> Preloaded:
-    """Return the process of this test run."""
-    return Preloaded()
+def preloaded(**variables: str) -> Preloaded:
+    """Return the process of this test run whose interpreter has these variables."""
+    return Preloaded(**variables)
+
+
+def preloaded_for(environment: Mapping[str, str]) -> Preloaded:
+    """Return the process whose interpreter is as one with this environment."""
+    with _lock:  # tests ask in threads
+        return preloaded(**dict(sorted(own_variables(environment).items() - own_variables(os.environ).items())))
 
 
 def _load() -> None:
@@ -337,6 +367,7 @@ def _begin(asking: socket.socket) -> dict[str, Any]:
     os.chdir(order["folder"])
     if order.get("umask", -1) >= 0:
         os.umask(order["umask"])
+    importlib.reload(sys.modules["noetl.server.cache.ids"])  # two servers of a store draw two numbers for their ids
     sys.path[0] = order["folder"]  # as `python -m` sets it
     os.environ.clear()
     os.environ.update(order["environment"])

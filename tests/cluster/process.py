@@ -1,4 +1,7 @@
-"""A `noetl` process that tests can kill, freeze and restart."""
+"""A `noetl` process that tests can kill, freeze and restart.
+
+It is forked from a loaded one.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,10 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from time import monotonic, sleep
+
+from tests.preloaded import Command, preloaded_for
 
 PATIENCE_S = 60.0
 
@@ -23,7 +27,7 @@ class Process:
         self._environment = {**os.environ, **environment}
         self._file = folder / f"{name}.log"
         self._file.touch()
-        self._running: subprocess.Popen[bytes] | None = None
+        self._running: Command | None = None
         self.kills = 0
 
     @property
@@ -45,9 +49,8 @@ class Process:
         if self._running is not None and self.code is None:
             return
         with self._file.open("ab") as log:
-            self._running = subprocess.Popen(
-                [sys.executable, "-m", "noetl", *self._arguments], cwd=self._folder, stderr=log, env=self._environment
-            )
+            loaded = preloaded_for(self._environment)
+            self._running = loaded.start_logged(self._arguments, self._folder, self._environment, log.fileno())
 
     def until(self, pattern: str, times: int = 1) -> str:
         """Wait for the n-th occurrence of a line over all restarts; return the last."""
