@@ -52,11 +52,12 @@ def value(number: int) -> int:
 class Storm:
     """A number of executions over a number of seconds, with a record of all faults."""
 
-    def __init__(self, system: Cluster, load: Load, seed: int, count: int, seconds: float) -> None:
+    def __init__(self, system: Cluster, load: Load, seed: int, count: int, seconds: float, calm: float = 1.0) -> None:
         self._system = system
         self._load = load
         self._chance = Random(seed)
         self.seed, self.count, self.seconds = seed, count, seconds
+        self._calm = calm  # part of the usual pause between faults
         self.light: dict[str, int] = {}  # execution → its number
         self.faults: Counter[str] = Counter()
         self._end = 0.0
@@ -94,7 +95,7 @@ class Storm:
 
     async def _now_and_then(self, least: float, most: float, do: Callable[[], Awaitable[None]]) -> None:
         while True:
-            pause = self._chance.uniform(least, most)
+            pause = self._calm * self._chance.uniform(least, most)
             if monotonic() + pause > self._end:
                 return
             await asyncio.sleep(pause)

@@ -38,7 +38,7 @@ def postgres() -> Iterator[PostgresServer]:
 
 Case = Callable[[Place], None]
 CASES: list[tuple[Case, str]] = []  # each with the kind of its store, longest first
-AT_ONCE = 3  # more would make the machine so busy that leases end
+AT_ONCE = 5  # more would make the machine so busy that leases end
 
 
 def case(*kinds: str) -> Callable[[Case], Case]:

@@ -15,7 +15,7 @@ import pytest
 from tests.acceptance.run import Ran, noetl
 from tests.cluster.cluster import Cluster
 from tests.cluster.ledger import Ledger
-from tests.cluster.load import HEAD, SLOW, Load, loading, told, until
+from tests.cluster.load import HEAD, SLOW, Load, loading, surely, told, until
 
 pytestmark = pytest.mark.asyncio
 TWICE = HEAD.format("twice") + (
@@ -128,11 +128,13 @@ def is_running(pid: str) -> bool:
         return False
 
 
-async def _until_gone(cluster: Cluster, worker: str) -> None:
-    while True:
-        rows = [json.loads(line) for line in (await done(cluster, "worker", "list", "--json")).splitlines()]
-        if {row["worker_id"]: row["status"] for row in rows}[worker] == "gone":
-            return
+async def _until_gone(load: Load, worker: str) -> None:
+    async def statuses() -> dict[str, str]:
+        return {row.worker_id: row.status for row in await surely(load.clients[0].workers)}
+
+    await until(statuses, lambda found: found[worker] == "gone", f"the end of {worker}")
+    listed = await done(load.system, "worker", "list", "--json")
+    assert {row["worker_id"]: row["status"] for row in map(json.loads, listed.splitlines())}[worker] == "gone"
 
 
 async def test_a_drained_worker_ends_what_it_has_and_takes_no_more(shaken: Cluster, book: Ledger) -> None:
@@ -151,7 +153,7 @@ async def test_a_drained_worker_ends_what_it_has_and_takes_no_more(shaken: Clust
                 assert set((await load.ended()).values()) == {"completed"}
                 assert await asyncio.to_thread(drained.wait) == 0
                 assert all(len(book.asked[f"/slow/{load.others[one]}/it"]) == 1 for one in (*slow, *later))
-                await asyncio.wait_for(_until_gone(shaken, drained.name), 20)  # until then it may come back
+                await _until_gone(load, drained.name)  # until then it may come back
             finally:
                 drained.kill()
                 drained.start()

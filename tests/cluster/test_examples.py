@@ -62,12 +62,23 @@ def prepare(name: str, address: str) -> None:
             kept.cursor().executemany("INSERT INTO outbox VALUES (%s, %s, %s, %s)", rows)
 
 
+@pytest.fixture(scope="module")
+def stocked(system: Cluster) -> Cluster:
+    """The cluster with every example, and the credentials that they name."""
+
+    async def stock() -> None:
+        async with Client(system.servers) as client:
+            await client.put_credential("pg_main", {"dsn": system.database})
+            await client.put_credential("gateway_token", {"token": "a-token-of-some-length"})
+            for each in EXAMPLES:
+                await client.register((ROOT / "examples" / f"{each}.yaml").read_text())
+
+    asyncio.run(stock())
+    return system
+
+
 async def on_cluster(system: Cluster, name: str, values: list[str]) -> tuple[Execution, list[Event]]:
     async with Client(system.servers) as client, Client(system.servers[::-1]) as other:
-        await client.put_credential("pg_main", {"dsn": system.database})
-        await client.put_credential("gateway_token", {"token": "a-token-of-some-length"})
-        for each in EXAMPLES:
-            await client.register((ROOT / "examples" / f"{each}.yaml").read_text())
         payload = {key: _value(text) for key, _, text in (value.partition("=") for value in values)}
         started = (await client.execute(f"examples/{name}", payload)).execution_id
         async with aclosing(other.follow(started)) as events:
@@ -105,16 +116,16 @@ def _types(folder: Folder) -> set[str]:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-async def test_an_example_does_on_the_cluster_what_it_does_here(system: Cluster, name: str, tmp_path: Path) -> None:
+async def test_an_example_does_on_the_cluster_what_it_does_here(stocked: Cluster, name: str, tmp_path: Path) -> None:
     copytree(ROOT / "examples", tmp_path / "examples")
     with backend() as here:
         values = [*GIVEN.get(name, []), *([CALLS[name].format(here.url)] if name in CALLS else [])]
-        prepare(name, system.database)
-        local, mine = await asyncio.to_thread(in_process, Folder(tmp_path), name, values, system.database)
+        prepare(name, stocked.database)
+        local, mine = await asyncio.to_thread(in_process, Folder(tmp_path), name, values, stocked.database)
     with backend() as there:
         values = [*GIVEN.get(name, []), *([CALLS[name].format(there.url)] if name in CALLS else [])]
-        prepare(name, system.database)
-        ended, theirs = await on_cluster(system, name, values)
+        prepare(name, stocked.database)
+        ended, theirs = await on_cluster(stocked, name, values)
     assert ended.status == local["status"]
     assert shape(theirs) == shape(mine)
     assert "report.late" not in {event.event_type for event in theirs}

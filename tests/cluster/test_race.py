@@ -21,7 +21,7 @@ from tests.cluster.ledger import Ledger
 from tests.cluster.load import Load, loading, told, until
 
 pytestmark = pytest.mark.asyncio
-MANY = 12
+often = pytest.mark.parametrize("many", [6, pytest.param(12, marks=pytest.mark.chaos)])
 _HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {{name: {0}, path: faults/{0}}}\nworkflow:\n"
 BY_HAND = _HEAD.format("by_hand") + (
     "  - {step: one, spec: {pool: race}, tool: {kind: noop}, next: two}\n"
@@ -84,11 +84,14 @@ async def counted(load: Load, execution_id: str) -> Counter[str]:
     return Counter(event.event_type for event in await load.clients[0].events(execution_id))
 
 
-async def test_work_is_claimed_at_one_server_and_reported_at_the_other(shaken: Cluster, book: Ledger) -> None:
+@often
+async def test_work_is_claimed_at_one_server_and_reported_at_the_other(
+    shaken: Cluster, book: Ledger, many: int
+) -> None:
     async with racing(shaken, book) as (load, both):
         await both.hello("racer")
-        started = [await load.other("by_hand") for _ in range(MANY)]
-        open_steps, turn, statuses = 2 * MANY, 0, Counter[str]()
+        started = [await load.other("by_hand") for _ in range(many)]
+        open_steps, turn, statuses = 2 * many, 0, Counter[str]()
         while open_steps:
             leases = await both.claim(turn, "racer", most=5)
             for lease in leases:
@@ -100,27 +103,28 @@ async def test_work_is_claimed_at_one_server_and_reported_at_the_other(shaken: C
                 statuses.update(answer.json().get("status", "applied") for answer in answers)
             open_steps -= len(leases)
             turn += 1
-        assert statuses == {"applied": 2 * MANY, "duplicate": 4 * MANY}
+        assert statuses == {"applied": 2 * many, "duplicate": 4 * many}
         assert set((await load.ended(*started)).values()) == {"completed"}
         for one in started:
             found = await counted(load, one)
             assert (found["step.done"], found["report.late"]) == (2, 0)
 
 
-async def test_a_lease_that_ran_out_is_taken_back_once(shaken: Cluster, book: Ledger) -> None:
+@often
+async def test_a_lease_that_ran_out_is_taken_back_once(shaken: Cluster, book: Ledger, many: int) -> None:
     async with racing(shaken, book) as (load, both):
         await both.hello("silent")
-        started = [await load.other("by_hand") for _ in range(MANY)]
-        lost = [lease for number in range(2) for lease in await both.claim(number, "silent", most=MANY // 2)]
-        assert len(lost) == MANY
+        started = [await load.other("by_hand") for _ in range(many)]
+        lost = [lease for number in range(2) for lease in await both.claim(number, "silent", most=many // 2)]
+        assert len(lost) == many
         await load.until_nothing_is_leased_by("silent")
         await both.hello("racer")
         seen = Counter[int]()
-        for number in range(2 * MANY):
+        for number in range(2 * many):
             [lease] = await both.claim(number, "racer")
             seen[lease["attempt"]] += 1
             assert (await both.one(number, "/api/worker/report", done("racer", lease))).is_success
-        assert seen == {1: MANY, 2: MANY}  # the first steps were handed out twice, the second ones once
+        assert seen == {1: many, 2: many}  # the first steps were handed out twice, the second ones once
         for lease in lost:
             answer = await both.one(0, "/api/worker/report", done("silent", lease))
             assert answer.json()["status"] == "late"
@@ -130,9 +134,10 @@ async def test_a_lease_that_ran_out_is_taken_back_once(shaken: Cluster, book: Le
             assert (found["step.done"], found["report.late"]) == (2, 1)
 
 
-async def test_one_key_starts_one_execution_and_sends_one_signal(shaken: Cluster, book: Ledger) -> None:
+@often
+async def test_one_key_starts_one_execution_and_sends_one_signal(shaken: Cluster, book: Ledger, many: int) -> None:
     async with racing(shaken, book) as (load, both):
-        for number in range(MANY):
+        for number in range(many):
             key = f"race-{number}-{book.url}"
             answers = await both.all("/api/execute", {"path": "faults/asks"}, key)
             assert all(answer.is_success for answer in answers), [answer.text for answer in answers]
@@ -146,9 +151,10 @@ async def test_one_key_starts_one_execution_and_sends_one_signal(shaken: Cluster
             assert (found["playbook.started"], found["signal.received"], found["step.done"]) == (1, 1, 2)
 
 
-async def test_steering_at_both_servers_at_once(shaken: Cluster, book: Ledger) -> None:
+@often
+async def test_steering_at_both_servers_at_once(shaken: Cluster, book: Ledger, many: int) -> None:
     async with racing(shaken, book) as (load, both):
-        for _ in range(MANY // 2):
+        for _ in range(many // 2):
             started = await load.other("asks")
             await load.until_event([started], "step.suspended")
             place = f"/api/executions/{started}"
@@ -167,9 +173,10 @@ async def test_steering_at_both_servers_at_once(shaken: Cluster, book: Ledger) -
             assert found["playbook.paused"] >= 1
 
 
-async def test_a_timer_that_is_due_at_both_servers_fires_once(shaken: Cluster, book: Ledger) -> None:
+@often
+async def test_a_timer_that_is_due_at_both_servers_fires_once(shaken: Cluster, book: Ledger, many: int) -> None:
     async with racing(shaken, book) as (load, _):
-        started = [await load.other("naps") for _ in range(2 * MANY)]
+        started = [await load.other("naps") for _ in range(2 * many)]
         assert set((await load.ended(*started)).values()) == {"completed"}
         for one in started:
             found = await counted(load, one)
