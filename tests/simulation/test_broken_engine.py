@@ -85,30 +85,31 @@ def work_that_is_not_made_again(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(projections, "work", lambda *_: [])
 
 
-def _play_all() -> None:
-    for seed in range(_SEEDS):
+def _play_all(known: int) -> None:
+    """Play the seed that showed it before, then the others."""
+    for seed in (known, *range(_SEEDS)):
         play(seed)
 
 
 @pytest.mark.parametrize(
-    ("broken", "words"),
+    ("broken", "words", "known"),
     [
-        (no_bound_of_runs, "more runs than `max_parallel`"),
-        (one_item_too_many, "items are in flight"),
-        (joins_that_wait_for_ever, "stalled is True, and it is running"),
-        (gates_that_never_open, "moves nothing"),
-        (ends_that_nobody_sees, "it is quiescent and has not ended"),
-        (items_that_end_twice, "an issued item was lost"),
-        (a_state_that_no_event_tells, "replay is not live"),
-        (timers_that_stay, "timers are left"),
-        (work_that_stays, "work is left"),
-        (work_that_is_not_made_again, "it neither ends nor waits"),
+        (no_bound_of_runs, "more runs than `max_parallel`", 12),
+        (one_item_too_many, "items are in flight", 1),
+        (joins_that_wait_for_ever, "stalled is True, and it is running", 16),
+        (gates_that_never_open, "moves nothing", 8),
+        (ends_that_nobody_sees, "it is quiescent and has not ended", 0),
+        (items_that_end_twice, "an issued item was lost", 0),
+        (a_state_that_no_event_tells, "replay is not live", 0),
+        (timers_that_stay, "timers are left", 17),
+        (work_that_stays, "work is left", 0),
+        (work_that_is_not_made_again, "it neither ends nor waits", 11),
     ],
 )
-def test_a_broken_engine_is_seen(broken: Break, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_engine_is_seen(broken: Break, words: str, known: int, monkeypatch: pytest.MonkeyPatch) -> None:
     broken(monkeypatch)
     with pytest.raises(SeedError, match=words):
-        _play_all()
+        _play_all(known)
 
 
 def test_work_that_is_done_twice_without_a_reason_is_seen() -> None:

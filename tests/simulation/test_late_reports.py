@@ -11,20 +11,25 @@ from tests.simulation.late import LateWorld, LossyWorld
 from tests.simulation.seed import play_world
 from tests.simulation.world import EXECUTION, World
 
+_SLICE = 10  # seeds that always run
 _PART = 25
-_INTERLEAVINGS = 10_000
-PARTS = [0, *(pytest.param(first, marks=pytest.mark.chaos) for first in range(_PART, _INTERLEAVINGS, _PART))]
 
 
-def played(make: Callable[[int], World], first: int) -> list[tuple[World, dict[str, list[Event]]]]:
-    return [play_world(lambda seed=seed: make(seed), seed) for seed in range(first, first + _PART)]  # type: ignore[misc]
+def parts(end: int) -> pytest.MarkDecorator:
+    """A few seeds; under `make chaos` all up to the end."""
+    more = (pytest.param(range(first, first + _PART), marks=pytest.mark.chaos) for first in range(0, end, _PART))
+    return pytest.mark.parametrize("seeds", [range(_SLICE), *more], ids=lambda seeds: f"{seeds.start}-{seeds.stop}")
 
 
-@pytest.mark.parametrize("first", PARTS)
-def test_reports_that_come_again_or_a_day_late_change_nothing(first: int) -> None:
-    worlds = [world for world, _ in played(LateWorld, first)]
+def played(make: Callable[[int], World], seeds: range) -> list[tuple[World, dict[str, list[Event]]]]:
+    return [play_world(lambda seed=seed: make(seed), seed) for seed in seeds]  # type: ignore[misc]
+
+
+@parts(10_000)
+def test_reports_that_come_again_or_a_day_late_change_nothing(seeds: range) -> None:
+    worlds = [world for world, _ in played(LateWorld, seeds)]
     counts = [(world.deliveries, world.late) for world in worlds if isinstance(world, LateWorld)]
-    assert sum(count for count, _ in counts) > 10 * _PART
+    assert sum(count for count, _ in counts) > 10 * len(seeds)
     assert sum(late for _, late in counts) > 0
 
 
@@ -38,18 +43,18 @@ def test_a_report_that_is_under_way_when_everything_has_ended_is_waited_for() ->
     assert "report.late" in last
 
 
-@pytest.mark.parametrize("first", [0, *(pytest.param(n, marks=pytest.mark.chaos) for n in range(_PART, 1_000, _PART))])
-def test_executions_whose_rows_vanish_end_all_the_same(first: int) -> None:
-    found = played(lambda seed: LossyWorld(seed, loses=True), first)
-    assert sum(world.lost for world, _ in found if isinstance(world, LossyWorld)) > _PART
+@parts(1_000)
+def test_executions_whose_rows_vanish_end_all_the_same(seeds: range) -> None:
+    found = played(lambda seed: LossyWorld(seed, loses=True), seeds)
+    assert sum(world.lost for world, _ in found if isinstance(world, LossyWorld)) > len(seeds)
     repaired = [
         event for _, logs in found for log in logs.values() for event in log if event.event_type.endswith("repaired")
     ]
-    assert len(repaired) > _PART // 2
+    assert len(repaired) > len(seeds) // 2
 
 
-@pytest.mark.parametrize("first", [0, *(pytest.param(n, marks=pytest.mark.chaos) for n in range(_PART, 1_000, _PART))])
-def test_what_runs_through_faults_is_never_taken_for_what_is_lost(first: int) -> None:
-    for _, logs in played(lambda seed: LossyWorld(seed, loses=False), first):
+@parts(1_000)
+def test_what_runs_through_faults_is_never_taken_for_what_is_lost(seeds: range) -> None:
+    for _, logs in played(lambda seed: LossyWorld(seed, loses=False), seeds):
         for log in logs.values():
             assert not [event for event in log if event.event_type == "execution.repaired"]

@@ -104,7 +104,7 @@ def hold(events: list[Event]) -> Counter[str]:
     return seen
 
 
-@pytest.mark.parametrize("first", range(0, _SEEDS, _PART))
+@pytest.mark.parametrize("first", [0, *(pytest.param(n, marks=pytest.mark.chaos) for n in range(_PART, _SEEDS, _PART))])
 def test_replays_in_the_storm(first: int, tmp_path: Path) -> None:
     seen: Counter[str] = Counter()
     for seed in range(first, first + _PART):

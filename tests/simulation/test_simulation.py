@@ -1,6 +1,6 @@
 """Play the whole system by seeds with faults, and check the invariants.
 
-The default run plays 250 seeds; `-m chaos` plays 20,000. A seed that fails tells how to play it again.
+The default run plays 100 seeds; `-m chaos` plays 20,000. A seed that fails tells how to play it again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.simulation.faults import FAULTS
 from tests.simulation.seed import play
 from tests.simulation.world import EXECUTION
 
-_SEEDS = 250
+_SEEDS = 100
 _PART = 25
 _CHAOS = 20_000
 _CHAOS_PART = 200
