@@ -59,21 +59,25 @@ async def test_a_cancelled_execution_ends_its_work(tmp_path: Path) -> None:
         await gone(pid)
 
 
-@pytest.mark.parametrize(
-    "spec",
-    ["workflow_step: {}", "spec: {timeout_s: 4}", "spec: {policy: {lifecycle: {timeout_s: 4}}}"],
-)
-async def test_a_step_that_takes_too_long_is_ended(tmp_path: Path, spec: str) -> None:
-    root, more = "", f"      {spec}\n"
-    if spec.startswith("workflow"):
-        root, more = "executor: {spec: {timeout_s: 4}}\n", ""
+TIMEOUTS = ("", "spec: {timeout_s: 4}", "spec: {policy: {lifecycle: {timeout_s: 4}}}")
+
+
+async def test_steps_that_take_too_long_are_ended(tmp_path: Path) -> None:
+    """The limit of the playbook, of the step and of its policy, side by side."""
     async with system() as run:
-        execution = await run.start(LONG.rstrip(" ") + more.replace("      ", "      ", 1), root, folder=str(tmp_path))
-        pid = await pid_in(tmp_path)
-        row = await run.ended(execution)
-        assert row["status"] == "failed"
-        assert row["error"]["kind"] == "timeout"
-        await gone(pid)
+        started: list[tuple[str, Path]] = []
+        for number, spec in enumerate(TIMEOUTS):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            root, more = ("", f"      {spec}\n") if spec else ("executor: {spec: {timeout_s: 4}}\n", "")
+            workflow = LONG.rstrip(" ") + more
+            started.append((await run.start(workflow, root, f"tests/long_{number}", folder=str(folder)), folder))
+        for execution, folder in started:
+            pid = await pid_in(folder)
+            row = await run.ended(execution)
+            assert row["status"] == "failed"
+            assert row["error"]["kind"] == "timeout"
+            await gone(pid)
 
 
 async def test_a_drained_worker_finishes_and_takes_nothing_more(tmp_path: Path) -> None:

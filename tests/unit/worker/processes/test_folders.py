@@ -15,9 +15,10 @@ from noetl.worker.processes import folders, sandbox
 from noetl.worker.processes.children import ChildPool
 
 needs_landlock = pytest.mark.skipif(sandbox.problem("landlock") is not None, reason=str(sandbox.problem("landlock")))
+# Deeper than a path may be long (4,096), a process may open files (1,024) and Python may recurse (1,000).
 DEEP = """
 import os
-for _ in range(3000):
+for _ in range(1100):
     os.mkdir("folder")
     os.chdir("folder")
 open("file", "w").close()
