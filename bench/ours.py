@@ -43,8 +43,7 @@ def measured(workload: str, size: int, place: Place) -> Seen:
         return _killed_run(size, place)
     if workload == "W6":
         return _killed_worker(size, place)
-    with place.system() as running:
-        client = Client(running.url)
+    with place.system() as running, Client(running.url) as client:
         client.run(client.register(chain("warm", WARM)))
         return _RUNNING[workload](size, client, running, place)
 
@@ -144,15 +143,15 @@ def _load(size: int, client: Client, running: System, place: Place) -> Seen:
     begun = time.perf_counter()
 
     def work() -> None:
-        own = Client(client.url)
-        for path in itertools.cycle(kinds):
-            at = time.perf_counter()
-            if at > begun + size:
-                return
-            own.run(path)
-            with lock:
-                times.append(time.perf_counter() - at)
-                ran[path] += 1
+        with Client(client.url) as own:
+            for path in itertools.cycle(kinds):
+                at = time.perf_counter()
+                if at > begun + size:
+                    return
+                own.run(path)
+                with lock:
+                    times.append(time.perf_counter() - at)
+                    ran[path] += 1
 
     before, wrote = sum(running.cpu_ms().values()), _rows(running.store)
     with ThreadPoolExecutor(LOAD_CLIENTS) as pool:
@@ -261,7 +260,7 @@ def _killed_worker(size: int, place: Place) -> Seen:
     with ExitStack() as stack:
         arguments = ("serve", "--port", "0", "--store", place.database)
         _, url = stack.enter_context(noetl(place.folder, r"http://\S+", *arguments))
-        client = Client(url)
+        client = stack.enter_context(Client(url))
         worker = noetl(place.folder, "worker", "worker", "--server", url)
         victim, _ = stack.enter_context(worker)
         started = client.start(client.register(workloads.marked("marked", size, str(told.marks))))

@@ -10,7 +10,6 @@ import asyncio
 import json
 import re
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +17,8 @@ from contextlib import AbstractContextManager, ExitStack, closing, contextmanage
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import Any
+from subprocess import Popen
+from typing import Any, Self
 from uuid import uuid4
 
 from bench.peers.side import below, cpu_ms
@@ -36,6 +36,12 @@ class Client:
         self.url = url
         self.connection = HTTPConnection(url.removeprefix("http://"))
         self.headers = {"Content-Type": "application/json", **bearer(local_server(url).token)}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.connection.close()
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         data = None if body is None else json.dumps(body)
@@ -164,15 +170,13 @@ def _memory_mb(pid: int, line: str) -> float:
 
 
 @contextmanager
-def noetl(
-    folder: str, wanted: str, *arguments: str, python: str = sys.executable
-) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def noetl(folder: str, wanted: str, *arguments: str, python: str = sys.executable) -> Iterator[tuple[Popen[str], str]]:
     """Run a command; gives its process and what it says when it is there."""
     command = [python, "-m", "noetl", *arguments]
     path = Path(folder) / f"{arguments[0]}-{uuid4().hex}.log"  # a file, because a pipe would fill up unread
     with (
         path.open("wb") as log,
-        subprocess.Popen(command, stderr=log, text=True, cwd=folder, start_new_session=True) as process,
+        Popen(command, stderr=log, text=True, cwd=folder, start_new_session=True) as process,
     ):
         try:
             while "\n" not in (said := path.read_text()) and process.poll() is None:
@@ -201,9 +205,8 @@ def system(
         command = "up" if form == "up" else "serve"
         arguments = (command, "--port", "0", "--store", store)
         server, url = stack.enter_context(noetl(folder, r"http://\S+", *arguments, python=python))
-        first = Client(url)
-        first.ask("GET", "/health")
-        first.connection.close()
+        with Client(url) as first:
+            first.ask("GET", "/health")
         healthy_s = time.perf_counter() - begun
         processes = {"server": [server.pid]} | ({"postgres": [postmaster]} if postmaster else {})
         if form == "cluster":

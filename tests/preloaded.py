@@ -28,7 +28,7 @@ from asyncio.subprocess import Process
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, Self
 
 ROOT: Final = Path(__file__).parents[1]
 MOST: Final = 1 << 20  # bytes of an order
@@ -213,6 +213,12 @@ class Command:
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.wait()
+
 
 class Started(Command):
     """A command with a pipe for each output."""
@@ -237,9 +243,6 @@ class Started(Command):
         self.wait(timeout)
         out, err = map(bytes, found.values())
         return out, err
-
-    def __enter__(self) -> Started:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.stdout.close()

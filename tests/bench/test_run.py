@@ -1,4 +1,7 @@
-"""A small benchmark on NoETL alone, in both forms, produces its numbers."""
+"""A small benchmark on NoETL alone, in both forms, produces its numbers.
+
+Most of it is measured in this process; that a run ends as it should is seen of the program itself.
+"""
 
 from __future__ import annotations
 
@@ -11,29 +14,33 @@ import pytest
 from msgspec import structs
 
 from bench import report
+from bench import run as benchmark
 from bench.peers.side import Seen
 from bench.results import Results
 from bench.run import Runner, Side, arguments, check
 from bench.workloads import WORKLOADS, Workload
 
 ROOT = Path(__file__).parents[2]
+SOME, REST = ("R6", "R8"), ("R2", "R7", "R9")
+SMALL = ("--peer", "none", "--scale", "small", "--rounds", "1")
 
 
 def run(*arguments: str) -> Results:
-    command = [sys.executable, "bench/run.py", "--peer", "none", "--scale", "small", "--rounds", "1", "--json"]
+    command = [sys.executable, "bench/run.py", *SMALL, "--json"]
     ran = subprocess.run([*command, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     return msgspec.json.decode(ran.stdout, type=Results)
 
 
 @pytest.fixture(scope="module")
-def results() -> Results:
+def results(forked: None) -> Results:
     """Measure in one run, which starts one PostgreSQL."""
-    return run("--workload", "W1", "--workload", "W10", "--workload", "W3", "--workload", "R3")
+    names = ("W1", "W10", "W3", "R3", *SOME)
+    return benchmark.run(arguments([*SMALL, *(word for name in names for word in ("--workload", name))]))
 
 
 def test_a_workload_is_measured_in_both_forms_beside_its_limit(results: Results) -> None:
-    assert [one.problem for one in results.results] == [""] * 12
+    assert [one.problem for one in results.results] == [""] * 16
     assert results.sides() == ["embedded", "limit-embedded", "cluster", "limit-cluster"]
     assert all(results.value(side, "W1") for side in results.sides())
     assert results.flush_ms[0] > 0
@@ -53,15 +60,15 @@ def test_real_work_is_measured_with_its_processor_time(results: Results) -> None
         assert results.value(side, "R3", "cpu_ms_each")
 
 
-SOME = ("R6", "R8")
-REST = pytest.param(("R2", "R7", "R9"), marks=pytest.mark.chaos)
+def test_loads_and_children_are_measured(results: Results) -> None:
+    assert all(results.value(side, name) for side in ("embedded", "cluster") for name in SOME)
 
 
-@pytest.mark.parametrize("names", [SOME, REST], ids=" ".join)
-def test_loops_loads_signals_children_and_timers_are_measured(names: tuple[str, ...]) -> None:
-    found = run("--form", "embedded", *(word for name in names for word in ("--workload", name)))
-    assert [one.problem for one in found.results] == [""] * len(names)
-    assert all(found.value("embedded", name) for name in names)
+@pytest.mark.chaos
+def test_loops_signals_and_timers_are_measured() -> None:
+    found = run("--form", "embedded", *(word for name in REST for word in ("--workload", name)))
+    assert [one.problem for one in found.results] == [""] * len(REST)
+    assert all(found.value("embedded", name) for name in REST)
 
 
 class NoServer:
@@ -121,8 +128,7 @@ def test_a_loss_against_the_baseline_fails(results: Results, tmp_path: Path) -> 
             for one in results.results
         ]  # fmt: skip
         path.write_text(structs.replace(results, results=tuple(doctored)).text())
-    command = [sys.executable, "bench/run.py", "--peer", "none", "--scale", "small", "--rounds", "1"]
-    command += ["--workload", "W1", "--form", "embedded"]
+    command = [sys.executable, "bench/run.py", *SMALL, "--workload", "W1", "--form", "embedded"]
     ran = subprocess.run(
         [*command, "--check", "--baseline", str(quick)], cwd=ROOT, capture_output=True, text=True, check=False
     )
