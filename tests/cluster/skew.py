@@ -81,7 +81,7 @@ class Place:
         port = free_port()
         process = self.start(command, "--port", str(port), "--store", self.store, ahead_s=ahead_s)
         process.until(r"http://\S+")
-        client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_S)
+        client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_S, verify=False)
         self.stack.callback(client.close)
         return process, client
 

@@ -145,7 +145,7 @@ async def listening(
             await asyncio.sleep(0.005)
         url = f"http://127.0.0.1:{running.servers[0].sockets[0].getsockname()[1]}"
         try:
-            async with httpx.AsyncClient(base_url=url, timeout=PATIENCE_S) as client:
+            async with httpx.AsyncClient(base_url=url, timeout=PATIENCE_S, verify=False) as client:
                 yield Served(services, embedded, client, url)
         finally:
             services.stopping.set()
