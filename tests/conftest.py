@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# Servers of tests have no certificate; each connection would prepare for one, which takes longer than to connect.
+os.environ.setdefault("PGSSLMODE", "disable")
+
 # Same examples on every machine and run: a red test is red on the next machine too. Time never decides a test.
 settings.register_profile(
     "steady",

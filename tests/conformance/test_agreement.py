@@ -172,13 +172,13 @@ async def agree(story: list[tuple[Any, ...]], *stores: Store) -> None:
             await store.close()
 
 
-@settings(max_examples=150)
+@settings(max_examples=settings().max_examples)
 @given(st.lists(actions, min_size=3, max_size=14))
 async def test_the_stores_agree(story: list[tuple[Any, ...]]) -> None:
     await agree(story, MemoryStore(), SqliteStore(":memory:"))
 
 
-@settings(max_examples=40)
+@settings(max_examples=settings().max_examples // 3)
 @given(st.lists(actions, min_size=6, max_size=14))
 async def test_postgres_agrees(story: list[tuple[Any, ...]]) -> None:
     await agree(story, MemoryStore(), PostgresStore(fresh_database()))
