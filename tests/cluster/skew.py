@@ -30,7 +30,7 @@ workflow:
     tool: { kind: shell, command: "echo {{ workload.n }} >> begun.txt && sleep 5" }
     next: nap
   - step: nap
-    tool: { kind: sleep, seconds: 2 }
+    tool: { kind: sleep, seconds: 1 }
     next: last
   - step: last
     tool: { kind: shell, command: "echo {{ workload.n }} >> ended.txt" }

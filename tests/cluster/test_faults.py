@@ -1,7 +1,7 @@
 """Kill, freeze, restart and cut off processes: nothing is lost, stuck or doubled.
 
-A short slice of every fault runs by default, more seeds and longer cuts under `make chaos`. When a test fails it prints its
-seed and how to run it again.
+A short slice of every fault runs by default, more seeds, twice as many executions and longer cuts under `make chaos`. When a
+test fails it prints its seed and how to run it again.
 """
 
 from __future__ import annotations
@@ -24,13 +24,18 @@ SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.chaos) for seed in range(2, 1
 CUTS = [(1, 3.0), *(pytest.param(seed, 30.0, marks=pytest.mark.chaos) for seed in range(2, 5))]
 
 
+def some(count: int, seed: int) -> int:
+    """Return how many executions to start: half for the seed that always runs."""
+    return count // 2 if seed == 1 else count
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_workers_are_killed(shaken: Cluster, book: Ledger, seed: int) -> None:
     chance = Random(seed)
     with told(shaken, seed):
         async with loading(shaken, book) as load:
             for _ in range(3):
-                await load.start(4)
+                await load.start(some(4, seed))
                 await asyncio.sleep(chance.uniform(0.05, 0.8))
                 victim = chance.choice(shaken.working)
                 victim.kill()
@@ -45,7 +50,7 @@ async def test_servers_are_killed(shaken: Cluster, book: Ledger, seed: int) -> N
     with told(shaken, seed):
         async with loading(shaken, book) as load:
             for _ in range(3):
-                starting = asyncio.create_task(load.start(4))
+                starting = asyncio.create_task(load.start(some(4, seed)))
                 await asyncio.sleep(chance.uniform(0.0, 0.8))
                 victim = chance.choice(shaken.serving)
                 victim.kill()
@@ -79,7 +84,7 @@ async def test_postgresql_is_restarted(shaken: Cluster, book: Ledger, seed: int,
     chance = Random(seed)
     with told(shaken, seed):
         async with loading(shaken, book) as load:
-            starting = asyncio.create_task(load.start(8))
+            starting = asyncio.create_task(load.start(some(8, seed)))
             await asyncio.sleep(chance.uniform(0.0, 1.0))
             await asyncio.to_thread(shaken.postgres.stop, how)
             await asyncio.sleep(chance.uniform(0.0, 1.0))
@@ -141,7 +146,7 @@ async def test_a_worker_is_cut_off_for_longer_than_its_lease(
     chance = Random(seed)
     with told(shaken, seed):
         async with loading(shaken, book) as load:
-            await load.start(6)
+            await load.start(some(6, seed))
             await asyncio.sleep(chance.uniform(0.0, 0.5))
             shaken.wires.become(mode)
             await asyncio.sleep(seconds)
@@ -159,7 +164,7 @@ async def test_the_network_of_a_worker_is_bad(shaken: Cluster, book: Ledger, see
         async with loading(shaken, book) as load:
             shaken.wires.upgrades = upgrades
             shaken.wires.become("cut")
-            starting = asyncio.create_task(load.start(10))
+            starting = asyncio.create_task(load.start(some(10, seed)))
             for _ in range(8):
                 shaken.wires.become(chance.choice(MODES))
                 await asyncio.sleep(chance.uniform(0.0, 0.5))
@@ -175,7 +180,7 @@ async def test_a_server_is_frozen_and_goes_on_with_what_it_knew(shaken: Cluster,
     chance = Random(seed)
     with told(shaken, seed):
         async with loading(shaken, book) as load:
-            await load.start(6)
+            await load.start(some(6, seed))
             frozen = chance.choice(shaken.serving)
             await asyncio.sleep(chance.uniform(0.0, 0.5))
             frozen.freeze()
