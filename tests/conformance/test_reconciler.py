@@ -296,13 +296,13 @@ async def test_one_of_several_has_the_duty_until_its_term_is_over(derived: Deriv
 
 
 async def test_executions_that_have_not_ended_are_given_page_by_page(place: Place) -> None:
-    store = place.open()
-    async with LocalControlPlane(store, RealClock()) as control, workers(control):
+    store, clock = place.open(), RealClock()  # one clock: two differ by a millisecond
+    async with LocalControlPlane(store, clock) as control, workers(control):
         book = await register(store)
         for name in ("801", "802", "803", "804"):
             await begin(control, book, name, pool="" if name == "802" else "nobody")
         await ended(control, store, "802")
-    derived, now = place.derived(store), RealClock().now()
+    derived, now = place.derived(store), clock.now()
     page = await derived.open(0, now, 2)
     assert [one.execution_id for one in page] == ["801", "803"]
     assert [one.execution_id for one in await derived.open(page[-1].number, now, 2)] == ["804"]
