@@ -20,15 +20,15 @@ from tests.server.cancelling import is_alive
 MATCHES = "{{ event.name == 'step.failed' and outcome.error.kind == 'timeout' }}"
 SHELL = "{ kind: shell, cmds: ['sleep 600 & echo $$ $! > pids; wait'], cwd: FOLDER MORE }"
 LEVELS: dict[str, tuple[str, str, dict[str, str]]] = {  # what the step has, what its task has, the environment
-    "task": ("", ", timeout_ms: 5000", {}),
-    "task in its spec": ("", ", spec: { timeout: 5 }", {}),
-    "every task by configuration": ("", "", {"NOETL_TIMEOUTS_TOOL_DEFAULT_MS": "5000"}),
-    "item": ("loop: { in: [1], iterator: i, item_timeout_ms: 5000 }", "", {}),
-    "every item by configuration": ("loop: { in: [1], iterator: i }", "", {"NOETL_TIMEOUTS_LOOP_ITEM_MS": "5000"}),
-    "loop": ("loop: { in: [1, 2], iterator: i, total_timeout_ms: 5000 }", "", {}),
-    "step": ("spec: { timeout_s: 5 }", "", {}),
-    "step by its policy": ("spec: { policy: { lifecycle: { timeout_s: 5 } } }", "", {}),
-    "step from when it was scheduled": ("spec: { policy: { lifecycle: { deadline_s: 5 } } }", "", {}),
+    "task": ("", ", timeout_ms: 8000", {}),
+    "task in its spec": ("", ", spec: { timeout: 8 }", {}),
+    "every task by configuration": ("", "", {"NOETL_TIMEOUTS_TOOL_DEFAULT_MS": "8000"}),
+    "item": ("loop: { in: [1], iterator: i, item_timeout_ms: 8000 }", "", {}),
+    "every item by configuration": ("loop: { in: [1], iterator: i }", "", {"NOETL_TIMEOUTS_LOOP_ITEM_MS": "8000"}),
+    "loop": ("loop: { in: [1, 2], iterator: i, total_timeout_ms: 8000 }", "", {}),
+    "step": ("spec: { timeout_s: 8 }", "", {}),
+    "step by its policy": ("spec: { policy: { lifecycle: { timeout_s: 8 } } }", "", {}),
+    "step from when it was scheduled": ("spec: { policy: { lifecycle: { deadline_s: 8 } } }", "", {}),
 }
 
 
