@@ -45,7 +45,7 @@ def started(folder: Folder, level: str) -> AbstractContextManager[subprocess.Pop
     return folder.started("run", folder.playbook(workflow), "--json", **environment)
 
 
-def test_a_time_out_of_each_level_ends_the_work_and_is_routed(tmp_path: Path) -> None:
+def test_a_time_out_ends_the_work_and_is_routed(tmp_path: Path) -> None:
     """All at once: the limit is long enough for a task to begin on a busy machine."""
     folders = {level: Folder(tmp_path / str(number)) for number, level in enumerate(LEVELS)}
     with ExitStack() as stack:
