@@ -1,6 +1,6 @@
 """Measure the web UI in Chromium, and print the numbers against their budgets.
 
-    python bench/ui.py [--only NAME]... [--rows 1000000] [--items 100000] [--save]
+    python bench/ui.py [--only NAME]... [--rows 1000000] [--items 100000] [--rounds 5] [--save]
 
 A real server on SQLite, and one on PostgreSQL whose executions are put in by SQL. Each measure opens pages as a person does;
 times are those of the browser. `--save` writes bench/results/ui.json. Tested in tests/bench/test_ui.py.
@@ -79,8 +79,8 @@ def loop(name: str, items: int) -> str:
 class Ui:
     """A browser, a server and its client."""
 
-    def __init__(self, browser: Browser, url: str) -> None:
-        self.browser, self.url = browser, url
+    def __init__(self, browser: Browser, url: str, rounds: int = ROUNDS) -> None:
+        self.browser, self.url, self.rounds = browser, url, rounds
         self.client = Client(url)
         self.token = local_server(url).token or ""
 
@@ -101,10 +101,10 @@ class Ui:
             visitor.page.wait_for_selector("#content")
             yield visitor.page
 
-    def appears(self, path: str, selector: str, rounds: int = ROUNDS) -> float:
+    def appears(self, path: str, selector: str, at_most: int = ROUNDS) -> float:
         """Return the median time from opening an address to seeing a thing on it."""
         found = []
-        for _ in range(rounds):
+        for _ in range(min(self.rounds, at_most)):
             with self.page() as page:
                 page.add_init_script(f"({APPEARS})({json.dumps(selector)})")
                 page.goto(self.url + path)
@@ -131,7 +131,7 @@ def p95(values: Sequence[float]) -> float:
 def first_paint(ui: Ui) -> dict[str, float]:
     """Measure the first paint and the script bytes of the first screen."""
     paints, bytes_ = [], []
-    for _ in range(ROUNDS):
+    for _ in range(ui.rounds):
         with ui.page() as page:
             page.context.new_cdp_session(page).send("Network.clearBrowserCache")
             page.goto(f"{ui.url}/executions")
@@ -246,7 +246,7 @@ ASK = """async path => { const from = performance.now(); const answer = await fe
     return [performance.now() - from, answer.status, body.next ?? null] }"""
 
 
-def listed(browser: Browser, rows: int) -> dict[str, float]:
+def listed(browser: Browser, rows: int, rounds: int) -> dict[str, float]:
     """Measure each filter of a long list, and the next page, as the browser waits."""
     parts: dict[str, float] = {}
     with postgres() as address, tempfile.TemporaryDirectory() as place:
@@ -255,7 +255,7 @@ def listed(browser: Browser, rows: int) -> dict[str, float]:
         environment = {"NOETL_DB_URL": address}
         with (
             process(folder, "up", auth="auto", environment=environment) as (url, _up),
-            closing(Ui(browser, url)) as ui,
+            closing(Ui(browser, url, rounds)) as ui,
         ):
             ui.run(chain("one", 2))
             with psycopg.connect(address, autocommit=True) as database:
@@ -280,7 +280,7 @@ def _asked(page: Page, path: str) -> tuple[float, str | None]:
     return statistics.median(took for took, _status, _next in found), found[0][2]
 
 
-def measure(only: Sequence[str], rows: int, items: int) -> Measured:
+def measure(only: Sequence[str], rows: int, items: int, rounds: int) -> Measured:
     """Take every measure, or only some; one that cannot be taken says why."""
     made = Measured(datetime.datetime.now(datetime.UTC).date().isoformat(), round(os.getloadavg()[0], 1))
 
@@ -299,13 +299,13 @@ def measure(only: Sequence[str], rows: int, items: int) -> Measured:
         made.numbers |= {key: value for key, value in rounded.items() if key in BUDGETS}
 
     with tempfile.TemporaryDirectory() as place, chromium() as browser:
-        with process(Path(place), "up", auth="auto") as (url, _up), closing(Ui(browser, url)) as ui:
+        with process(Path(place), "up", auth="auto") as (url, _up), closing(Ui(browser, url, rounds)) as ui:
             take("first_paint", lambda: first_paint(ui))
             take("steps", lambda: steps(ui))
             take("scrub", lambda: long_history(ui))
             take("live", lambda: live(ui))
             take("heat", lambda: heat(ui, items))
-        take("list", lambda: listed(browser, rows))
+        take("list", lambda: listed(browser, rows, rounds))
     return made
 
 
@@ -317,11 +317,12 @@ def main(arguments: Sequence[str] | None = None) -> Measured:
     )
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--items", type=int, default=100_000)
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="Browsers per measure, each with an empty cache.")
     parser.add_argument("--save", action="store_true")
     given = parser.parse_args(arguments)
     if lacks():
         sys.exit(lacks())
-    made = measure(given.only, given.rows, given.items)
+    made = measure(given.only, given.rows, given.items, given.rounds)
     print(table(made))
     for name, value in made.parts.get("list", {}).items():
         print(f"  {name}: {value:.0f} ms")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, ViewportSize, sync_playwright
 
 from noetl import SyncClient
 from noetl.client.local_server import local_server
@@ -24,7 +26,10 @@ FLAGS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
     "--disable-sync",
 ]  # fmt: skip
+DESK: Final[ViewportSize] = {"width": 1280, "height": 800}
 CHROMIUM = shutil.which("chromium")
+VIEW: Final = "#content:has(> *):not(:has([aria-label=Loading]))"
+MOVE: Final = "path => { history.pushState(null, '', path); dispatchEvent(new PopStateEvent('popstate')) }"
 _SEEDED_S = 60.0
 LONG = "a_name_that_is_far_too_long_to_type_but_a_generator_writes_every_night"
 LONG_NAMES = f"""
@@ -63,7 +68,9 @@ class Workspace:
 
     url: str
     folder: Path
+    client: SyncClient
     ids: dict[str, str] = field(default_factory=dict)
+    tokens: dict[str, str] = field(default_factory=dict)
 
     def noetl(self, *words: str) -> str:
         """Run a command against the server and return what it printed."""
@@ -71,43 +78,50 @@ class Workspace:
         assert ran.code == 0, ran.err
         return ran.out.strip()
 
-    def start(self, path: str, *words: str) -> str:
+    def start(self, path: str, payload: Mapping[str, Any] | None = None, *, tags: Sequence[str] = ()) -> str:
         """Start an execution and return its id."""
-        return self.noetl("exec", path, *words)
+        return self.client.execute(path, payload, tags=tags).execution_id
+
+    def copy(self, path: str, other: str) -> str:
+        """Register a playbook under another path: with letters and figures of its own."""
+        text = self.client.playbook(path).content or ""
+        text = re.sub(r"\n  path: .*\n  description: .*\n", f"\n  path: {other}\n", text, count=1)
+        return self.client.register(text).path
 
     def status(self, execution_id: str) -> str:
         """Return the status of an execution."""
-        with SyncClient(self.url) as client:
-            return client.status(execution_id).status
+        return self.client.status(execution_id).status
 
     def reaches(self, execution_id: str, *statuses: str) -> None:
         """Wait until an execution has one of these statuses."""
         until = time.monotonic() + _SEEDED_S
-        while self.status(execution_id) not in statuses:
-            assert time.monotonic() < until, f"{execution_id} is {self.status(execution_id)}"
+        while (status := self.status(execution_id)) not in statuses:
+            assert time.monotonic() < until, f"{execution_id} is {status}"
             time.sleep(0.05)
 
     def token(self, role: str) -> str:
-        """Create a token with a role and return its secret."""
-        return self.noetl("token", "create", "--role", role, "--name", role)
+        """Return the secret of a token with a role."""
+        if role not in self.tokens:
+            self.tokens[role] = self.client.create_token(role, role).secret
+        return self.tokens[role]
 
 
 @contextmanager
 def workspace(folder: Path) -> Iterator[Workspace]:
     """Run a server whose executions completed, failed, wait, and left dead letters."""
-    with process(folder, "up", auth="auto") as (url, _up):
-        made = Workspace(url, folder)
-        with SyncClient(url) as client:
-            for file in sorted(PLAYBOOKS.glob("*.yaml")):
-                client.register(file.read_text())
-            for name, path, payload, tags in (
-                ("completed", "orders/nightly", {"amount": 400}, ("large",)),
-                ("failed", "orders/broken", {}, ()),
-                ("partial", "orders/load", {}, ()),
-                ("waiting", "release/publish", {}, ()),
-            ):
-                made.ids[name] = client.execute(path, payload, tags=tags).execution_id
-                made.reaches(made.ids[name], name)
+    with process(folder, "up", auth="auto") as (url, _up), SyncClient(url) as client:
+        made = Workspace(url, folder, client)
+        for file in sorted(PLAYBOOKS.glob("*.yaml")):
+            client.register(file.read_text())
+        for name, path, payload, tags in (
+            ("completed", "orders/nightly", {"amount": 400}, ("large",)),
+            ("failed", "orders/broken", {}, ()),
+            ("partial", "orders/load", {}, ()),
+            ("waiting", "release/publish", {}, ()),
+        ):
+            made.ids[name] = made.start(path, payload, tags=tags)
+        for status, execution_id in made.ids.items():
+            made.reaches(execution_id, status)
         yield made
 
 
@@ -131,29 +145,97 @@ class Visitor:
     def go(self, path: str) -> Page:
         """Open a path and wait for its view: keys pressed before are lost."""
         self.page.goto(self.url + path)
-        self.page.wait_for_selector("#content:has(> *):not(:has([aria-label=Loading]))")
+        self.page.wait_for_selector(VIEW)
         return self.page
 
+    def show(self, path: str) -> Page:
+        """Go to a path as a link does, without a load: in a third of the time.
 
-@contextmanager
-def visiting(browser: Browser, url: str, secret: str = "", theme: str = "light", **more: object) -> Iterator[Visitor]:
-    """Sign a new browser in; a script error or a refused policy fails the test."""
-    size = more.pop("viewport", {"width": 1280, "height": 800})
-    context: BrowserContext = browser.new_context(viewport=size, color_scheme=theme, **more)  # type: ignore[arg-type]
+        An unknown address comes between, so that the view that is waited for is not the old one.
+        """
+        unknown = self.page.get_by_text("Nothing has this address.")
+        self.page.evaluate(MOVE, "/settings/nowhere")
+        unknown.wait_for()
+        self.page.evaluate(MOVE, path)
+        unknown.wait_for(state="detached")
+        self.page.wait_for_selector(VIEW)
+        return self.page
+
+    @contextmanager
+    def hears(self, event: str, does: Callable[[Any], object]) -> Iterator[None]:
+        """Call a function at each event of the page, until the block ends."""
+        self.page.on(event, does)  # type: ignore[call-overload]
+        yield
+        self.page.remove_listener(event, does)
+
+    def leave(self) -> None:
+        """End what the page does, and forget what it kept: drafts, settings, views."""
+        self.page.goto(f"{self.url}/mark.svg")
+        self.page.evaluate("localStorage.clear(), sessionStorage.clear()")
+        self.page.mouse.move(0, 0)
+        if self.page.viewport_size != DESK:
+            self.page.set_viewport_size(DESK)
+        wrong, self.wrong[:] = [*self.wrong], []
+        assert wrong == []
+
+
+def _signed_in(browser: Browser, url: str, secret: str | None, **more: Any) -> Visitor:
+    context: BrowserContext = browser.new_context(**{"viewport": DESK, **more})
     context.grant_permissions(["clipboard-read", "clipboard-write"], origin=url)
-    page = context.new_page()
-    visitor = Visitor(page, url)
+    visitor = Visitor(context.new_page(), url)
 
     def heard(message: ConsoleMessage) -> None:
         if message.type == "error" and "Failed to load resource" not in message.text:
             visitor.wrong.append(message.text)
 
-    page.on("console", heard)
-    page.on("pageerror", lambda error: visitor.wrong.append(str(error)))
-    page.goto(f"{url}/?token={secret or local_server(url).token}")
+    visitor.page.on("console", heard)
+    visitor.page.on("pageerror", lambda error: visitor.wrong.append(str(error)))
+    visitor.page.goto(f"{url}/?token={secret}")
+    return visitor
+
+
+@contextmanager
+def visiting(browser: Browser, url: str, secret: str = "", theme: str = "light", **more: object) -> Iterator[Visitor]:
+    """Sign a new browser in; a script error or a refused policy fails the test."""
+    visitor = _signed_in(browser, url, secret or local_server(url).token, color_scheme=theme, **more)
     yield visitor
-    context.close()
+    visitor.page.context.close()
     assert visitor.wrong == []
+
+
+class Pages:
+    """One signed-in page for each role, for one test after the other.
+
+    A new browser context, a sign-in and a first load without a cache take four times as long as the load that a test is about.
+    """
+
+    def __init__(self, browser: Browser, seeded: Workspace) -> None:
+        self._browser, self._seeded = browser, seeded
+        self._made: dict[str, Visitor] = {}
+
+    def __enter__(self) -> Pages:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for role in [*self._made]:
+            self._close(role)
+
+    def _close(self, role: str) -> None:
+        self._made.pop(role).page.context.close()
+
+    @contextmanager
+    def visiting(self, role: str = "") -> Iterator[Visitor]:
+        """Yield the page of a role, or of the server's own token, as if it were new."""
+        if role not in self._made:
+            url = self._seeded.url
+            secret = self._seeded.token(role) if role else local_server(url).token
+            self._made[role] = _signed_in(self._browser, url, secret)
+        try:
+            yield self._made[role]
+            self._made[role].leave()
+        except BaseException:
+            self._close(role)
+            raise
 
 
 def states(page: Page) -> dict[str, str]:

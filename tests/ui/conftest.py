@@ -1,6 +1,7 @@
-"""One server and one browser for the tests of one file.
+"""One server, one browser and one page for each role, for this folder.
 
-While a browser is driven, no other event loop can run in its process: it ends before other tests begin.
+While a browser is driven, no other event loop can run in its process: the scope `package` ends it before the tests of
+another folder begin. Tests add what they change: executions, playbooks and names of their own.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.ui.browsing import Visitor, Workspace, chromium, lacks, visiting, workspace
+from tests.ui.browsing import LONG, LONG_NAMES, Pages, Visitor, Workspace, chromium, lacks, visiting, workspace
+from tests.ui.survey import Survey, survey
 
 expect.set_options(timeout=15_000)  # how long a slow machine may take; nothing is measured
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     if lacks():
         pytest.skip(lacks())
@@ -24,7 +26,7 @@ def browser() -> Iterator[Browser]:
         yield found
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def seeded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
     if lacks():
         pytest.skip(lacks())
@@ -33,7 +35,22 @@ def seeded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
         yield made
 
 
+@pytest.fixture(scope="package")
+def pages(browser: Browser, seeded: Workspace) -> Iterator[Pages]:
+    with Pages(browser, seeded) as made:
+        yield made
+
+
+@pytest.fixture(scope="package")
+def surveyed(browser: Browser, seeded: Workspace) -> Survey:
+    seeded.client.register(LONG_NAMES)
+    long = seeded.start(f"generated/{LONG}/{LONG}")
+    seeded.reaches(long, "failed")
+    with visiting(browser, seeded.url, reduced_motion="reduce") as visitor:
+        return survey(visitor, {**seeded.ids, "long": long})
+
+
 @pytest.fixture
-def visitor(browser: Browser, seeded: Workspace) -> Iterator[Visitor]:
-    with visiting(browser, seeded.url) as found:
+def visitor(pages: Pages) -> Iterator[Visitor]:
+    with pages.visiting() as found:
         yield found

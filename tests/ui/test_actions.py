@@ -61,11 +61,13 @@ def test_a_step_is_completed_by_hand_with_a_reason(visitor: Visitor, seeded: Wor
     does.click()
     expect(page.locator("[data-execution-status=waiting]")).to_have_count(0)
     seeded.reaches(waiting, "completed", "failed")
-    assert "approved by phone" in seeded.noetl("audit", "list", "--json")
+    assert "approved by phone" in str(seeded.client.audit())
 
 
 def test_ctx_is_changed_while_it_waits(visitor: Visitor, seeded: Workspace) -> None:
-    page = visitor.go(f"/executions/{seeded.ids['waiting']}?pane=state")
+    waiting = seeded.start("release/publish")
+    seeded.reaches(waiting, "waiting")
+    page = visitor.go(f"/executions/{waiting}?pane=state")
     page.get_by_role("button", name="Change ctx…").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("New values").fill('["no object"]')

@@ -11,7 +11,7 @@ pytestmark = [needs_a_browser, pytest.mark.xdist_group("screen")]
 
 
 def test_two_marked_executions_show_where_they_part(visitor: Visitor, seeded: Workspace) -> None:
-    small = seeded.start("orders/nightly", "--set", "amount=5")
+    small = seeded.start("orders/nightly", {"amount": 5})
     seeded.reaches(small, "completed")
     page = visitor.go("/executions?q=path:orders/nightly")
     for name in (small, seeded.ids["completed"]):
@@ -37,7 +37,7 @@ def test_a_failed_execution_leads_to_the_last_good_one(visitor: Visitor, seeded:
     page.get_by_role("link", name="What changed since the last good one?").click()
     page.wait_for_url("**/compare/last-good")
     expect(page.get_by_text("Nothing to compare with")).to_be_visible()  # it has never completed
-    good = seeded.start("orders/nightly", "--set", "amount=1")
+    good = seeded.start("orders/nightly", {"amount": 1})
     seeded.reaches(good, "completed")
     page = visitor.go(f"/executions/{good}/compare/last-good")
     expect(page.get_by_role("heading", name="Last good one")).to_be_visible()

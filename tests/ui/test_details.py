@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from noetl import SyncClient
-from tests.ui.browsing import Visitor, Workspace, needs_a_browser, visiting
+from tests.ui.browsing import DESK, Pages, Visitor, Workspace, needs_a_browser
 
 pytestmark = [needs_a_browser, pytest.mark.xdist_group("screen")]
 
@@ -94,20 +94,21 @@ def test_a_value_is_searched_shown_as_a_table_and_copied_as_a_template(visitor: 
     assert page.evaluate("navigator.clipboard.readText()") == "{{ take[1] }}"
 
 
-def test_home_fits_a_narrow_screen_and_the_editor_has_its_name(browser: Browser, seeded: Workspace) -> None:
-    with visiting(browser, seeded.url, viewport={"width": 400, "height": 800}) as visitor:
-        page = visitor.go("/")
-        expect(page.get_by_role("link", name="orders/broken").first).to_be_visible()
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    with visiting(browser, seeded.url) as visitor:
-        page = visitor.go("/edit/orders/nightly")
-        crumbs = page.get_by_role("navigation", name="Breadcrumb")
-        expect(crumbs.get_by_role("link", name="Editor")).to_be_visible()
-        expect(crumbs).to_contain_text("orders/nightly")
+def test_home_fits_a_narrow_screen_and_the_editor_has_its_name(visitor: Visitor, seeded: Workspace) -> None:
+    seeded.start("orders/broken")
+    visitor.page.set_viewport_size({"width": 400, "height": 800})
+    page = visitor.go("/")
+    expect(page.get_by_role("link", name="orders/broken").first).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.set_viewport_size(DESK)
+    visitor.go("/edit/orders/nightly")
+    crumbs = page.get_by_role("navigation", name="Breadcrumb")
+    expect(crumbs.get_by_role("link", name="Editor")).to_be_visible()
+    expect(crumbs).to_contain_text("orders/nightly")
 
 
-def test_an_operator_runs_only_what_is_registered(browser: Browser, seeded: Workspace) -> None:
-    with visiting(browser, seeded.url, seeded.token("operator")) as visitor:
+def test_an_operator_runs_only_what_is_registered(pages: Pages) -> None:
+    with pages.visiting("operator") as visitor:
         page = visitor.go("/edit")
         run = page.get_by_role("button", name="Run…")
         expect(run).to_be_disabled()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
-from tests.ui.browsing import Visitor, Workspace, needs_a_browser, visiting
+from tests.ui.browsing import Pages, Visitor, Workspace, needs_a_browser
 
 pytestmark = [needs_a_browser, pytest.mark.xdist_group("screen")]
 
@@ -61,8 +61,7 @@ def kept(page: Page, path: str, words: str | None) -> None:
 
 def store(seeded: Workspace, text: str) -> None:
     """Register a text beside the editor."""
-    (seeded.folder / "stored.yaml").write_text(text)
-    seeded.noetl("register", "stored.yaml")
+    seeded.client.register(text)
 
 
 def stored_text(page: Page, path: str) -> str:
@@ -272,8 +271,8 @@ def test_hostile_text_stays_text_in_the_editor(visitor: Visitor) -> None:
     assert page.locator("img[src=x]").count() == 0
 
 
-def test_a_viewer_reads_and_cannot_register(browser: Browser, seeded: Workspace) -> None:
-    with visiting(browser, seeded.url, secret=seeded.token("viewer")) as visitor:
+def test_a_viewer_reads_and_cannot_register(pages: Pages) -> None:
+    with pages.visiting("viewer") as visitor:
         page = visitor.go("/edit/orders/nightly")
         expect(text_of(page)).to_contain_text("orders/nightly")
         checked(page, "no problems")
@@ -283,10 +282,10 @@ def test_a_viewer_reads_and_cannot_register(browser: Browser, seeded: Workspace)
 
 def test_the_editor_is_not_loaded_with_the_first_screen(visitor: Visitor) -> None:
     asked: list[str] = []
-    visitor.page.on("request", lambda request: asked.append(request.url))
-    visitor.go("/executions")
-    assert [one for one in asked if "/assets/index" in one]
-    assert not [one for one in asked if "/assets/Editor" in one]
-    visitor.go("/edit")
-    expect(text_of(visitor.page)).to_be_visible()
+    with visitor.hears("request", lambda request: asked.append(request.url)):
+        visitor.go("/executions")
+        assert [one for one in asked if "/assets/index" in one]
+        assert not [one for one in asked if "/assets/Editor" in one]
+        visitor.go("/edit")
+        expect(text_of(visitor.page)).to_be_visible()
     assert [one for one in asked if "/assets/Editor" in one]

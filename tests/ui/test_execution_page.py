@@ -88,7 +88,7 @@ def test_what_others_do_appears_without_a_reload(visitor: Visitor, seeded: Works
     waiting = seeded.start("release/publish")
     page = visitor.go(f"/executions/{waiting}")
     expect(page.locator("[data-step=ask]")).to_have_attribute("data-state", "suspended")
-    seeded.noetl("reject", waiting)
+    seeded.client.signal(waiting, "approve", {"approved": False})
     expect(page.locator("[data-step=keep]")).to_have_attribute("data-state", "done")
 
 
@@ -131,9 +131,9 @@ def test_moving_through_time_asks_only_for_the_moment(visitor: Visitor, seeded: 
     expect(page.locator("[data-step=fetch_orders]")).to_be_visible()
     page.wait_for_load_state("networkidle")
     asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    for _ in range(10):
-        page.keyboard.press(".")
-    expect(page.get_by_text("As of event 15 ")).to_be_visible()
-    page.wait_for_load_state("networkidle")
+    with visitor.hears("request", lambda request: asked.append(request.url)):
+        for _ in range(10):
+            page.keyboard.press(".")
+        expect(page.get_by_text("As of event 15 ")).to_be_visible()
+        page.wait_for_load_state("networkidle")
     assert [url for url in asked if "/moment?" not in url] == []

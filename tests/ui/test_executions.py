@@ -11,6 +11,10 @@ pytestmark = [needs_a_browser, pytest.mark.xdist_group("screen")]
 
 
 def test_each_execution_has_its_status_and_reason(visitor: Visitor, seeded: Workspace) -> None:
+    for path, status in (
+        ("orders/nightly", "completed"), ("orders/broken", "failed"), ("orders/load", "partial"), ("release/publish", "waiting"),
+    ):  # fmt: skip
+        seeded.reaches(seeded.start(path), status)  # the newest are in view
     page = visitor.go("/executions")
     table = page.get_by_role("table", name="Executions")
     for words in ("completed", "failed", "partial", "waiting"):
@@ -51,7 +55,7 @@ def test_a_new_execution_waits_behind_a_button_and_a_known_one_changes_in_place(
     later = seeded.start("orders/nightly")
     expect(page.get_by_role("button", name="new")).to_be_visible()
     expect(page.get_by_title(later, exact=True)).to_have_count(0)
-    seeded.noetl("approve", waiting)
+    seeded.client.signal(waiting, "approve", {"approved": True})
     expect(row).to_contain_text("completed")
     page.get_by_role("button", name="new").click()
     expect(page.get_by_title(later, exact=True)).to_be_visible()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
-from tests.ui.browsing import Visitor, Workspace, needs_a_browser, visiting
+from tests.ui.browsing import Pages, Visitor, Workspace, needs_a_browser
 
 pytestmark = [needs_a_browser, pytest.mark.xdist_group("screen")]
 
@@ -35,8 +35,8 @@ def test_an_answer_from_home_moves_the_execution(visitor: Visitor, seeded: Works
     expect(page.get_by_role("button", name=f"Answer release/publish {asked}")).to_have_count(0)
 
 
-def test_a_viewer_sees_an_answer_disabled_with_the_role_it_needs(browser: Browser, seeded: Workspace) -> None:
-    with visiting(browser, seeded.url, seeded.token("viewer")) as viewer:
+def test_a_viewer_sees_an_answer_disabled_with_the_role_it_needs(pages: Pages) -> None:
+    with pages.visiting("viewer") as viewer:
         answer = viewer.go("/").get_by_role("button", name="Answer release/publish").first
         expect(answer).to_be_disabled()
         expect(answer).to_have_attribute("title", "needs operator")

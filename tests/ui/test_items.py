@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
-from tests.ui.browsing import Visitor, Workspace, needs_a_browser, visiting
+from tests.ui.browsing import Pages, Visitor, Workspace, needs_a_browser
 
 pytestmark = [needs_a_browser, pytest.mark.xdist_group("screen")]
 
@@ -43,7 +43,9 @@ def test_the_progress_of_a_loop_opens_its_heat_map(visitor: Visitor, seeded: Wor
 
 
 def test_keys_and_pointer_say_what_an_item_is_and_select_it(visitor: Visitor, seeded: Workspace) -> None:
-    page = visitor.go(f"/executions/{seeded.ids['partial']}?pane=items")
+    broken = seeded.start(seeded.copy("orders/load", "items/load"))
+    seeded.reaches(broken, "partial")
+    page = visitor.go(f"/executions/{broken}?pane=items")
     expect(page.locator("canvas[data-cell]")).to_have_attribute("data-cells", "24")
     _map(page).focus()
     for _ in range(4):
@@ -116,8 +118,8 @@ def test_many_items_are_cells_and_no_elements(visitor: Visitor, seeded: Workspac
     expect(_map(page)).to_be_visible()
 
 
-def test_a_viewer_sees_the_items_and_retries_none(browser: Browser, seeded: Workspace) -> None:
-    with visiting(browser, seeded.url, seeded.token("viewer")) as viewer:
+def test_a_viewer_sees_the_items_and_retries_none(pages: Pages, seeded: Workspace) -> None:
+    with pages.visiting("viewer") as viewer:
         page = viewer.go(f"/executions/{seeded.ids['partial']}?pane=items")
         button = page.get_by_role("button", name="Retry failed items…")
         expect(button).to_be_disabled()

@@ -4,66 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, Request, expect
 
-from tests.ui.browsing import LONG, LONG_NAMES, Visitor, Workspace, needs_a_browser
-from tests.ui.test_safety import SCREENS, settled
+from tests.ui.browsing import Visitor, Workspace, needs_a_browser
+from tests.ui.survey import CLIPPED, LONG_SCREENS, SCREENS, THEMES, Survey, settled
 
 pytestmark = [needs_a_browser, pytest.mark.xdist_group("screen")]
 
 PANES = "role=tablist[name='Panes'] >> role=tab[name=/"
-# Texts that an ancestor cuts off at its side, without a `title` that holds the whole of it.
-CLIPPED = """() => {
-    const found = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), range = document.createRange();
-    for (let node = walk.nextNode(); node; node = walk.nextNode()) {
-        if (!node.data.trim() || !node.parentElement.checkVisibility()) continue;
-        range.selectNodeContents(node);
-        const {right} = range.getBoundingClientRect();
-        let isTold = false;
-        for (let one = node.parentElement; one && one !== document.body; one = one.parentElement) {
-            isTold ||= one.hasAttribute("title") || one.tagName === "OPTION";
-            const {overflowX} = getComputedStyle(one), box = one.getBoundingClientRect();
-            if (box.width <= 1 || overflowX === "auto" || overflowX === "scroll") break;
-            if (overflowX === "visible" || right <= box.right + 1) continue;
-            if (!isTold) found.push(node.data.trim().slice(0, 60));
-            break;
-        }
-    }
-    return found;
-}"""
 
 
-@pytest.fixture(scope="module")
-def odd(seeded: Workspace) -> str:
-    """Return an execution whose every name is long."""
-    file = Path(seeded.folder) / "long.yaml"
-    file.write_text(LONG_NAMES, encoding="utf-8")
-    seeded.noetl("register", str(file))
-    made = seeded.start(f"generated/{LONG}/{LONG}")
-    seeded.reaches(made, "failed")
-    return made
-
-
-def test_no_screen_scrolls_sideways_or_clips_text_or_grows_too_large(
-    visitor: Visitor, seeded: Workspace, odd: str
-) -> None:
-    wide, clipped, large = [], {}, {}
-    long = (f"/executions/{odd}?step={LONG}_fails", f"/executions/{odd}?step={LONG}&pane=events", f"/executions/{odd}?pane=state",
-            f"/playbooks/generated/{LONG}/{LONG}", f"/playbooks/generated/{LONG}/{LONG}?tab=executions")  # fmt: skip
-    for path in (*SCREENS, *long, "/edit", "/edit/orders/nightly"):
-        page = visitor.go(path.format(**seeded.ids))
-        settled(page)
-        if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
-            wide.append(path)
-        clipped[path] = page.evaluate(CLIPPED)
-        large[path] = page.evaluate("document.querySelectorAll('*').length")
-    assert wide == []
-    assert [f"{path}: {text}" for path, texts in clipped.items() for text in texts] == []
-    assert {path: count for path, count in large.items() if count > 3_000} == {}
+def test_no_screen_scrolls_sideways_or_clips_text_or_grows_too_large(surveyed: Survey) -> None:
+    for theme in THEMES:
+        found = surveyed.of(theme)
+        assert set(found) == {*SCREENS, *LONG_SCREENS}
+        assert [path for path, one in found.items() if one.is_wide] == []
+        assert [f"{path}: {text}" for path, one in found.items() for text in one.clipped] == []
+        assert {path: one.elements for path, one in found.items() if one.elements > 3_000} == {}
 
 
 def test_a_clipped_text_is_seen(visitor: Visitor) -> None:

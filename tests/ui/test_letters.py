@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from noetl import SyncClient
-from tests.ui.browsing import Visitor, Workspace, needs_a_browser, visiting
+from tests.ui.browsing import Pages, Visitor, Workspace, needs_a_browser
 
 pytestmark = [needs_a_browser, pytest.mark.xdist_group("screen")]
 
 
 def _broken(seeded: Workspace) -> str:
     """Leave one letter of an execution of its own, and return the execution."""
-    made = seeded.start("orders/load", "--set", "count=5")
+    made = seeded.start("orders/load", {"count": 5})
     seeded.reaches(made, "partial")
     return made
 
@@ -65,9 +64,8 @@ def test_a_discard_needs_a_reason_and_keeps_it(visitor: Visitor, seeded: Workspa
     dialog.get_by_label("Reason").fill("an old order")
     dialog.get_by_role("button", name="Discard 1").click()
     expect(dialog).to_be_hidden()
-    with SyncClient(seeded.url) as client:
-        found = client.letters(status=("discarded",), execution_id=broken).letters
-        assert [client.letter(one.message_id).note for one in found] == ["an old order"]
+    found = seeded.client.letters(status=("discarded",), execution_id=broken).letters
+    assert [seeded.client.letter(one.message_id).note for one in found] == ["an old order"]
 
 
 def test_a_status_without_letters_says_so(visitor: Visitor) -> None:
@@ -75,8 +73,8 @@ def test_a_status_without_letters_says_so(visitor: Visitor) -> None:
     expect(page.get_by_role("heading", name="No dead letter fits")).to_be_visible()
 
 
-def test_a_viewer_reads_letters_and_acts_on_none(browser: Browser, seeded: Workspace) -> None:
-    with visiting(browser, seeded.url, seeded.token("viewer")) as viewer:
+def test_a_viewer_reads_letters_and_acts_on_none(pages: Pages, seeded: Workspace) -> None:
+    with pages.visiting("viewer") as viewer:
         page = viewer.go(f"/letters?execution={seeded.ids['partial']}")
         _open(page)
         for name in ("Replay…", "Discard…"):

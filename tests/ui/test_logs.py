@@ -31,7 +31,7 @@ def test_all_lines_so_far_then_live_and_the_first_error_by_a_key(visitor: Visito
     expect(page.get_by_text("500 lines")).to_be_visible()
     expect(_lines(page).last).to_contain_text("counted 499")  # a running one is read from its end
     assert _lines(page).count() < 200
-    seeded.noetl("signal", started, "approve")
+    seeded.client.signal(started, "approve")
     seeded.reaches(started, "failed")
     expect(_lines(page).last).to_contain_text("it does not work")
     page.get_by_role("log", name="Lines").evaluate("all => { all.scrollTop = 0 }")

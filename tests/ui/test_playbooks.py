@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
-from noetl import SyncClient
-from tests.ui.browsing import Visitor, Workspace, needs_a_browser, visiting
+from tests.ui.browsing import Pages, Visitor, Workspace, needs_a_browser
 
 pytestmark = [needs_a_browser, pytest.mark.xdist_group("screen")]
 _ODD = """
@@ -29,9 +27,7 @@ workflow:
 
 
 def _register(seeded: Workspace, name: str, result: str = "one") -> None:
-    file = Path(seeded.folder) / f"{name}.yaml"
-    file.write_text(_ODD.format(name=name, long="x" * 300, result=result))
-    seeded.noetl("register", str(file))
+    seeded.client.register(_ODD.format(name=name, long="x" * 300, result=result))
 
 
 def test_a_playbook_is_found_by_its_description_and_opened_with_the_keyboard(visitor: Visitor) -> None:
@@ -64,9 +60,8 @@ def test_a_double_click_starts_one_execution_with_the_input_of_the_form(visitor:
     expect(dialog).to_contain_text("noetl exec orders/nightly --set amount=7 --tag twice")
     dialog.get_by_role("button", name="Run", exact=True).dblclick()
     page.wait_for_url("**/executions/*")
-    with SyncClient(seeded.url) as client:
-        started = client.executions(tag="twice").executions
-        assert [client.status(one.execution_id).workload["amount"] for one in started] == [7]
+    started = seeded.client.executions(tag="twice").executions
+    assert [seeded.client.status(one.execution_id).workload["amount"] for one in started] == [7]
 
 
 def test_the_json_side_has_what_the_form_has(visitor: Visitor) -> None:
@@ -118,8 +113,8 @@ def test_a_playbook_that_is_not_there_says_how_to_register_it(visitor: Visitor) 
     expect(page.get_by_text("noetl register such.yaml")).to_be_visible()
 
 
-def test_a_viewer_reads_a_playbook_and_cannot_run_it(browser: Browser, seeded: Workspace) -> None:
-    with visiting(browser, seeded.url, seeded.token("viewer")) as viewer:
+def test_a_viewer_reads_a_playbook_and_cannot_run_it(pages: Pages) -> None:
+    with pages.visiting("viewer") as viewer:
         run = viewer.go("/playbooks/orders/nightly").get_by_role("button", name="Run…")
         expect(run).to_be_disabled()
         expect(run).to_have_attribute("title", "needs operator")

@@ -9,11 +9,11 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from noetl.client.local_server import local_server
-from tests.ui.browsing import Workspace, needs_a_browser, visiting
-from tests.ui.test_safety import settled
+from tests.ui.browsing import Pages, Workspace, needs_a_browser
+from tests.ui.survey import settled
 
 pytestmark = [needs_a_browser, pytest.mark.xdist_group("screen")]
 
@@ -66,7 +66,7 @@ class Api:
         self._url, self._headers = url, {"Authorization": f"Bearer {local_server(url).token}"}
 
     def get(self, path: str) -> Any:
-        return httpx.get(self._url + path, headers=self._headers).raise_for_status().json()
+        return httpx.get(self._url + path, headers=self._headers, timeout=60).raise_for_status().json()
 
 
 @pytest.fixture(scope="module")
@@ -77,21 +77,19 @@ def api(seeded: Workspace) -> Api:
 @pytest.fixture(scope="module")
 def ids(seeded: Workspace, api: Api) -> dict[str, str]:
     """Make one row for the panel of every screen, and return the ids of all."""
-    (seeded.folder / "shop.json").write_text('{"token": "kept"}', encoding="utf-8")
-    seeded.noetl("credential", "put", "shop", "--kind", "bearer", "--data", "@shop.json")
-    seeded.noetl("schedule", "create", "hourly", "orders/nightly", "--every", "1h")
-    seeded.noetl("trigger", "create", "alarm", "orders/nightly", "--after", "nothing/*")
-    seeded.noetl(
-        "notification", "create", "team", "orders/broken", "--on", "failed", "--url", "http://127.0.0.1:9/alarm"
-    )
-    seeded.noetl("user", "create", "ada", "--role", "viewer", "--no-password")
-    seeded.token("viewer")
+    client = seeded.client
+    client.put_credential("shop", {"token": "kept"}, "bearer")
+    client.create_schedule("hourly", "orders/nightly", every="1h")
+    client.create_trigger("alarm", "orders/nightly", "nothing/*")
+    client.create_notification("team", "orders/broken", ["failed"], "webhook", url="http://127.0.0.1:9/alarm")
+    client.create_user("ada", grants=[{"role": "viewer"}])
+    seeded.reaches(seeded.start(seeded.copy("orders/load", "roles/load")), "partial")
     seeded.reaches(seeded.start("orders/broken"), "failed")
     until = time.monotonic() + 60
     while not (messages := api.get("/api/outbox")["messages"]):
         assert time.monotonic() < until, "no message in the outbox"
         time.sleep(0.05)
-    (group,) = (one for one in api.get("/api/dlq/groups")["groups"] if one["path"] == "orders/load")
+    (group,) = (one for one in api.get("/api/dlq/groups")["groups"] if one["path"] == "roles/load")
     letters = api.get(f"/api/dlq?group={group['fingerprint']}")
     return {
         **seeded.ids,
@@ -125,15 +123,14 @@ def actions(page: Page) -> set[str]:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_a_button_is_enabled_as_its_operation_says(
-    browser: Browser, seeded: Workspace, api: Api, ids: dict[str, str], role: str
-) -> None:
+def test_a_button_is_enabled_as_its_operation_says(pages: Pages, api: Api, ids: dict[str, str], role: str) -> None:
     document = api.get("/api/openapi.json")
     wrong: dict[str, Any] = {}
-    with visiting(browser, seeded.url, seeded.token(role)) as visitor:
+    with pages.visiting(role) as visitor:
+        visitor.go("/")
         for path, named in SCREENS.items():
             reads = next((one for place, one in READS.items() if path.startswith(place)), None)
-            page = visitor.go(path.format(**ids))
+            page = visitor.show(path.format(**ids))
             settled(page)
             if reads and ROLES.index(role) < ROLES.index(needed := role_of(document, f"GET {reads}")):
                 expect(page.get_by_role("heading", name=f"Needs {needed}")).to_be_visible()
@@ -149,7 +146,7 @@ def test_a_button_is_enabled_as_its_operation_says(
     assert wrong == {}
 
 
-def test_only_an_operator_marks_executions_and_acts_on_many(browser: Browser, seeded: Workspace, api: Api) -> None:
+def test_only_an_operator_marks_executions_and_acts_on_many(pages: Pages, api: Api) -> None:
     document = api.get("/api/openapi.json")
     assert (
         role_of(document, "POST /api/executions/cancel")
@@ -157,7 +154,7 @@ def test_only_an_operator_marks_executions_and_acts_on_many(browser: Browser, se
         == "operator"
     )
     for role in ROLES:
-        with visiting(browser, seeded.url, seeded.token(role)) as visitor:
+        with pages.visiting(role) as visitor:
             page = visitor.go("/executions")
             expect(page.get_by_role("row").nth(1)).to_be_visible()
             boxes = page.get_by_role("row").get_by_role("checkbox")

@@ -2,77 +2,59 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import expect
 
-from tests.ui.browsing import AXE, Visitor, Workspace, needs_a_browser, visiting
+from tests.ui.browsing import AXE, Visitor, Workspace, needs_a_browser
+from tests.ui.survey import SCREENS, THEMES, Survey, serious, settled
 
 pytestmark = [needs_a_browser, pytest.mark.xdist_group("screen")]
 
-SCREENS = (
-    "/", "/executions", "/executions/{completed}?step=decide", "/executions/{failed}?step=divide&pane=events",
-    "/executions/{partial}?at=20&pane=state", "/executions/{waiting}?step=ask&tab=why", "/executions/{completed}?pane=result",
-    "/executions/{partial}?pane=items&step=items&item=3", "/executions/{partial}?pane=items&sort=slow",
-    "/executions/{failed}?pane=logs&step=divide&tab=logs", "/executions/{completed}?pane=children",
-    "/executions/{failed}/compare/{completed}",
-    "/playbooks", "/playbooks/orders/nightly", "/playbooks/orders/nightly?tab=yaml", "/playbooks/orders/nightly?tab=executions",
-    "/letters", "/workers", "/schedules", "/outbox", "/credentials", "/audit", "/tokens", "/people", "/about", "/settings",
-    "/edit", "/edit/orders/nightly",
-)  # fmt: skip
 
-
-def settled(page: Page) -> None:
-    """Wait until a screen has its content."""
-    expect(page.get_by_role("status", name="Loading")).to_have_count(0)
-    page.wait_for_timeout(150)  # one frame more for canvases
-
-
-def serious(page: Page, only: str = "") -> list[str]:
-    """Return what axe-core finds to be serious or critical, by all rules or one."""
-    session = page.context.new_cdp_session(page)
-    session.send("Runtime.evaluate", {"expression": AXE.read_text()})
-    rules = f"runOnly: ['{only}'], " if only else ""
-    run = f"axe.run(document, {{{rules}resultTypes: ['violations']}}).then(found => JSON.stringify(found.violations))"
-    found: dict[str, Any] = session.send("Runtime.evaluate", {"expression": run, "awaitPromise": True})
-    return [
-        f"{one['id']}: {node['html'][:160]} {node['any'][0]['message'] if node['any'] else ''}"
-        for one in json.loads(found["result"]["value"])
-        if one["impact"] in ("serious", "critical")
-        for node in one["nodes"]
-    ]
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_no_screen_has_a_serious_barrier(browser: Browser, seeded: Workspace, theme: str) -> None:
+@pytest.mark.parametrize("theme", THEMES)
+def test_no_screen_has_a_serious_barrier(surveyed: Survey, theme: str) -> None:
     if not AXE.exists():
         pytest.skip("axe-core is not installed: `make ui` installs it")
-    found: dict[str, list[str]] = {}
-    with visiting(browser, seeded.url, theme=theme) as visitor:
-        for path in SCREENS:
-            page = visitor.go(path.format(**seeded.ids))
-            settled(page)
-            found[path] = serious(page, "color-contrast" if theme == "dark" else "")  # only the colours are others
-    assert {path: one for path, one in found.items() if one} == {}
+    found = surveyed.of(theme)
+    assert set(found) >= set(SCREENS)
+    assert {path: one.barriers for path, one in found.items() if one.barriers} == {}
 
 
-def test_the_execution_page_fits_a_phone(browser: Browser, seeded: Workspace) -> None:
-    phone = {"width": 390, "height": 844}
-    with visiting(browser, seeded.url, viewport=phone) as visitor:
-        page = visitor.go(f"/executions/{seeded.ids['waiting']}")
-        expect(page.get_by_role("list", name="Steps")).to_contain_text("ask")
-        expect(page.get_by_role("group", name="Graph")).to_have_count(0)
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        expect(page.get_by_role("button", name="Answer…")).to_be_in_viewport(ratio=1)
+def test_a_barrier_is_seen(visitor: Visitor) -> None:
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed: `make ui` installs it")
+    page = visitor.go("/about")
+    page.evaluate(
+        "() => { const one = document.createElement('p'); one.textContent = 'pale'; one.style.color = '#eee';"
+        " one.style.background = '#fff'; document.getElementById('content').prepend(one) }"
+    )
+    axe = page.context.new_cdp_session(page)
+    axe.send("Runtime.evaluate", {"expression": AXE.read_text()})
+    for theme in THEMES:
+        assert [one for one in serious(axe, theme) if one.startswith("color-contrast") and "pale" in one]
+
+
+def test_the_theme_is_that_of_the_system(visitor: Visitor) -> None:
+    for theme in reversed(THEMES):
+        visitor.page.emulate_media(color_scheme=theme)
+        expect(visitor.go("/about").locator("html")).to_have_attribute("data-theme", theme)
+
+
+def test_the_execution_page_fits_a_phone(visitor: Visitor, seeded: Workspace) -> None:
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    page = visitor.go(f"/executions/{seeded.ids['waiting']}")
+    expect(page.get_by_role("list", name="Steps")).to_contain_text("ask")
+    expect(page.get_by_role("group", name="Graph")).to_have_count(0)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    expect(page.get_by_role("button", name="Answer…")).to_be_in_viewport(ratio=1)
 
 
 def test_hostile_text_stays_text_on_every_screen(visitor: Visitor, seeded: Workspace) -> None:
-    odd = seeded.start("odd/names", "--tag", "<img/src=x/onerror=window.hit=12>")
+    odd = seeded.start("odd/names", tags=["<img/src=x/onerror=window.hit=12>"])
     seeded.reaches(odd, "failed")
-    seeded.noetl("token", "create", "--role", "viewer", "--name", "<img src=x onerror=window.hit=13>")
+    seeded.client.create_token("viewer", "<img src=x onerror=window.hit=13>")
     shown = ""
+    visitor.go("/")
     for path in (
         "/", "/executions", f"/executions/{odd}", f"/executions/{odd}?step=first&tab=outcome", f"/executions/{odd}?pane=state",
         f"/executions/{odd}?step=second&tab=outcome&pane=events", f"/executions/{odd}?pane=result", f"/executions/{odd}?pane=logs&step=first&tab=logs", "/letters", "/tokens",
@@ -80,7 +62,7 @@ def test_hostile_text_stays_text_on_every_screen(visitor: Visitor, seeded: Works
         f"/executions/{odd}?step=%3Cimg%20src=x%20onerror=window.hit=14%3E", "/executions?q=%3Cimg%20src=x%20onerror=window.hit=15%3E",
         "/letters/%3Cimg%20src=x%20onerror=window.hit=16%3E",
     ):  # fmt: skip
-        page = visitor.go(path)
+        page = visitor.show(path)
         settled(page)
         shown += page.locator("#content").inner_text()
         assert page.evaluate("window.hit") is None, path

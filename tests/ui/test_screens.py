@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.ui.browsing import Visitor, Workspace, needs_a_browser, visiting
+from tests.ui.browsing import Pages, Visitor, Workspace, needs_a_browser
 
 pytestmark = [needs_a_browser, pytest.mark.xdist_group("screen")]
 
@@ -28,8 +28,8 @@ def test_a_stranger_signs_in_and_lands_where_it_wanted_to_go(browser: Browser, s
     context.close()
 
 
-def test_a_viewer_sees_all_of_it_and_can_do_none_of_it(browser: Browser, seeded: Workspace) -> None:
-    with visiting(browser, seeded.url, seeded.token("viewer")) as viewer:
+def test_a_viewer_sees_all_of_it_and_can_do_none_of_it(pages: Pages, seeded: Workspace) -> None:
+    with pages.visiting("viewer") as viewer:
         page = viewer.go(f"/executions/{seeded.ids['waiting']}")
         for name in ("Answer…", "Pause", "Fork…", "Cancel…"):
             button = page.get_by_role("button", name=name)

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Response, expect
 
-from tests.ui.browsing import Visitor, Workspace, needs_a_browser, visiting
+from tests.ui.browsing import Pages, Visitor, Workspace, needs_a_browser
+from tests.ui.survey import THEMES, Survey
 
 pytestmark = [needs_a_browser, pytest.mark.xdist_group("screen")]
 SECRET = "kept-from-every-screen"
 SCREENS = ("workers", "schedules", "outbox", "credentials", "audit", "tokens", "people", "about", "settings")
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("name", SCREENS)
-def test_a_table_fits_the_page(browser: Browser, seeded: Workspace, name: str, theme: str) -> None:
-    with visiting(browser, seeded.url, theme=theme) as visitor:
-        page = visitor.go(f"/{name}")
-        expect(page.get_by_role("heading", level=1)).to_be_visible()
-        expect(page.get_by_role("status", name="Loading")).to_have_count(0)
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        assert page.evaluate("document.querySelectorAll('*').length") < 3_000
+def test_a_table_fits_the_page(surveyed: Survey, name: str, theme: str) -> None:
+    seen = surveyed.seen[f"/{name}", theme]
+    assert (seen.theme, seen.is_titled, seen.is_wide) == (theme, True, False)
+    assert seen.elements < 3_000
 
 
 def test_a_schedule_is_made_backfilled_in_preview_paused_and_deleted(visitor: Visitor, seeded: Workspace) -> None:
@@ -44,23 +42,28 @@ def test_a_schedule_is_made_backfilled_in_preview_paused_and_deleted(visitor: Vi
     panel.get_by_role("button", name="Delete…").click()
     dialog.get_by_role("button", name="Delete").click()
     expect(panel).to_be_hidden()
-    assert "each_hour" not in seeded.noetl("schedule", "list")
+    assert "each_hour" not in str(seeded.client.schedules())
 
 
 def test_a_credential_goes_in_and_its_value_never_comes_out(visitor: Visitor, seeded: Workspace) -> None:
     page = visitor.page
     answers: list[str] = []
-    page.on("response", lambda answer: answers.append(answer.text()) if "/api/credentials" in answer.url else None)
-    visitor.go("/credentials")
-    page.get_by_role("button", name="New credential…").click()
-    dialog = page.get_by_role("dialog")
-    dialog.get_by_label("Name").first.fill("shop_api")
-    dialog.get_by_label("Type").select_option("bearer")
-    dialog.get_by_label("token").fill(SECRET)
-    expect(dialog).not_to_contain_text(SECRET)
-    dialog.get_by_role("button", name="Store").click()
-    panel = page.get_by_role("complementary", name="credential shop_api")
-    expect(panel).to_contain_text("token")
+
+    def heard(answer: Response) -> None:
+        if "/api/credentials" in answer.url:
+            answers.append(answer.text())
+
+    with visitor.hears("response", heard):
+        visitor.go("/credentials")
+        page.get_by_role("button", name="New credential…").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Name").first.fill("shop_api")
+        dialog.get_by_label("Type").select_option("bearer")
+        dialog.get_by_label("token").fill(SECRET)
+        expect(dialog).not_to_contain_text(SECRET)
+        dialog.get_by_role("button", name="Store").click()
+        panel = page.get_by_role("complementary", name="credential shop_api")
+        expect(panel).to_contain_text("token")
     assert len(answers) > 1
     assert not any(SECRET in text for text in answers)
     assert SECRET not in page.content()
@@ -117,8 +120,8 @@ def test_a_chosen_row_is_in_the_address(visitor: Visitor, seeded: Workspace) -> 
 
 
 @pytest.mark.parametrize("name", ["credentials", "audit", "tokens", "people"])
-def test_a_viewer_is_told_the_role_that_a_screen_needs(browser: Browser, seeded: Workspace, name: str) -> None:
-    with visiting(browser, seeded.url, seeded.token("viewer")) as viewer:
+def test_a_viewer_is_told_the_role_that_a_screen_needs(pages: Pages, name: str) -> None:
+    with pages.visiting("viewer") as viewer:
         expect(viewer.go(f"/{name}").get_by_role("heading", name="Needs ")).to_be_visible()
 
 

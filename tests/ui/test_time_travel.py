@@ -23,8 +23,8 @@ MOMENTS = 10
 @pytest.fixture(scope="module")
 def ids(seeded: Workspace) -> dict[str, str]:
     """Return the seeded executions, and one whose loop writes to ctx."""
-    seeded.noetl("register", str(ROOT / "examples" / "parameter_sweep.yaml"))
-    swept = seeded.start("examples/parameter_sweep", "--set", "rates=[0.01, 0.03]", "--set", "depths=[2, 4]")
+    seeded.client.register((ROOT / "examples" / "parameter_sweep.yaml").read_text(encoding="utf-8"))
+    swept = seeded.start("examples/parameter_sweep", {"rates": [0.01, 0.03], "depths": [2, 4]})
     seeded.reaches(swept, "completed")
     return {**seeded.ids, "swept": swept}
 
@@ -42,6 +42,13 @@ def shown_ctx(page: Page) -> dict[str, Any]:
     return {found[1]: json.loads(found[2]) for found in pairs if found}
 
 
+def replay(seeded: Workspace, execution_id: str, seq: int) -> dict[str, Any]:
+    """Return what `noetl replay --to SEQ --json` prints of a server's execution."""
+    found = msgspec.to_builtins(seeded.client.state(execution_id, seq))
+    printed: dict[str, Any] = {name: found[name] for name in ("seq", "event", "status", "checksum")} | found["state"]
+    return printed
+
+
 @pytest.mark.parametrize("name", ["completed", "failed", "partial", "waiting", "swept"])
 def test_a_moment_shows_what_replay_prints(visitor: Visitor, seeded: Workspace, ids: dict[str, str], name: str) -> None:
     page = visitor.go(f"/executions/{ids[name]}?pane=state")
@@ -49,10 +56,9 @@ def test_a_moment_shows_what_replay_prints(visitor: Visitor, seeded: Workspace, 
     slider = page.get_by_role("slider", name="Moment")
     moments = spread(int(slider.get_attribute("max") or 0))
     assert len(moments) == MOMENTS
-    written = []
-    for seq in moments:
-        printed = seeded.noetl("replay", ids[name], "--to", str(seq), "--json")
-        replayed, state = json.loads(printed), msgspec.json.decode(printed, type=Execution)
+    replays = [replay(seeded, ids[name], seq) for seq in moments]
+    for seq, replayed in zip(moments, replays, strict=True):
+        state = msgspec.json.decode(msgspec.json.encode(replayed), type=Execution)
         slider.fill(str(seq))
         expect(page.locator("[data-checksum]")).to_have_text(replayed["checksum"])
         expect(page.get_by_role("region", name="State")).to_contain_text(f"event {seq}")
@@ -60,6 +66,6 @@ def test_a_moment_shows_what_replay_prints(visitor: Visitor, seeded: Workspace, 
         found = states(page)
         assert found == {step: step_state(state, step) or "not reached" for step in found}, seq
         assert shown_ctx(page) == replayed["ctx"], seq
-        written.append(replayed["ctx"])
+    assert json.loads(seeded.noetl("replay", ids[name], "--to", str(moments[4]), "--json")) == replays[4]
     assert len(states(page)) >= 2
-    assert (written[0], bool(written[-1])) == ({}, name == "swept")
+    assert (replays[0]["ctx"], bool(replays[-1]["ctx"])) == ({}, name == "swept")
