@@ -28,8 +28,25 @@ FLAGS = [
 ]  # fmt: skip
 DESK: Final[ViewportSize] = {"width": 1280, "height": 800}
 CHROMIUM = shutil.which("chromium")
-VIEW: Final = "#content:has(> *):not(:has([aria-label=Loading]))"
-MOVE: Final = "path => { history.pushState(null, '', path); dispatchEvent(new PopStateEvent('popstate')) }"
+# Waits in the page until a condition holds: the driver's own way costs its script and a look per frame on each load.
+UNTIL: Final = """const until = holds => new Promise((done, fail) => {
+    const look = () => { if (holds()) { clearTimeout(late); watch.disconnect(); done(); } };
+    const watch = new MutationObserver(look);
+    const late = setTimeout(() => { watch.disconnect(); fail(new Error(`not in 60 s: ${holds}`)); }, 60_000);
+    watch.observe(document, {childList: true, subtree: true, attributes: true, characterData: true});
+    look();
+});"""
+_VIEW: Final = """const content = () => document.getElementById("content");
+const isShown = () => content()?.firstElementChild && !content().querySelector("[aria-label=Loading]");"""
+_OPENED: Final = f"async () => {{ {UNTIL} {_VIEW} await until(isShown); }}"
+_SHOW: Final = f"""async path => {{ {UNTIL} {_VIEW}
+    const move = path => {{ history.pushState(null, "", path); dispatchEvent(new PopStateEvent("popstate")); }};
+    const isLost = () => content()?.textContent.includes("Nothing has this address.");
+    move("/settings/nowhere");
+    await until(isLost);
+    move(path);
+    await until(() => !isLost() && isShown());
+}}"""
 _SEEDED_S = 60.0
 LONG = "a_name_that_is_far_too_long_to_type_but_a_generator_writes_every_night"
 LONG_NAMES = f"""
@@ -145,7 +162,7 @@ class Visitor:
     def go(self, path: str) -> Page:
         """Open a path and wait for its view: keys pressed before are lost."""
         self.page.goto(self.url + path)
-        self.page.wait_for_selector(VIEW)
+        self.page.evaluate(_OPENED)
         return self.page
 
     def show(self, path: str) -> Page:
@@ -153,12 +170,7 @@ class Visitor:
 
         An unknown address comes between, so that the view that is waited for is not the old one.
         """
-        unknown = self.page.get_by_text("Nothing has this address.")
-        self.page.evaluate(MOVE, "/settings/nowhere")
-        unknown.wait_for()
-        self.page.evaluate(MOVE, path)
-        unknown.wait_for(state="detached")
-        self.page.wait_for_selector(VIEW)
+        self.page.evaluate(_SHOW, path)
         return self.page
 
     @contextmanager

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from playwright.sync_api import CDPSession, Page, expect
 
-from tests.ui.browsing import AXE, LONG, Visitor
+from tests.ui.browsing import AXE, LONG, UNTIL, Visitor
 
 SCREENS = (
     "/", "/executions", "/executions/{completed}?step=decide", "/executions/{failed}?step=divide&pane=events",
@@ -77,7 +77,9 @@ class Survey:
 
 def settled(page: Page) -> None:
     """Wait until a screen has its content."""
-    expect(page.get_by_role("status", name="Loading")).to_have_count(0)
+    page.evaluate(
+        f"async () => {{ {UNTIL} await until(() => !document.querySelector('[role=status][aria-label=Loading]')); }}"
+    )
     page.wait_for_timeout(150)  # one frame more for canvases
 
 

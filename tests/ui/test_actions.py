@@ -59,6 +59,7 @@ def test_a_step_is_completed_by_hand_with_a_reason(visitor: Visitor, seeded: Wor
     dialog.get_by_label("Reason").fill("approved by phone")
     dialog.get_by_label("Result").fill('{"approved": true}')
     does.click()
+    expect(dialog).to_be_hidden()
     expect(page.locator("[data-execution-status=waiting]")).to_have_count(0)
     seeded.reaches(waiting, "completed", "failed")
     assert "approved by phone" in str(seeded.client.audit())

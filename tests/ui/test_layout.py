@@ -39,29 +39,39 @@ def test_a_clipped_text_is_seen(visitor: Visitor) -> None:
     assert page.evaluate(CLIPPED) == []
 
 
-def asked(page: Page, does: Callable[[], Any]) -> set[str]:
-    """Return the addresses of the API that an action asks for, streams apart."""
+def asked(visitor: Visitor, does: Callable[[], Any]) -> set[str]:
+    """Return the addresses of the API that an action asks for, streams apart.
+
+    What is not asked cannot be waited for: it ends when all is answered, and 300 ms have brought nothing new.
+    """
     found: list[str] = []
+    pending: set[Request] = set()
 
     def heard(request: Request) -> None:
         path = re.sub(r"^https?://[^/]+", "", request.url)
         if path.startswith("/api/") and "/stream" not in path:
             found.append(path)
+            pending.add(request)
 
-    page.on("request", heard)
-    does()
-    page.wait_for_timeout(300)  # what is not asked cannot be waited for
-    page.remove_listener("request", heard)
+    def ended(request: Request) -> None:
+        pending.discard(request)
+
+    with (
+        visitor.hears("request", heard),
+        visitor.hears("requestfinished", ended),
+        visitor.hears("requestfailed", ended),
+    ):
+        does()
+        known = -1
+        while pending or known < len(found):
+            known = len(found)
+            visitor.page.wait_for_timeout(300)
     return set(found)
 
 
 def opened(visitor: Visitor, path: str) -> Page:
     """Open a screen and wait until it has asked for everything."""
-    if path.startswith("/executions/"):
-        with visitor.page.expect_response(lambda answer: answer.url.endswith("/explain")):  # it comes last
-            visitor.go(path)
-    else:
-        visitor.go(path)
+    assert asked(visitor, lambda: visitor.go(path))
     settled(visitor.page)
     return visitor.page
 
@@ -84,7 +94,7 @@ def test_a_click_asks_for_two_things_at_most(visitor: Visitor, seeded: Workspace
     }.items():  # fmt: skip
         page = opened(visitor, path)
         for place in clicks:
-            counted[f"{path} {place}"] = asked(page, page.locator(place).first.click)
+            counted[f"{path} {place}"] = asked(visitor, page.locator(place).first.click)
     assert any(counted.values())
     assert {click: paths for click, paths in counted.items() if len(paths) > 2} == {}
 
@@ -104,7 +114,7 @@ def test_dragging_the_scrubber_asks_only_for_the_moment(visitor: Visitor, seeded
             page.mouse.move(box["x"] + box["width"] * (1 - at / 50), box["y"] + box["height"] / 2)
         page.mouse.up()
 
-    paths = asked(page, drag)
+    paths = asked(visitor, drag)
     expect(page.get_by_text("As of event")).to_be_visible()
     assert page.url != before
     assert [path for path in paths if "/moment?" not in path] == []

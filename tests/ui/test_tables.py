@@ -41,6 +41,7 @@ def test_a_schedule_is_made_backfilled_in_preview_paused_and_deleted(visitor: Vi
     expect(panel.get_by_role("button", name="Resume…")).to_be_visible()
     panel.get_by_role("button", name="Delete…").click()
     dialog.get_by_role("button", name="Delete").click()
+    expect(dialog).to_be_hidden()
     expect(panel).to_be_hidden()
     assert "each_hour" not in str(seeded.client.schedules())
 
