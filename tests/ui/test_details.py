@@ -7,7 +7,6 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from noetl import SyncClient
 from tests.ui.browsing import DESK, Pages, Visitor, Workspace, needs_a_browser
 
 pytestmark = [needs_a_browser, pytest.mark.xdist_group("screen")]
@@ -132,8 +131,7 @@ def test_a_step_shows_its_lines_and_a_line_its_step(visitor: Visitor, seeded: Wo
 def test_the_scrubber_says_what_happened_under_the_pointer(visitor: Visitor, seeded: Workspace) -> None:
     page = visitor.go(f"/executions/{seeded.ids['failed']}")
     slider = page.get_by_role("slider", name="Moment")
-    with SyncClient(seeded.url) as client:
-        events = client.events(seeded.ids["failed"])
+    events = seeded.client.events(seeded.ids["failed"])
     failed = next(one.seq for one in events if one.event_type == "step.failed")
     box = slider.bounding_box()
     assert box is not None
@@ -148,8 +146,7 @@ def test_the_scrubber_says_what_happened_under_the_pointer(visitor: Visitor, see
 def test_a_step_completed_by_hand_has_a_mark_that_names_who(visitor: Visitor, seeded: Workspace) -> None:
     waiting = seeded.start("release/publish")
     seeded.reaches(waiting, "waiting")
-    with SyncClient(seeded.url) as client:
-        client.complete(waiting, "ask", {}, "done by hand")
+    seeded.client.complete(waiting, "ask", {}, "done by hand")
     seeded.reaches(waiting, "completed", "failed")
     page = visitor.go(f"/executions/{waiting}")
     mark = page.get_by_role("list", name="Step-runs in time").get_by_role("img", name="completed by hand")
