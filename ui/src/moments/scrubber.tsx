@@ -82,7 +82,7 @@ export function Scrubber({ id, track, seq, isLive, event, vs, onMove, onLive, on
             pressed.preventDefault();
             onCompare(under(pressed).seq);
           }}
-          onPointerMove={(moved) => setOver(under(moved))}
+          onPointerMove={(moved) => setOver(moved.buttons ? null : under(moved))}
           onPointerLeave={() => setOver(null)}
           onChange={(changed) => {
             const next = Number(changed.target.value);
