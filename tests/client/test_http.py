@@ -56,3 +56,8 @@ def test_a_connection_that_is_reset_as_it_opens_is_an_unreachable_server(resetti
 @pytest.mark.parametrize(("urls", "have"), [(["http://a:1", "http://b"], False), (["http://a:1", "HTTPS://b"], True)])
 def test_certificates_are_read_where_a_server_has_one(urls: list[str], have: bool) -> None:
     assert Servers(urls).have_tls is have
+
+
+def test_certificates_are_read_for_a_proxy_that_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "https://proxy.example:3128")
+    assert Servers(["http://a:1"]).have_tls

@@ -11,6 +11,7 @@ import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
+from urllib.request import getproxies
 
 import httpx
 import msgspec
@@ -77,8 +78,8 @@ class Servers:
 
     @property
     def have_tls(self) -> bool:
-        """Whether any of them has a certificate."""
-        return any(httpx.URL(url).scheme == "https" for url in self._urls)
+        """Whether any of them, or a proxy on the way, has a certificate."""
+        return any(url.lower().startswith("https:") for url in (*self._urls, *getproxies().values()))
 
     def turn(self, away_from: str) -> None:
         """Switch to the next server, unless another request has switched already."""

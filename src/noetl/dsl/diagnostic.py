@@ -5,8 +5,9 @@ The files in `rules/` define which diagnostics exist; the CLI renders them. Test
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from difflib import get_close_matches
+from itertools import islice
 from typing import Literal
 
 from msgspec import Struct
@@ -60,16 +61,21 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
     """Return the known name closest to `name`, or None; of many, some are compared."""
     if len(name) > _LONGEST_NAME:
         return None
-    known = dict.fromkeys(candidates)
+    known: Collection[str] = dict.fromkeys(candidates)
+    if len(known) > _MOST_COMPARED:
+        known = _alike(name, known)
     by_folded = {folded_name(candidate): candidate for candidate in known if len(candidate) <= _LONGEST_NAME}
     folded = folded_name(name)
     if folded in by_folded:
         return by_folded[folded]
-    compared = list(by_folded)
-    if len(compared) > _MOST_COMPARED:
-        compared.sort(key=lambda one: (one[:1] != folded[:1], abs(len(one) - len(folded))))
-    close = get_close_matches(folded, compared[:_MOST_COMPARED], n=1, cutoff=0.6)
+    close = get_close_matches(folded, list(islice(by_folded, _MOST_COMPARED)), n=1, cutoff=0.6)
     return by_folded[close[0]] if close else None
+
+
+def _alike(name: str, known: Iterable[str]) -> list[str]:
+    """Return the names that begin like `name` and are about as long."""
+    first, shortest, longest = name[:1].casefold(), len(name) - 2, len(name) + 2
+    return [one for one in known if shortest <= len(one) <= longest and one[:1].casefold() == first]
 
 
 def folded_name(name: str) -> str:

@@ -11,6 +11,7 @@ import asyncio
 import secrets
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode, urlsplit
@@ -25,6 +26,8 @@ from noetl.server.problems import Refusal
 from noetl.settings import OidcSettings
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx
 
 _TIMEOUT_S: Final = 5.0
@@ -201,6 +204,13 @@ class OpenIdConnect:
             raise refused("The ID token is signed with a key that the provider does not publish.")
         return key
 
+    @cached_property
+    def _certificates(self) -> ssl.SSLContext:
+        """Certificates to trust, read once: it takes up to 50 ms."""
+        import httpx
+
+        return httpx.create_ssl_context()
+
     async def _fetch(self, method: str, url: str, body: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Send a bounded request to the provider; return its JSON. Raises Refusal."""
         import httpx
@@ -208,7 +218,7 @@ class OpenIdConnect:
         try:
             async with (
                 asyncio.timeout(_TIMEOUT_S),
-                httpx.AsyncClient(timeout=_TIMEOUT_S) as client,
+                httpx.AsyncClient(timeout=_TIMEOUT_S, verify=self._certificates) as client,
                 client.stream(method, url, data=body, headers={"Accept": "application/json"}) as answer,
             ):
                 data = await _read(answer)
