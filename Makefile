@@ -62,7 +62,8 @@ PROVIDER := tests/oidc/node_modules/.package-lock.json
 $(PROVIDER): tests/oidc/package-lock.json
 	@if command -v npm >/dev/null; then cd tests/oidc && { npm ci --no-audit --no-fund --silent || npm install --no-audit --no-fund --silent; }; fi
 
-test: check $(PROVIDER) $(UI) ## Run every check and every test; CI runs exactly this
+test: $(STAMP) ## Run every check and every test; CI runs exactly this
+	@$(MAKE) --no-print-directory --jobs=2 check ui $(PROVIDER) # side by side
 	@scripts/chromium.sh
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
 

@@ -14,6 +14,7 @@ from noetl.model.refs import SCHEME, address, is_manifest, is_ref
 from noetl.ports import ToolContext
 from noetl.tools.contract import ToolInput, about, describe
 from noetl.tools.fields import SqlInput, WriteMode, cut
+from noetl.tools.sql.chunk import Maps
 from noetl.tools.sql.files import in_own_thread, read_file
 from noetl.tools.sql.rows import Place, write_rows
 from noetl.tools.sql.statements import KEY_COLUMN, RowsError, rows_to_write
@@ -182,7 +183,7 @@ async def _put_rows(input: Input, context: ToolContext) -> dict[str, Any]:
         how = SqlInput(mode=input.mode, key=KEY_COLUMN)
     path = _path(ref, context)
     async with write_rows(Place(kind="file", path=str(path)), how, context) as add:
-        await add(rows)
+        await add(Maps(rows))
     async with context.thread() as thread:
         data = await read_file(path, thread)
     return _artifact_info(ref, "file", _content_info(data, input.content_type or _TYPES.get(path.suffix, _TEXT)))

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from noetl.model.outcome import Outcome, failed, ok
+from noetl.model.outcome import Outcome, ok
 from noetl.ports import ToolContext
 from noetl.tools.contract import Sql, ToolInput, about, describe
 from noetl.tools.fields import SqlInput, WriteMode
@@ -126,10 +126,10 @@ async def run(input: Input, context: ToolContext) -> Outcome:
     try:
         reading = read_rows(source, input.chunk_size, context)
         async with aclosing(reading), write_rows(place, write, context) as add:
-            async for rows in reading:
-                size += len(msgspec.json.encode(rows))
-                await add(rows if target.columns is None else [_map_columns(row, target.columns) for row in rows])
-                chunks, count = chunks + 1, count + len(rows)
+            async for chunk in reading:
+                size += chunk.size
+                await add(chunk if target.columns is None else chunk.renamed(_names(target.columns)))
+                chunks, count = chunks + 1, count + len(chunk)
     except RowsError as error:
         return error.outcome
     except Exception as error:
@@ -141,14 +141,8 @@ async def run(input: Input, context: ToolContext) -> Outcome:
     return ok({"row_count": count, "chunks": chunks, "bytes": size, "elapsed": elapsed})
 
 
-def _map_columns(row: dict[str, Any], columns: dict[str, str] | list[str]) -> dict[str, Any]:
-    names = columns if isinstance(columns, dict) else dict(zip(columns, columns, strict=True))
-    missing = [name for name in names.values() if name not in row]
-    if missing:
-        raise RowsError(
-            failed("schema", f"a row of the source has no column {', '.join(f'`{name}`' for name in missing)}")
-        )
-    return {new: row[old] for new, old in names.items()}
+def _names(columns: dict[str, str] | list[str]) -> dict[str, str]:
+    return columns if isinstance(columns, dict) else dict(zip(columns, columns, strict=True))
 
 
 def _driver_outcome(error: Exception) -> Outcome | None:

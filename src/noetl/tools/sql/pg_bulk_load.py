@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
+from noetl.tools.sql.chunk import Chunk
 from noetl.tools.sql.statements import name
 
 _INTEGERS: Final = frozenset({20, 21, 23})
@@ -43,9 +44,9 @@ class Copy:
         self._columns: list[str] | None = None  # of the open statement
         self._writer: Any = None
 
-    async def add(self, columns: list[str], rows: Sequence[Mapping[str, Any]]) -> bool:
+    async def add(self, columns: list[str], chunk: Chunk) -> bool:
         """Send rows; False if they must be inserted, and the cursor is free for it."""
-        text = _copy_text(columns, rows, self._types)
+        text = _copy_text(columns, chunk, self._types)
         if text is None or columns != self._columns:
             await self._open.aclose()
             self._columns = None
@@ -77,11 +78,11 @@ async def copy_into(cursor: Any, table: str, *, allowed: bool) -> AsyncIterator[
         yield copy
 
 
-def _copy_text(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], types: Mapping[str, int]) -> str | None:
+def _copy_text(columns: Sequence[str], chunk: Chunk, types: Mapping[str, int]) -> str | None:
     """Return rows as the text of `COPY`; None if they must be inserted."""
     made = []
     for column in columns:
-        cells = _cells([row.get(column) for row in rows], types.get(column))
+        cells = _cells(chunk.column(column), types.get(column))
         if cells is None:
             return None
         made.append(cells)
@@ -89,14 +90,14 @@ def _copy_text(columns: Sequence[str], rows: Sequence[Mapping[str, Any]], types:
     return None if "\x00" in text else text
 
 
-def _cells(values: Sequence[Any], column_type: int | None) -> list[str] | None:
+def _cells(values: Sequence[Any], column_type: int | None) -> Sequence[str] | None:
     kinds = set(map(type, values))
     if column_type is None or not kinds <= _MADE.keys():
         return None
     if any(allowed is not None and column_type not in allowed for allowed, _ in map(_MADE.__getitem__, kinds)):
         return None
     if kinds == {str} and not _needs_escape("".join(values)):
-        return list(values)
+        return values
     if len(kinds) == 1:
         return list(map(_MADE[kinds.pop()][1], values))
     return [_MADE[type(value)][1](value) for value in values]

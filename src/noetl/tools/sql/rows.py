@@ -24,14 +24,14 @@ from noetl.model.outcome import failed
 from noetl.ports import ToolContext
 from noetl.ports.web import WebError, WebRequest
 from noetl.tools.fields import SqlInput, retry_after
+from noetl.tools.sql.chunk import Chunk, Maps, Row, from_database
 from noetl.tools.sql.connections import duckdb_connection, missing_library, pg_pool
 from noetl.tools.sql.files import in_own_thread, open_file
 from noetl.tools.sql.pg_bulk_load import copy_into
-from noetl.tools.sql.statements import RowsError, name, percent_statement, plain_rows, write_statement
+from noetl.tools.sql.statements import RowsError, name, percent_statement, write_statement
 from noetl.tools.sql.upsert_file import by_key
 
-Row = dict[str, Any]
-Add = Callable[[list[Row]], Awaitable[None]]
+Add = Callable[[Chunk], Awaitable[None]]
 Run = Callable[..., Awaitable[Any]]
 _FORMATS = {".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 
@@ -52,7 +52,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     rows_path: str | None = None
 
 
-def read_rows(source: Place, most: int, context: ToolContext) -> AsyncGenerator[list[Row], None]:
+def read_rows(source: Place, most: int, context: ToolContext) -> AsyncGenerator[Chunk, None]:
     """Iterate over the rows of a source in chunks. Raises RowsError or driver errors."""
     readers = {"postgres": _from_postgres, "duckdb": _from_duckdb, "file": _from_files, "http": _from_http}
     if source.kind not in readers:
@@ -93,13 +93,13 @@ def _query(source: Place) -> str:
     return f"SELECT * FROM {name(source.table)}"
 
 
-async def _from_postgres(source: Place, most: int, context: ToolContext) -> AsyncGenerator[list[Row], None]:
+async def _from_postgres(source: Place, most: int, context: ToolContext) -> AsyncGenerator[Chunk, None]:
     pool = await _pool(source, context)
     async with pool.connection() as connection, connection.transaction(), connection.cursor("noetl_transfer") as cursor:
         await cursor.execute(_query(source), source.params or None)
         columns = [column.name for column in cursor.description or ()]
         while rows := await cursor.fetchmany(most):
-            yield plain_rows(columns, rows)
+            yield from_database(columns, rows)
 
 
 @asynccontextmanager
@@ -114,14 +114,14 @@ async def _to_postgres(target: Place, how: SqlInput, context: ToolContext) -> As
             await cursor.execute(f"DELETE FROM {name(target.table)}")
         async with copy_into(cursor, target.table, allowed=how.mode != "upsert") as copy:
 
-            async def add(rows: list[Row]) -> None:
-                columns = list(rows[0])
+            async def add(chunk: Chunk) -> None:
+                columns = chunk.names
                 sql = percent_statement(how, columns)
-                if await copy.add(columns, rows):
+                if await copy.add(columns, chunk):
                     return
                 values = [
                     [Jsonb(one) if isinstance(one, Mapping) else one for one in (row.get(key) for key in columns)]
-                    for row in rows
+                    for row in chunk.rows
                 ]
                 await cursor.executemany(sql, values)
 
@@ -153,20 +153,20 @@ async def _duckdb(
         yield opened
 
 
-async def _from_duckdb(source: Place, most: int, context: ToolContext) -> AsyncGenerator[list[Row], None]:
+async def _from_duckdb(source: Place, most: int, context: ToolContext) -> AsyncGenerator[Chunk, None]:
     if source.database is None:
         raise _lacks("duckdb", "database")
     query = _query(source)
     async with _duckdb(source.database, context, [query]) as (connection, run, _):
-        async for rows in _select(connection, run, query, source.params, most):
-            yield rows
+        async for chunk in _select(connection, run, query, source.params, most):
+            yield chunk
 
 
-async def _select(connection: Any, run: Run, sql: str, params: Any, most: int) -> AsyncGenerator[list[Row], None]:
+async def _select(connection: Any, run: Run, sql: str, params: Any, most: int) -> AsyncGenerator[Chunk, None]:
     await run(connection.execute, sql, params)
     columns = [column[0] for column in connection.description or ()]
     while rows := await run(connection.fetchmany, most):
-        yield plain_rows(columns, rows)
+        yield from_database(columns, rows)
 
 
 @asynccontextmanager
@@ -182,9 +182,9 @@ async def _to_duckdb(target: Place, how: SqlInput, context: ToolContext) -> Asyn
             described = await run(lambda: connection.execute(f"DESCRIBE {name(how.table or '')}").fetchall())
             types = {str(row[0]): str(row[1]) for row in described}
 
-            async def add(rows: list[Row]) -> None:
-                path.write_bytes(_lines(rows))
-                await run(connection.execute, _insert(how, list(rows[0]), types), [str(path)])
+            async def add(chunk: Chunk) -> None:
+                path.write_bytes(_lines(chunk.rows))
+                await run(connection.execute, _insert(how, chunk.names, types), [str(path)])
 
             yield add
             await run(connection.execute, "COMMIT")
@@ -208,7 +208,7 @@ def _quoted(text: str) -> str:
 # Files and HTTP
 
 
-async def _from_files(source: Place, most: int, context: ToolContext) -> AsyncGenerator[list[Row], None]:
+async def _from_files(source: Place, most: int, context: ToolContext) -> AsyncGenerator[Chunk, None]:
     if not source.path:
         raise _lacks("file", "path")
     folder = Path(context.folder, source.path)
@@ -216,18 +216,18 @@ async def _from_files(source: Place, most: int, context: ToolContext) -> AsyncGe
     if not paths or not all(path.is_file() for path in paths):
         raise RowsError(failed("not_found", f"file not found: {folder}"))
     for path in paths:
-        async for rows in _from_file(path, _format(source, path), source.rows_path, most, context):
-            yield rows
+        async for chunk in _from_file(path, _format(source, path), source.rows_path, most, context):
+            yield chunk
 
 
 async def _from_file(
     path: Path, format: str, rows_path: str | None, most: int, context: ToolContext
-) -> AsyncGenerator[list[Row], None]:
+) -> AsyncGenerator[Chunk, None]:
     if format in ("csv", "parquet"):
         query = f"SELECT * FROM read_{format}(?)"
         async with _duckdb(None, context, [query]) as (connection, run, _):
-            async for rows in _select(connection, run, query, [str(path)], most):
-                yield rows
+            async for chunk in _select(connection, run, query, [str(path)], most):
+                yield chunk
         return
     async with context.thread() as thread:
         with await in_own_thread(thread, open_file, path, thread.walls.is_open) as file:
@@ -236,10 +236,10 @@ async def _from_file(
             else:
                 found = iter(_inside(_parse(await thread.run(file.read), path.name), rows_path))
             while rows := await thread.run(lambda: list(islice(found, most))):
-                yield _maps(rows)
+                yield Maps(_maps(rows))
 
 
-async def _from_http(source: Place, most: int, context: ToolContext) -> AsyncGenerator[list[Row], None]:
+async def _from_http(source: Place, most: int, context: ToolContext) -> AsyncGenerator[Chunk, None]:
     if not source.url:
         raise _lacks("http", "url")
     with TemporaryDirectory(prefix="noetl-") as folder:
@@ -264,8 +264,8 @@ async def _from_http(source: Place, most: int, context: ToolContext) -> AsyncGen
             code, helper = f"HTTP_{status}", {"status": status}
             raise RowsError(failed(kind, message, code=code, retryable=again, retry_after=after, http=helper))
         format = source.format or _FORMATS.get(Path(source.url.partition("?")[0]).suffix, "json")
-        async for rows in _from_file(path, format, source.rows_path, most, context):
-            yield rows
+        async for chunk in _from_file(path, format, source.rows_path, most, context):
+            yield chunk
 
 
 def _parse(text: bytes, where: str) -> Any:
@@ -310,21 +310,21 @@ async def _to_file(target: Place, how: SqlInput, context: ToolContext) -> AsyncI
         try:
             lines, whole = Path(folder, "rows.jsonl"), Path(folder, "whole")
 
-            async def add(rows: list[Row]) -> None:
-                await thread.run(_append, lines, rows)
+            async def add(chunk: Chunk) -> None:
+                await thread.run(_append, lines, chunk.rows)
 
-            await add([])
+            await add(Maps([]))
             old = _from_file(path, format, None, 10_000, context)
             there = how.mode != "overwrite" and path.is_file()
             if there and keyed is None:
-                async for rows in old:
-                    await add(rows)
+                async for chunk in old:
+                    await add(chunk)
             yield add if keyed is None else keyed.add
             if keyed is not None:
                 if there:
-                    async for rows in old:
-                        await add(keyed.over(rows))
-                await add(keyed.rest())
+                    async for chunk in old:
+                        await add(Maps(keyed.over(chunk.rows)))
+                await add(Maps(keyed.rest()))
             if format == "parquet":
                 await _to_parquet(lines, whole, context)
             else:

@@ -155,11 +155,11 @@ def plain(value: Any) -> Any:
 
 def plain_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
     """Convert rows of a database to plain data, column by column."""
-    made = map(_plain_column, zip(*rows, strict=True))
+    made = map(plain_column, zip(*rows, strict=True))
     return [dict(zip(columns, row, strict=True)) for row in zip(*made, strict=True)]
 
 
-def _plain_column(values: Sequence[Any]) -> Iterable[Any]:
+def plain_column(values: Sequence[Any]) -> Sequence[Any]:
     """Convert values of a column; one test is enough for many of the same type."""
     types = set(map(type, values))
     if types <= _PLAIN:
@@ -170,7 +170,7 @@ def _plain_column(values: Sequence[Any]) -> Iterable[Any]:
         return values
     if types <= _TIMES:
         return [value.isoformat() for value in values]
-    return map(plain, values)
+    return [plain(value) for value in values]
 
 
 def _number(value: Decimal) -> Any:

@@ -6,12 +6,10 @@ Only the new rows are held in memory. Tested in tests/tools/test_transfer.py and
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from noetl.model.outcome import failed
+from noetl.tools.sql.chunk import Chunk, Row
 from noetl.tools.sql.statements import RowsError
-
-Row = dict[str, Any]
 
 
 class KeyedRows:
@@ -22,12 +20,12 @@ class KeyedRows:
         self._replaces = replaces
         self._fresh: dict[tuple[str, ...], Row] = {}
 
-    async def add(self, rows: list[Row]) -> None:
+    async def add(self, chunk: Chunk) -> None:
         """Add new rows. Raises RowsError.
 
         Of rows with the same key, `upsert` keeps the last, `insert` the first.
         """
-        for row in rows:
+        for row in chunk.rows:
             missing = [key for key in self._keys if row.get(key) is None]
             if missing:
                 raise RowsError(failed("schema", f"a row has no value for the key column `{missing[0]}`"))
