@@ -92,6 +92,19 @@ async def test_the_queue_is_counted_by_pool_and_required_tags(store: Store, team
     assert (depths[0]["queued"], depths[0]["oldest"]) == (0, None)
 
 
+async def test_work_that_a_worker_holds_is_listed_oldest_first(store: Store, team: Team) -> None:
+    await store.commit([commit(work=(work("a"), work("b"), work("c")))])
+    for name in ("w", "other", "w"):
+        await store.claim(name, [""], 1, 10, 20)
+    first, second = await team.held("w")
+    assert (first["work_id"], second["work_id"]) == (work("a").work_id, work("c").work_id)
+    assert dict(first) == {"work_id": work("a").work_id, "attempt": 1, "until": 20}
+    assert [row["work_id"] for row in await team.held("other")] == [work("b").work_id]
+    assert await team.held("unknown") == []
+    await store.expired(30, 1)
+    assert await team.held("w") == []
+
+
 async def test_a_key_stands_for_one_execution_whoever_asks(place: Place) -> None:
     teams = [place.team(place.open()) for _ in range(4)]
     asked = [team.keep_key("k", str(number), 100 + number, 0) for number, team in enumerate(teams * 5)]

@@ -43,6 +43,27 @@ def test_a_playbook_is_found_by_its_description_and_opened_with_the_keyboard(vis
     page.wait_for_url("**/playbooks/orders/load")
 
 
+def test_playbooks_are_filtered_by_a_tag_and_by_a_label(visitor: Visitor, seeded: Workspace) -> None:
+    for team in ("data", "web"):
+        about = f"path: labelled/{team}, tags: [shared], labels: {{ team: {team} }}"
+        seeded.client.register(
+            f"apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {{ name: {team}, {about} }}\n"
+            "workflow:\n  - step: one\n    tool: { kind: noop }\n"
+        )
+    page = visitor.go("/playbooks?q=labelled")
+    table = page.get_by_role("table", name="Playbooks")
+    table.get_by_role("button", name="Only shared").first.click()
+    expect(page.get_by_role("searchbox")).to_have_value("tag:shared")
+    expect(table.get_by_role("row")).to_have_count(3)
+    table.get_by_role("button", name="Only team=web").click()
+    expect(page).to_have_url(re.compile("label"))
+    expect(table.get_by_role("row")).to_have_count(2)
+    expect(table).to_contain_text("labelled/web")
+    page.get_by_role("searchbox").fill("tag:shared data")
+    expect(table.get_by_role("row").nth(1)).to_contain_text("labelled/data")
+    expect(table.get_by_role("row")).to_have_count(2)
+
+
 def test_a_filter_that_fits_nothing_offers_all(visitor: Visitor) -> None:
     page = visitor.go("/playbooks?q=nothing-has-this")
     page.get_by_role("button", name="Show all").click()

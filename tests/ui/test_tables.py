@@ -112,6 +112,26 @@ def test_an_audit_entry_links_to_its_object(visitor: Visitor) -> None:
     page.wait_for_url("**/playbooks/orders/nightly")
 
 
+def test_a_pool_says_which_tags_are_missing_and_a_worker_what_it_holds(visitor: Visitor, seeded: Workspace) -> None:
+    head = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {{ name: {0}, path: held/{0} }}\nworkflow:\n  - step: one\n"
+    seeded.client.register(
+        head.format("tagged") + "    spec: { pool: gpu, requires: { tags: [cuda] } }\n    tool: { kind: noop }\n"
+    )
+    seeded.client.register(head.format("busy") + "    tool: { kind: python, code: 'import time; time.sleep(120)' }\n")
+    waiting, running = seeded.start("held/tagged"), seeded.start("held/busy")
+    try:
+        page = visitor.go("/workers")
+        expect(page.get_by_text("1 of them needs the tag cuda, no ready worker has it")).to_be_visible()
+        expect(page.get_by_text("noetl worker start --pool gpu --tags cuda")).to_be_visible()
+        page.get_by_role("table", name="Workers").get_by_role("row").nth(1).click()
+        held = page.get_by_role("complementary").get_by_role("table", name="What it holds")
+        held.get_by_role("row").filter(has=page.get_by_title(running)).get_by_role("link").click()
+        page.wait_for_url(f"**/executions/{running}?*")
+    finally:
+        for one in (waiting, running):
+            seeded.client.cancel(one)
+
+
 def test_a_chosen_row_is_in_the_address(visitor: Visitor, seeded: Workspace) -> None:
     page = visitor.go("/workers")
     page.get_by_role("table", name="Workers").get_by_role("row").nth(1).click()

@@ -53,6 +53,12 @@ class Runtime(Protocol):
     async def workers(self) -> list[WorkerInfo]:
         """List all workers by id."""
 
+    async def held(self, worker_id: str) -> list[Mapping[str, Any]]:
+        """List work that a worker has leased: work_id, attempt, until; oldest first.
+
+        At most 200 rows.
+        """
+
     async def depths(self) -> list[Mapping[str, Any]]:
         """Count work by pool and required tags.
 

@@ -466,6 +466,21 @@ class WorkerRow(Answer, frozen=True):
     seen_at: int
 
 
+class HeldWork(Answer, frozen=True):
+    """A step-run, or items of it, that a worker has leased."""
+
+    execution_id: str
+    run: str
+    attempt: int
+    lease_until: int
+
+
+class WorkerDetails(WorkerRow, frozen=True):
+    """A worker with what it holds."""
+
+    holds: list[HeldWork]
+
+
 class WorkerRows(Answer, frozen=True):
     """The known workers."""
 
@@ -479,6 +494,14 @@ class WorkerStatus(Answer, frozen=True):
     status: str
 
 
+class UnmetTags(Answer, frozen=True):
+    """Tags that no ready worker of a pool has together, and the work that needs them."""
+
+    tags: list[str]
+    queued: int
+    oldest: int | None = None
+
+
 class PoolRow(Answer, frozen=True):
     """A pool with its workers and its queue."""
 
@@ -490,6 +513,7 @@ class PoolRow(Answer, frozen=True):
     dead: int
     kept: int = 0  # slots among `capacity` for playbooks that have no work leased
     oldest: int | None = None
+    unmet: list[UnmetTags] = []  # tags that queued work needs and that no ready worker has together
 
 
 class PoolRows(Answer, frozen=True):

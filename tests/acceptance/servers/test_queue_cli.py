@@ -9,7 +9,7 @@ from tests.server.serving import process
 
 
 def test_limits_and_pools_are_shown_with_what_waits(folder: Folder) -> None:
-    steps = "- step: one\n  tool: { kind: noop }\n  spec: { pool: nowhere }"
+    steps = "- step: one\n  tool: { kind: noop }\n  spec: { pool: nowhere, requires: { tags: [cuda] } }"
     file = folder.playbook(steps, executor={"spec": {"concurrency": {"key": "k", "limit": 1}}})
     with process(folder.path, "up") as (url, _):
         where = ("--server", url)
@@ -22,6 +22,8 @@ def test_limits_and_pools_are_shown_with_what_waits(folder: Folder) -> None:
         shown = folder.call("queue", *where).out
         assert "pool nowhere: 1 queued (the oldest for " in shown
         assert "  test/play (new): 1 queued" in shown
+        start = "noetl worker start --pool nowhere --tags cuda"
+        assert f"  1 of them need the tags cuda, which no ready worker has: {start}" in shown
         assert "limit k: 1 running, 1 waiting (the oldest for " in shown
         found = json.loads(folder.call("queue", "--json", *where).out)
         assert [(row["group"], row["running"], row["waiting"]) for row in found["limits"]] == [("k", 1, 1)]

@@ -81,6 +81,7 @@ async def test_pools_and_workers_are_listed(tmp_path: Path) -> None:
         assert (pools[""]["queued"], pools[""]["workers"], pools["gpu"]["capacity"]) == (1, 1, 3)
         assert (await served.json("POST", "/api/workers/b/drain"))["status"] == "draining"
         await served.json("DELETE", "/api/workers/b")
+        assert "GET /api/workers" in (await served.json("GET", "/api/workers/b", None, 404))["fix"]
         assert [row["worker_id"] for row in (await served.json("GET", "/api/workers"))["workers"]] == ["a"]
 
 
@@ -99,3 +100,15 @@ async def test_a_limit_of_the_server_is_shown_and_explained(tmp_path: Path) -> N
         assert "the server's limit of 1 work items of the kind `noop` at once" in explained["standing"][0]["waits_for"]
         line = await served.json("GET", f"/api/executions/{second}/line")
         assert (line["work"][0]["limits"], line["full"]) == (["kind noop"], {"kind noop": 1})
+
+
+async def test_a_worker_is_shown_with_what_it_holds(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served:
+        await hello(served)
+        assert (await served.json("GET", "/api/workers/w"))["holds"] == []
+        started = await served.start(ONE)
+        (lease,) = (await served.json("POST", "/api/worker/claim", {"id": "1", "worker": "w"}))["leases"]
+        found = await served.json("GET", "/api/workers/w")
+        assert (found["worker_id"], found["status"]) == ("w", "ready")
+        held = {"execution_id": started, "run": lease["work"]["run_id"], "attempt": 1, "lease_until": lease["until"]}
+        assert found["holds"] == [held]

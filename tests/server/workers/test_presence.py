@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from noetl.ports import WorkerInfo
-from noetl.server.workers.presence import attending, groups
+from noetl.server.workers.presence import attending, groups, pools_of
 from noetl.stores.memory.store import MemoryStore
 from noetl.stores.memory.team import MemoryTeam
 from tests.acceptance.run import noetl
@@ -38,6 +38,27 @@ def test_workers_are_counted_by_pool_and_tags() -> None:
         ("cpu", ()): 1,
         ("gpu", ("cuda",)): 1,
     }
+
+
+def test_a_pool_names_the_tags_that_no_ready_worker_has_together() -> None:
+    workers = [
+        worker("a", "gpu", "ready", 0, "cuda"),
+        worker("b", "gpu", "ready", 0, "big"),
+        worker("c", "gpu", "draining", 0, "x"),
+    ]
+    counts = {"pool": "gpu", "leased": 0, "dead": 0, "oldest": NOW}
+    depths = [
+        {**counts, "requires": ("cuda",), "queued": 3},
+        {**counts, "requires": ("big", "cuda"), "queued": 2},
+        {**counts, "requires": ("x",), "queued": 1},
+        {**counts, "requires": ("y",), "queued": 0},
+        {**counts, "requires": (), "queued": 9},
+    ]
+    [pool] = pools_of(workers, depths)
+    assert pool["unmet"] == [
+        {"tags": ["big", "cuda"], "queued": 2, "oldest": NOW},
+        {"tags": ["x"], "queued": 1, "oldest": NOW},
+    ]
 
 
 @pytest.mark.parametrize(("status", "ago_ms"), [("gone", 1_000), ("draining", 1_000), ("ready", 240_000)])

@@ -1791,6 +1791,24 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/workers/{worker_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show a worker and the work that it holds, at most 200 leases. */
+        get: operations["workers_shown"];
+        put?: never;
+        post?: never;
+        /** Remove a worker from the list; its leases expire. */
+        delete: operations["workers_remove"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/workers/{worker_id}/heartbeat": {
         parameters: {
             query?: never;
@@ -1820,23 +1838,6 @@ export interface paths {
         /** Drain a worker: it finishes its work and takes no more. */
         post: operations["workers_drain"];
         delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/workers/{worker_id}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post?: never;
-        /** Remove a worker from the list; its leases expire. */
-        delete: operations["workers_remove"];
         options?: never;
         head?: never;
         patch?: never;
@@ -3987,6 +3988,18 @@ export interface components {
             kept: number;
             /** @default null */
             oldest: number | null;
+            /** @default [] */
+            unmet: components["schemas"]["UnmetTags"][];
+        };
+        /**
+         * UnmetTags
+         * @description Tags that no ready worker of a pool has together, and the work that needs them.
+         */
+        UnmetTags: {
+            tags: string[];
+            queued: number;
+            /** @default null */
+            oldest: number | null;
         };
         /**
          * Statistics
@@ -5149,6 +5162,33 @@ export interface components {
             version: string;
             registered_at: number;
             seen_at: number;
+        };
+        /**
+         * WorkerDetails
+         * @description A worker with what it holds.
+         */
+        WorkerDetails: {
+            worker_id: string;
+            pool: string;
+            tags: string[];
+            capacity: number;
+            active: number;
+            status: string;
+            host: string;
+            version: string;
+            registered_at: number;
+            seen_at: number;
+            holds: components["schemas"]["HeldWork"][];
+        };
+        /**
+         * HeldWork
+         * @description A step-run, or items of it, that a worker has leased.
+         */
+        HeldWork: {
+            execution_id: string;
+            run: string;
+            attempt: number;
+            lease_until: number;
         };
         /**
          * WorkerRegistered
@@ -9015,6 +9055,50 @@ export interface operations {
             };
         };
     };
+    workers_shown: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                worker_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkerDetails"];
+                };
+            };
+        };
+    };
+    workers_remove: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                worker_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkerStatus"];
+                };
+            };
+        };
+    };
     workers_heartbeat: {
         parameters: {
             query?: never;
@@ -9042,28 +9126,6 @@ export interface operations {
         };
     };
     workers_drain: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                worker_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Success. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["WorkerStatus"];
-                };
-            };
-        };
-    };
-    workers_remove: {
         parameters: {
             query?: never;
             header?: never;

@@ -157,15 +157,21 @@ export function Loading({ rows = 6 }: { rows?: number }) {
   );
 }
 
-export function Tags({ tags }: { tags: readonly string[] }) {
+export function Tags({ tags, onPick }: { tags: readonly string[]; onPick?: (tag: string) => void }) {
   if (tags.length === 0) return null;
   return (
     <span className={css.tags}>
-      {tags.slice(0, 3).map((tag) => (
-        <span key={tag} className={css.tag} title={tag}>
-          {plain(tag)}
-        </span>
-      ))}
+      {tags.slice(0, 3).map((tag) =>
+        onPick ? (
+          <button type="button" key={tag} className={`${css.tag} ${css.pick}`} title={`Only ${tag}`} aria-label={`Only ${tag}`} onClick={() => onPick(tag)}>
+            {plain(tag)}
+          </button>
+        ) : (
+          <span key={tag} className={css.tag} title={tag}>
+            {plain(tag)}
+          </span>
+        ),
+      )}
       {tags.length > 3 ? <span title={tags.slice(3).join(", ")}>+{tags.length - 3}</span> : null}
     </span>
   );

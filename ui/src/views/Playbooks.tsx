@@ -8,19 +8,22 @@ import { Button, Empty, Loading, Tags, Time, Trouble } from "../parts/controls";
 import { Filter, Page } from "../parts/Page";
 import { type Column, Table } from "../parts/Table";
 import { duration, middle, plain, zoneName } from "../words/format";
+import { parseCatalogQuery } from "../words/query";
 import { figuresOf } from "../words/shares";
 import css from "./Playbooks.module.css";
 import { Run } from "./Run";
 
 type Row = Schemas["CatalogEntry"];
 const RECENT = 20;
+const pairs = (labels: Record<string, string>) => Object.entries(labels).map(([key, value]) => `${key}=${value}`);
+const only = (row: Row, one: string) => `${(row.tags ?? []).includes(one) ? "tag" : "label"}:${/\s/.test(one) ? `"${one}"` : one}`;
 
 export function Playbooks() {
   const { q = "" } = useSearch({ strict: false }) as { q?: string };
   const navigate = useNavigate();
   const needs = useNeeds();
   const [run, setRun] = useState<string | null>(null);
-  const { rows, more, isPending, error, again } = useList<Row>("/api/catalog", "playbooks", { search: q || undefined, recent: RECENT, limit: 100 });
+  const { rows, more, isPending, error, again } = useList<Row>("/api/catalog", "playbooks", { ...parseCatalogQuery(q), recent: RECENT, limit: 100 });
   const setQuery = useCallback((next: string) => void navigate({ to: "/playbooks", search: { q: next || undefined }, replace: true }), [navigate]);
   const why = needs("operator");
   const columns: Column<Row>[] = [
@@ -35,11 +38,11 @@ export function Playbooks() {
       ),
     },
     { id: "about", head: "Description", width: "minmax(120px, 3fr)", cell: (row) => <span title={row.description} className={css.about}>{plain(row.description ?? "")}</span> },
-    { id: "tags", head: "Tags", width: "minmax(72px, 1fr)", cell: (row) => <Tags tags={row.tags ?? []} /> },
+    { id: "tags", head: "Tags", width: "minmax(136px, 2fr)", cell: (row) => <Tags tags={[...(row.tags ?? []), ...pairs(row.labels ?? {})]} onPick={(one) => setQuery(only(row, one))} /> },
     { id: "version", head: <span className="hidden">Version</span>, width: "48px", cell: (row) => `v${row.version}` },
     { id: "recent", head: <span title="Height is the duration">Last 20</span>, width: "156px", cell: (row) => <Bars rows={row.recent ?? []} /> },
-    { id: "p50", head: "p50", width: "88px", right: true, cell: (row) => duration(figuresOf(row.recent ?? []).p50) },
-    { id: "p95", head: "p95", width: "88px", right: true, cell: (row) => duration(figuresOf(row.recent ?? []).p95) },
+    { id: "p50", head: "p50", width: "72px", right: true, cell: (row) => duration(figuresOf(row.recent ?? []).p50) },
+    { id: "p95", head: "p95", width: "72px", right: true, cell: (row) => duration(figuresOf(row.recent ?? []).p95) },
     { id: "started", head: <span title={`Times in ${zoneName()}`}>Last started</span>, width: "112px", cell: (row) => <Time at={row.recent?.[0]?.started_at} /> },
     {
       id: "run",
@@ -53,7 +56,7 @@ export function Playbooks() {
     },
   ];
   return (
-    <Page title="Playbooks" actions={<Filter text={q} onChange={setQuery} label="Filter playbooks" hint="path, name, description, tag" />}>
+    <Page title="Playbooks" actions={<Filter text={q} onChange={setQuery} label="Filter playbooks" hint="path, name, description, tag:nightly label:team=data" />}>
       {error ? <Trouble error={error} again={again} /> : null}
       {isPending ? (
         <Loading rows={10} />
@@ -68,7 +71,7 @@ export function Playbooks() {
           empty={
             q ? (
               <Empty title="No playbook fits" action={<Button onClick={() => setQuery("")}>Show all</Button>}>
-                No path, name, description or tag contains “{plain(q)}”.
+                Nothing here fits “{plain(q)}”. Words are searched in path, name, description, tags and labels; <code>tag:</code> and <code>label:</code> must be equal.
               </Empty>
             ) : (
               <Empty title="No playbooks yet" example="noetl register examples/hello.yaml">

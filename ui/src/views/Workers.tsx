@@ -1,6 +1,6 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { useState } from "react";
+import { Fragment, useState } from "react";
 import { get, type Schemas, send } from "../api/client";
 import { useNeeds } from "../api/session";
 import { Act } from "../parts/Act";
@@ -9,7 +9,7 @@ import { Stated } from "../parts/Mark";
 import { Card, Filter, Lines, Page, Panel, Split } from "../parts/Page";
 import { type Column, Table } from "../parts/Table";
 import { noetl } from "../words/command";
-import { count, exact, middle, plain, plural } from "../words/format";
+import { count, exact, middle, plain, plural, shortId } from "../words/format";
 import type { Hue, MarkName } from "../words/states";
 import css from "./tables.module.css";
 import { fits, useTable } from "./useTable";
@@ -84,12 +84,20 @@ function PoolLine({ pool }: { pool: Pool }) {
         {pool.oldest ? <>, the oldest <Time at={pool.oldest} /></> : null}
       </span>
       {pool.dead > 0 ? <Link to="/letters">{plural(pool.dead, "dead step-run")}</Link> : null}
-      {pool.workers === 0 && pool.queued > 0 ? (
+      {pool.workers === 0 && pool.queued > 0 && !pool.unmet?.length ? (
         <>
           <span className={css.warn}>no worker takes from it</span>
           <Command text={noetl("worker", "start", pool.pool && "--pool", pool.pool)} />
         </>
       ) : null}
+      {(pool.unmet ?? []).map((one) => (
+        <Fragment key={one.tags.join(",")}>
+          <span className={css.warn}>
+            {count(one.queued)} of them {one.queued === 1 ? "needs" : "need"} {one.tags.length === 1 ? "the tag" : "the tags"} {plain(one.tags.join(", "))}, no ready worker has {one.tags.length === 1 ? "it" : "them together"}
+          </span>
+          <Command text={noetl("worker", "start", pool.pool && "--pool", pool.pool, "--tags", one.tags.join(","))} />
+        </Fragment>
+      ))}
     </div>
   );
 }
@@ -139,6 +147,7 @@ function One({ row, onClose }: { row: Row; onClose: () => void }) {
       }
     >
       <Status of={row.status} />
+      <Held id={row.worker_id} />
       <Facts
         rows={[
           ["Pool", plain(row.pool || "default")],
@@ -161,5 +170,35 @@ function One({ row, onClose }: { row: Row; onClose: () => void }) {
         </Act>
       ) : null}
     </Panel>
+  );
+}
+
+/** What a worker has leased, as of now. */
+function Held({ id }: { id: string }) {
+  const { data, error, refetch } = useQuery({
+    queryKey: ["worker", id],
+    queryFn: ({ signal }) => get<Schemas["WorkerDetails"]>(`/api/workers/${encodeURIComponent(id)}`, {}, signal),
+    refetchInterval: 2_000,
+  });
+  if (error) return <Trouble error={error} again={() => void refetch()} />;
+  if (!data) return <Loading rows={2} />;
+  if (data.holds.length === 0) return <p className={css.quiet}>It holds no work now.</p>;
+  return (
+    <>
+      <h3 className={css.held}>Holds {data.holds.length === 200 ? "200 step-runs or more" : plural(data.holds.length, "step-run")}</h3>
+      <Lines
+        label="What it holds"
+        heads={["step-run", "execution", "attempt", "lease until"]}
+        rows={data.holds.map((one, at) => ({
+          key: `${one.execution_id} ${one.run} ${at}`,
+          cells: [
+            <Link key="r" to="/executions/$id" params={{ id: one.execution_id }} search={{ step: one.run.replace(/#[^#]*$/, ""), run: one.run }} title={one.run}>{plain(middle(one.run))}</Link>,
+            <span key="e" title={one.execution_id}>{shortId(one.execution_id)}</span>,
+            one.attempt,
+            <Time key="t" at={one.lease_until} />,
+          ],
+        }))}
+      />
+    </>
   );
 }

@@ -49,3 +49,15 @@ export function parseQuery(text: string): Filter {
   if (words.length) query.search = words.join(" ");
   return { query, problems, needsSignal };
 }
+
+/** The filter of playbooks, `tag:nightly label:team=data words`: parameters of GET /api/catalog. */
+export function parseCatalogQuery(text: string): { search?: string; tag?: string; label?: string } {
+  const query: { search?: string; tag?: string; label?: string } = {};
+  const words: string[] = [];
+  for (const [whole, key, raw, quoted] of text.matchAll(TOKEN)) {
+    if (key === "tag" || key === "label") query[key] = raw?.replace(/^"|"$/g, "");
+    else words.push(quoted ?? whole);
+  }
+  if (words.length) query.search = words.join(" ");
+  return query;
+}

@@ -59,6 +59,10 @@ def _lines(found: Mapping[str, _Rows], now: int) -> Iterator[str]:
         kept = f", {row['kept']} of them for playbooks that have nothing running" if row["kept"] else ""
         workers = f"{row['workers']} workers with {row['capacity']} places{kept}"
         yield f"pool {row['pool'] or '(default)'}: {waiting}{dead}; {workers}"
+        for unmet in row["unmet"]:
+            tags = ",".join(unmet["tags"])
+            start = f"noetl worker start{' --pool ' + row['pool'] if row['pool'] else ''} --tags {tags}"
+            yield f"  {unmet['queued']} of them need the tags {tags}, which no ready worker has: {start}"
         for flow in found["flows"]:
             if flow["pool"] == row["pool"]:
                 priority = f" at priority {flow['priority']}" if flow["priority"] else ""

@@ -85,10 +85,11 @@ def by_playbook(flows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def pools_of(workers: Iterable[WorkerInfo], depths: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return each pool with its ready workers, their capacity, and its queue."""
     rows: dict[str, dict[str, Any]] = {}
+    tags: dict[str, list[set[str]]] = {}  # of each ready worker
 
     def row(pool: str) -> dict[str, Any]:
         counts = dict.fromkeys(("workers", "capacity", "kept", "queued", "leased", "dead"), 0)
-        return rows.setdefault(pool, {"pool": pool, **counts, "oldest": None})
+        return rows.setdefault(pool, {"pool": pool, **counts, "oldest": None, "unmet": []})
 
     for worker in workers:
         if worker.status == "ready":
@@ -97,12 +98,17 @@ def pools_of(workers: Iterable[WorkerInfo], depths: Iterable[Mapping[str, Any]])
                 found["workers"] += 1
                 found["capacity"] += worker.capacity
                 found["kept"] += kept_slots(worker.capacity)
+                tags.setdefault(pool, []).append(set(worker.tags))
     for depth in depths:
         found = row(str(depth["pool"]))
         for name in ("queued", "leased", "dead"):
             found[name] += int(depth[name])
         times = [at for at in (found["oldest"], depth.get("oldest")) if at is not None]
         found["oldest"] = min(times, default=None)
+        needed = set(depth["requires"])
+        if needed and depth["queued"] and not any(needed <= one for one in tags.get(found["pool"], ())):
+            waits = {"queued": int(depth["queued"]), "oldest": depth.get("oldest")}
+            found["unmet"].append({"tags": sorted(needed), **waits})
     return [rows[name] for name in sorted(rows)]
 
 

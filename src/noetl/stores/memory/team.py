@@ -62,6 +62,11 @@ class MemoryTeam:
     async def workers(self) -> list[WorkerInfo]:
         return [worker for _, worker in sorted(self.tables.workers.items())]
 
+    async def held(self, worker_id: str) -> list[Mapping[str, Any]]:
+        rows = [(row.epoch, work_id, row) for work_id, row in self.tables.queue.items() if row.state == "leased"]
+        mine = sorted((epoch, work_id, row) for epoch, work_id, row in rows if row.worker == worker_id)
+        return [{"work_id": work_id, "attempt": row.attempt, "until": row.until} for _, work_id, row in mine[:200]]
+
     async def depths(self) -> list[Mapping[str, Any]]:
         groups: dict[tuple[str, tuple[str, ...]], list[Row]] = {}
         for row in self.tables.queue.values():

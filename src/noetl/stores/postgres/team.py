@@ -62,6 +62,9 @@ class PostgresTeam:
         rows = await self._rows("list_workers")
         return [_worker(tuple(row)) for row in rows]
 
+    async def held(self, worker_id: str) -> list[Mapping[str, Any]]:
+        return [dict(row) for row in await self._rows("held_work", worker_id)]
+
     async def depths(self) -> list[Mapping[str, Any]]:
         return [{**row, "requires": tuple(row["requires"])} for row in await self._rows("queue_depths")]
 

@@ -62,6 +62,10 @@ class SqliteTeam:
         rows = await self._rows("list_workers")
         return [_worker(row) for row in rows]
 
+    async def held(self, worker_id: str) -> list[Mapping[str, Any]]:
+        names = ("work_id", "attempt", "until")
+        return [dict(zip(names, row, strict=True)) for row in await self._rows("held_work", worker_id)]
+
     async def depths(self) -> list[Mapping[str, Any]]:
         names = ("pool", "requires", "queued", "leased", "dead", "oldest")
         found = [dict(zip(names, row, strict=True)) for row in await self._rows("queue_depths")]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from noetl.ports import WorkerInfo
 from noetl.server.http.endpoint import Call, Noun
 from noetl.server.http.worker_socket import worker_name
@@ -11,10 +13,12 @@ from noetl.server.problems import not_found
 from noetl.server.workers.presence import all_limits, by_playbook, pools_of
 from noetl.wire.answers import (
     FlowRow,
+    HeldWork,
     LimitRow,
     PoolRow,
     PoolRows,
     QueueState,
+    WorkerDetails,
     WorkerRow,
     WorkerRows,
     WorkerStatus,
@@ -28,6 +32,17 @@ noun = Noun("workers", "Workers and pools.")
 async def listed(call: Call) -> WorkerRows:
     """List the known workers."""
     return WorkerRows(workers=[_row(one) for one in await call.services.team.workers()])
+
+
+@noun.route("GET", "/api/workers/{worker_id}", "viewer", problems=(404,))
+async def shown(call: Call, worker_id: str) -> WorkerDetails:
+    """Show a worker and the work that it holds, at most 200 leases."""
+    team = call.services.team
+    found = next((one for one in await team.workers() if one.worker_id == worker_id), None)
+    if found is None:
+        raise not_found(f"No worker {worker_id}.", "GET /api/workers lists the workers.")
+    holds = [_held(**row) for row in await team.held(worker_id)]
+    return WorkerDetails(**msgspec.structs.asdict(_row(found)), holds=holds)
 
 
 @noun.route(
@@ -98,6 +113,11 @@ async def _limits(call: Call) -> list[dict[str, Any]]:
 async def _pools(call: Call) -> list[PoolRow]:
     team = call.services.team
     return [PoolRow(**row) for row in pools_of(await team.workers(), await team.depths())]
+
+
+def _held(work_id: str, attempt: int, until: int) -> HeldWork:
+    execution_id, _, run = work_id.partition(":")
+    return HeldWork(execution_id=execution_id, run=run.partition(":")[0], attempt=attempt, lease_until=until)
 
 
 def _row(worker: WorkerInfo) -> WorkerRow:

@@ -364,6 +364,10 @@ DELETE FROM runtime WHERE worker_id = $1 RETURNING 1;
 SELECT worker_id, pool, tags, capacity, active, status, host, version, registered_at, last_heartbeat, credentials
 FROM runtime ORDER BY worker_id;
 
+-- name: held_work
+SELECT node_id AS work_id, attempts AS attempt, to_ms(lease_until) AS until FROM queue
+WHERE status = 'leased' AND lease_until IS NOT NULL AND worker_id = $1 ORDER BY epoch, node_id LIMIT 200;
+
 -- name: queue_depths
 SELECT
   pool, requires, count(*) FILTER (WHERE status = 'queued') AS queued,

@@ -286,6 +286,9 @@ UNION ALL SELECT min(available_at) FROM queue WHERE status = 'queued' AND availa
 UPDATE queue SET lease_until = ?1
 WHERE work_id > ?2 || ':' AND work_id < ?2 || char(59) AND status = 'leased';
 
+-- name: held_work
+SELECT work_id, attempts, lease_until FROM queue WHERE number < 0 AND worker_id = ? ORDER BY epoch, work_id LIMIT 200;
+
 -- name: queue_depths
 SELECT
   pool, requires, sum(status = 'queued'), sum(status = 'leased'), sum(status = 'dead'),
