@@ -151,3 +151,30 @@ def test_a_step_completed_by_hand_has_a_mark_that_names_who(visitor: Visitor, se
     page = visitor.go(f"/executions/{waiting}")
     mark = page.get_by_role("list", name="Step-runs in time").get_by_role("img", name="completed by hand")
     expect(mark).to_have_accessible_name(re.compile(r"^event \d+: completed by hand of ask: by \w+"))
+
+
+def test_an_arc_says_which_values_its_condition_read(visitor: Visitor, seeded: Workspace) -> None:
+    page = visitor.go(f"/executions/{seeded.ids['completed']}")
+    decided = next(
+        one.seq
+        for one in seeded.client.events(seeded.ids["completed"])
+        if one.event_type == "next.evaluated" and one.entity_id == "decide"
+    )
+    page.locator("[data-step=decide]").focus()
+    page.keyboard.press("Tab")
+    arc = page.get_by_role("button", name="arc to inspect_by_hand: taken")
+    expect(arc).to_be_focused()
+    card = page.get_by_role("group", name="Arc", exact=True)
+    expect(card).to_contain_text("fetch_orders.total > 100")
+    expect(card.get_by_role("definition")).to_have_text("412")
+    expect(card).to_contain_text(f"holds, taken at event {decided}")
+    box = arc.bounding_box()
+    assert box is not None
+    page.keyboard.press("Escape")
+    expect(card).to_have_count(0)
+    page.mouse.move(box["x"] + 12, box["y"] + 12)
+    expect(card.get_by_role("definition")).to_have_text("412")
+    link = card.get_by_role("link", name=f"event {decided}")
+    link.click()
+    page.wait_for_url(f"**at={decided}*")
+    expect(page.get_by_text(f"As of event {decided} ")).to_be_visible()

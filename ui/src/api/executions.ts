@@ -97,6 +97,14 @@ export const useRun = (id: string, run: string | undefined, seq: number, item?: 
   useQuery<Run>({ queryKey: ["run", id, run, seq, item], enabled: Boolean(run), staleTime: Infinity, queryFn: ({ signal }) => get<Run>(`${place(id)}/runs`, { run, seq, item }, signal), placeholderData: (old) => (old?.run === run && old?.item === (item ?? null) ? old : undefined) });
 export const useEvents = (id: string, query: Record<string, unknown>, enabled = true, mark: unknown = null) =>
   useQuery({ queryKey: ["events", id, query, mark], enabled, staleTime: 1_000, queryFn: ({ signal }) => get<Schemas["Events"]>(`${place(id)}/events`, query, signal), placeholderData: (old) => old });
+/** One event, which never changes. */
+export const useEvent = (id: string, seq: number) =>
+  useQuery({
+    queryKey: ["event", id, seq],
+    enabled: seq > 0,
+    staleTime: Infinity,
+    queryFn: async ({ signal }) => (await get<Schemas["Events"]>(`${place(id)}/events`, { after: seq - 1, limit: 1 }, signal)).events[0] ?? null,
+  });
 /** The items of a loop as a map; while it runs, every other second. */
 export const useItems = (id: string, run: string | undefined, isOpen: boolean, mark: unknown) =>
   useQuery({ queryKey: ["items", id, run, isOpen, mark], enabled: Boolean(run), staleTime: 1_000, refetchInterval: isOpen ? 2_000 : false, queryFn: ({ signal }) => get<Items>(`${place(id)}/items`, { run, as: "map" }, signal), placeholderData: (old) => (old?.run === run ? old : undefined) });

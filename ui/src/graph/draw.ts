@@ -23,6 +23,10 @@ export function arcState(track: Track | null, edge: Edge, seq: number): ArcState
   return track.at(`r:${edgeKey(edge)}`, seq) ? "refused" : "open";
 }
 
+/** The event at which a router last looked at an arc; 0 if it has not. */
+export const decidedAt = (track: Track | null, edge: Edge, seq: number): number =>
+  track && edge.arc >= 0 ? Math.max(track.last(`a:${edgeKey(edge)}`, seq), track.last(`r:${edgeKey(edge)}`, seq)) : 0;
+
 interface Scene {
   graph: Graph;
   track: Track | null;
@@ -80,7 +84,7 @@ function drawEdge(pen: CanvasRenderingContext2D, edge: Edge, scene: Scene, colou
   if (!first || !last) return;
   const state = arcState(scene.track, edge, scene.seq);
   const isWaiting = state === "taken" && (scene.track?.at(`n:${edge.target}`, scene.seq) ?? 0) > 0;
-  const isChosen = scene.selected.arc === edgeKey(edge) || scene.hovered === edgeKey(edge);
+  const isChosen = (scene.selected.step === edge.source && scene.selected.arc === String(edge.arc)) || scene.hovered === edgeKey(edge);
   const hue = isChosen ? "accent" : edge.kind === "compensation" ? "violet" : isWaiting ? "amber" : state === "taken" ? "text-2" : state === "refused" ? "text-3" : "border";
   pen.strokeStyle = colour(hue);
   pen.fillStyle = pen.strokeStyle;
@@ -165,6 +169,20 @@ function drawFar(pen: CanvasRenderingContext2D, node: Node, scene: Scene, colour
     pen.fillText(node.name, node.x + node.width / 2, node.y - 8 / scene.view.k);
   }
   pen.globalAlpha = 1;
+}
+
+/** The middle of the longest part of an arc: between the corners, and beside the steps. */
+export function middleOf(edge: Edge): [number, number] {
+  const points = edge.points as [number, number][];
+  let best: [number, number] = points[0] ?? [0, 0];
+  let longest = -1;
+  for (let at = 1; at < points.length; at += 1) {
+    const [ax, ay] = points[at - 1] as [number, number];
+    const [bx, by] = points[at] as [number, number];
+    const length = Math.hypot(bx - ax, by - ay);
+    if (length > longest) [longest, best] = [length, [(ax + bx) / 2, (ay + by) / 2]];
+  }
+  return best;
 }
 
 /** The arc under a point, within a few pixels. */

@@ -1,9 +1,9 @@
-import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { Fragment, type ReactNode, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import type { Track } from "../moments/track";
 import { Button } from "../parts/controls";
 import { useKeys } from "../parts/keys";
 import { plain } from "../words/format";
-import { arcState, draw, type Edge, edgeKey, FAR, type Graph, hit, type View } from "./draw";
+import { arcState, draw, type Edge, edgeKey, FAR, type Graph, hit, middleOf, type View } from "./draw";
 import css from "./graph.module.css";
 import { type Figures, NodeBox } from "./nodes";
 
@@ -24,18 +24,29 @@ interface Props {
   /** A click on the progress of a loop. */
   onItems?: (step: string) => void;
   onArc?: (edge: Edge) => void;
+  /** What the card of an arc says of the moment. */
+  arcNow?: (edge: Edge) => ReactNode;
+}
+/** The arc whose card is open, and where in the graph; one that has the focus comes after its button in the order of keys. */
+interface Shown {
+  edge: Edge;
+  at: [x: number, y: number];
+  isFocused: boolean;
 }
 const MOST_NODES = 400;
+const LEAVES_MS = 300; // how long the pointer may need from an arc to its card
 const clamp = (value: number, least: number, most: number): number => Math.max(least, Math.min(most, value));
 
 /** The net: arcs on a canvas, nodes in view as buttons above it. */
-export function GraphView({ graph, track, seq, vs, step, arc, notes, figures, hints, onStep, onItems, onArc }: Props) {
+export function GraphView({ graph, track, seq, vs, step, arc, notes, figures, hints, onStep, onItems, onArc, arcNow }: Props) {
   const frame = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const [size, setSize] = useState({ width: 0, height: 0 });
   const [view, setView] = useState<View | null>(null);
   const [text, setText] = useState("");
-  const [hovered, setHovered] = useState<{ edge: Edge; x: number; y: number } | null>(null);
+  const [shown, setShown] = useState<Shown | null>(null);
+  const leaving = useRef<number | undefined>(undefined);
+  const [focused, setFocused] = useState<string>();
   const [, setTheme] = useState(0);
   const drag = useRef<{ x: number; y: number; view: View; moved: boolean } | null>(null);
   const pointers = useRef(new Map<number, { x: number; y: number }>());
@@ -83,7 +94,7 @@ export function GraphView({ graph, track, seq, vs, step, arc, notes, figures, hi
   const asked = text.trim().toLowerCase();
   const isDim = useCallback((name: string) => asked !== "" && !name.toLowerCase().includes(asked), [asked]);
   useEffect(() => {
-    if (canvas.current && view) draw(canvas.current, { graph, track, seq, view, selected: { step, arc }, hovered: hovered ? edgeKey(hovered.edge) : null, isDim });
+    if (canvas.current && view) draw(canvas.current, { graph, track, seq, view, selected: { step, arc }, hovered: shown ? edgeKey(shown.edge) : null, isDim });
   });
 
   const zoom = useCallback((by: number, x: number, y: number) => {
@@ -119,6 +130,11 @@ export function GraphView({ graph, track, seq, vs, step, arc, notes, figures, hi
     return found;
   }, [graph]);
   const walk = (event: React.KeyboardEvent) => {
+    if (event.key === "Escape" && shown) {
+      event.stopPropagation();
+      setShown(null);
+      return;
+    }
     const name = (event.target as HTMLElement).dataset.step;
     if (!name) return;
     const here = graph.nodes.find((node) => node.name === name);
@@ -135,11 +151,17 @@ export function GraphView({ graph, track, seq, vs, step, arc, notes, figures, hi
   };
   useKeys({ f: fit });
 
-  const shown = useMemo(() => {
+  const nodes = useMemo(() => {
     if (!view || view.k < FAR) return [];
     const box = { left: -view.x / view.k, top: -view.y / view.k, right: (size.width - view.x) / view.k, bottom: (size.height - view.y) / view.k };
     return graph.nodes.filter((node) => node.x + node.width > box.left - 50 && node.x < box.right + 50 && node.y + node.height > box.top - 50 && node.y < box.bottom + 50).slice(0, MOST_NODES);
   }, [graph, view, size]);
+  const keep = () => clearTimeout(leaving.current);
+  const leave = () => {
+    keep();
+    leaving.current = window.setTimeout(() => setShown((old) => (old?.isFocused ? old : null)), LEAVES_MS);
+  };
+  useEffect(() => keep, []);
   const at = (event: React.PointerEvent): [number, number] => {
     const box = (frame.current as HTMLDivElement).getBoundingClientRect();
     return [event.clientX - box.left, event.clientY - box.top];
@@ -148,6 +170,35 @@ export function GraphView({ graph, track, seq, vs, step, arc, notes, figures, hi
     if (!view) return null;
     const [x, y] = at(event);
     return hit(graph, (x - view.x) / view.k, (y - view.y) / view.k, 6 / view.k);
+  };
+  // Beside the arc and within the frame, in its own size at every zoom.
+  const card = ({ edge, at: [x, y] }: Shown) => {
+    if (!view) return null;
+    const isLow = y * view.k + view.y > size.height / 2;
+    const left = clamp(x * view.k + view.x + 12, 8, Math.max(8, size.width - CARD_WIDTH - 8));
+    const style = { left: (left - view.x) / view.k, top: y + (isLow ? -8 : 8) / view.k, transform: `scale(${1 / view.k})${isLow ? " translateY(-100%)" : ""}` };
+    return <ArcCard edge={edge} track={track} seq={seq} style={style}>{arcNow?.(edge)}</ArcCard>;
+  };
+  // The arcs of one step are in the order of keys, after it; the pointer finds them on the canvas.
+  const out = graph.edges.filter((edge) => edge.source === (focused ?? step) && edge.arc >= 0);
+  const arcButton = (edge: Edge) => {
+    const [x, y] = middleOf(edge);
+    const isShown = shown?.isFocused && edgeKey(shown.edge) === edgeKey(edge);
+    return (
+      <Fragment key={edge.arc}>
+        <button
+          type="button"
+          data-arc={edge.arc}
+          className={css.arc}
+          style={{ left: x, top: y }}
+          aria-label={`arc to ${plain(edge.target)}: ${WORDS[arcState(track, edge, seq)]}`}
+          aria-describedby={isShown ? "arc-card" : undefined}
+          onFocus={() => setShown({ edge, at: [x, y], isFocused: true })}
+          onClick={() => onArc?.(edge)}
+        />
+        {isShown && shown ? card(shown) : null}
+      </Fragment>
+    );
   };
   return (
     <div
@@ -158,7 +209,7 @@ export function GraphView({ graph, track, seq, vs, step, arc, notes, figures, hi
       data-own-arrows
       onKeyDown={walk}
       onPointerDown={(event) => {
-        if ((event.target as HTMLElement).closest("button, input") || !view) return;
+        if ((event.target as HTMLElement).closest("button, input, [data-card]") || !view) return;
         const [x, y] = at(event);
         pointers.current.set(event.pointerId, { x, y });
         drag.current = { x, y, view, moved: false };
@@ -183,8 +234,12 @@ export function GraphView({ graph, track, seq, vs, step, arc, notes, figures, hi
           if (from.moved) move({ ...from.view, x: from.view.x + x - from.x, y: from.view.y + y - from.y });
           return;
         }
+        if ((event.target as HTMLElement).closest("[data-card]")) return keep();
         const edge = (event.target as HTMLElement).closest("button, input") ? null : under(event);
-        setHovered((old) => (edge ? { edge, x, y } : old ? null : old));
+        if (!edge || !view) return leave();
+        keep();
+        // The card stays where it opened, so that the pointer can reach it.
+        if (!shown || edgeKey(shown.edge) !== edgeKey(edge)) setShown({ edge, at: [(x - view.x) / view.k, (y - view.y) / view.k], isFocused: false });
       }}
       onPointerUp={(event) => {
         pointers.current.delete(event.pointerId);
@@ -200,29 +255,42 @@ export function GraphView({ graph, track, seq, vs, step, arc, notes, figures, hi
           }
         }
       }}
-      onPointerLeave={() => setHovered(null)}
+      onPointerLeave={leave}
+      onFocus={(event) => {
+        const name = (event.target as HTMLElement).dataset.step;
+        if (name !== undefined) setFocused(name);
+        if (!(event.target as HTMLElement).closest("[data-arc], [data-card]")) setShown((old) => (old?.isFocused ? null : old));
+      }}
+      onBlur={(event) => {
+        if (event.currentTarget.contains(event.relatedTarget)) return;
+        setFocused(undefined);
+        setShown((old) => (old?.isFocused ? null : old));
+      }}
     >
       <canvas ref={canvas} className={css.canvas} aria-hidden />
       <div className={css.layer} style={view ? { transform: `translate(${view.x}px, ${view.y}px) scale(${view.k})` } : undefined}>
-        {shown.map((node) => (
-          <NodeBox
-            key={node.name}
-            node={node}
-            track={track}
-            seq={seq}
-            head={track?.seq ?? 0}
-            isSelected={node.name === step}
-            note={notes?.[node.name]}
-            figures={figures?.[node.name]}
-            hint={hints?.[node.name]}
-            isDim={isDim(node.name)}
-            isEntry={node.name === graph.entry}
-            isFinal={node.name === graph.final}
-            isChanged={vs !== undefined && track !== null && hasChanged(track, node.name, vs, seq)}
-            onSelect={onStep}
-            onItems={onItems}
-          />
+        {nodes.map((node) => (
+          <Fragment key={node.name}>
+            <NodeBox
+              node={node}
+              track={track}
+              seq={seq}
+              head={track?.seq ?? 0}
+              isSelected={node.name === step}
+              note={notes?.[node.name]}
+              figures={figures?.[node.name]}
+              hint={hints?.[node.name]}
+              isDim={isDim(node.name)}
+              isEntry={node.name === graph.entry}
+              isFinal={node.name === graph.final}
+              isChanged={vs !== undefined && track !== null && hasChanged(track, node.name, vs, seq)}
+              onSelect={onStep}
+              onItems={onItems}
+            />
+            {onArc && node.name === (focused ?? step) ? out.map(arcButton) : null}
+          </Fragment>
         ))}
+        {shown && !shown.isFocused ? card(shown) : null}
       </div>
       <div className={css.tools}>
         <input type="search" placeholder="Find a step" aria-label="Find a step" value={text} onChange={(event) => setText(event.target.value)} />
@@ -230,7 +298,6 @@ export function GraphView({ graph, track, seq, vs, step, arc, notes, figures, hi
         <Button onClick={() => zoom(1.25, size.width / 2, size.height / 2)} aria-label="Zoom in">+</Button>
         <Button onClick={() => zoom(0.8, size.width / 2, size.height / 2)} aria-label="Zoom out">−</Button>
       </div>
-      {hovered ? <ArcCard edge={hovered.edge} track={track} seq={seq} x={Math.min(hovered.x + 12, size.width - 260)} y={hovered.y + 12} /> : null}
     </div>
   );
 }
@@ -243,12 +310,14 @@ const hasChanged = (track: Track, step: string, a: number, b: number): boolean =
 
 const WORDS = { taken: "taken", refused: "evaluated, not taken", open: "not evaluated" };
 
-function ArcCard({ edge, track, seq, x, y }: { edge: Edge; track: Track | null; seq: number; x: number; y: number }) {
+const CARD_WIDTH = 340;
+
+function ArcCard({ edge, track, seq, style, children }: { edge: Edge; track: Track | null; seq: number; style: React.CSSProperties; children: ReactNode }) {
   return (
-    <div className={css.card} style={{ left: Math.max(8, x), top: y }}>
+    <div className={css.card} style={style} id="arc-card" role="group" aria-label="Arc" data-card>
       <strong>{plain(edge.source)} → {plain(edge.target)}</strong>
       <div>{edge.kind === "compensation" ? "undoes it when a later step fails" : <code>{edge.when ? plain(edge.when) : "no condition"}</code>}</div>
-      {track ? <div>{WORDS[arcState(track, edge, seq)]}{edge.arc >= 0 ? " · click for the values it read" : ""}</div> : null}
+      {children ?? (track ? <div>{WORDS[arcState(track, edge, seq)]}</div> : null)}
     </div>
   );
 }

@@ -96,6 +96,12 @@ export class Track {
     return place ? (series[1][place - 1] as number) : 0;
   }
 
+  /** The last event up to a moment at which a key got a value; 0 if there is none. */
+  last(key: string, seq: number): number {
+    const seqs = this.#series.get(key)?.[0];
+    return seqs?.[upperBound(seqs, seq) - 1] ?? 0;
+  }
+
   status = (seq: number): string => this.states[this.at("x", seq)] ?? "";
   step = (name: string, seq: number): string => this.states[this.at(`s:${name}`, seq)] ?? "";
   join(name: string, seq: number): [arrived: number, needed: number] | null {

@@ -17,6 +17,7 @@ import { MARKED } from "../words/events";
 import { clock, duration, plain, shortId } from "../words/format";
 import { hasEnded, stateOf } from "../words/states";
 import { Actions } from "./execution/Actions";
+import { ArcNow } from "./execution/Arc";
 import { ChildrenPane } from "./execution/Children";
 import { EventsPane } from "./execution/Events";
 import { ItemsPane, loopsOf } from "./execution/Items";
@@ -185,7 +186,7 @@ export function ExecutionPage() {
             ))}
           </ol>
         ) : (
-          <GraphView graph={graph.data} track={track} seq={seq} vs={search.vs} step={search.step} arc={search.arc} onStep={(step) => select(step)} hints={isLive ? joinHints(explain.data) : undefined} onItems={showItems} onArc={(edge) => select(edge.source, { arc: String(edge.arc) })} />
+          <GraphView graph={graph.data} track={track} seq={seq} vs={search.vs} step={search.step} arc={search.arc} onStep={(step) => select(step)} hints={isLive ? joinHints(explain.data) : undefined} onItems={showItems} onArc={(edge) => select(edge.source, { arc: String(edge.arc), tab: "why" })} arcNow={(edge) => (track ? <ArcNow id={id} edge={edge} track={track} seq={seq} /> : null)} />
         )}
         {isPanel && track && graph.data ? (
           <Panel id={id} graph={graph.data} track={track} seq={seq} rested={rested} search={search} explain={explain.data} onSearch={set} onClose={() => select(undefined)} onMove={move} />

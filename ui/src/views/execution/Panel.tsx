@@ -1,15 +1,15 @@
 import { Link } from "@tanstack/react-router";
 import { type Choice, type Explained, type Run, useCause, useEvents, useRun } from "../../api/executions";
-import type { Edge, Graph } from "../../graph/draw";
-import { arcState } from "../../graph/draw";
+import { decidedAt, type Graph } from "../../graph/draw";
 import type { Track } from "../../moments/track";
 import { Button, Command, Copy, Countdown, Facts, Loading, TabList, Time, Trouble } from "../../parts/controls";
 import { Json } from "../../parts/Json";
-import { Mark, Sign } from "../../parts/Mark";
+import { Mark } from "../../parts/Mark";
 import type { ExecutionSearch } from "../../routes";
 import { noetl } from "../../words/command";
 import { clock, duration, errorText, plain, plural, shortId } from "../../words/format";
 import { stateOf } from "../../words/states";
+import { Arc } from "./Arc";
 import { RunLogs } from "./Logs";
 import css from "./Panel.module.css";
 import { YamlTab } from "./Yaml";
@@ -102,8 +102,7 @@ export function Panel({ id, graph, track, seq, rested, search, explain, onSearch
 function WhyTab({ id, graph, track, seq, step, explain, arc, onMove }: { id: string; graph: Graph; track: Track; seq: number; step: string; explain: Explained | undefined; arc?: string; onMove: (seq: number) => void }) {
   const open = (explain?.standing ?? []).filter((one) => one.step === step);
   const out = graph.edges.filter((edge) => edge.source === step && edge.arc >= 0);
-  const decided = useEvents(id, { type: "next.evaluated", step, limit: 1000 }, out.length > 0);
-  const last = (decided.data?.events ?? []).filter((event) => event.seq <= seq).at(-1);
+  const decided = Math.max(0, ...out.map((edge) => decidedAt(track, edge, seq)));
   const choices = (explain?.choices ?? []).filter((one: Choice) => one.step === step && one.seq <= seq);
   return (
     <div className={css.stack}>
@@ -128,8 +127,8 @@ function WhyTab({ id, graph, track, seq, step, explain, arc, onMove }: { id: str
       {open.length === 0 && choices.length === 0 && out.length === 0 ? <p className={css.none}>Nothing waits here, and no arc leaves this step.</p> : null}
       {out.length > 0 ? (
         <section>
-          <h3>Arcs {last ? <button type="button" className={css.link} onClick={() => onMove(last.seq)}>decided at event {last.seq}</button> : null}</h3>
-          {out.map((edge) => <Arc key={edge.arc} edge={edge} track={track} seq={seq} isSelected={arc === String(edge.arc)} read={readBy(last?.payload, edge.arc)} />)}
+          <h3>Arcs {decided ? <button type="button" className={css.link} onClick={() => onMove(decided)}>decided at event {decided}</button> : null}</h3>
+          {out.map((edge) => <Arc key={edge.arc} id={id} edge={edge} track={track} seq={seq} isSelected={arc === String(edge.arc)} />)}
         </section>
       ) : null}
       {choices.slice(-3).reverse().map((one) => (
@@ -138,46 +137,6 @@ function WhyTab({ id, graph, track, seq, step, explain, arc, onMove }: { id: str
           <ul>{one.because.map((text) => <li key={text}>{plain(text)}</li>)}</ul>
         </section>
       ))}
-    </div>
-  );
-}
-
-interface Evaluated {
-  arc: number;
-  matched?: boolean;
-  holds?: boolean;
-  read?: Record<string, unknown>;
-  values?: Record<string, unknown>;
-  reason?: string;
-}
-function readBy(payload: Record<string, unknown> | undefined, arc: number): Evaluated | undefined {
-  const arcs = payload?.arcs;
-  return Array.isArray(arcs) ? (arcs as Evaluated[]).find((one) => one.arc === arc) : undefined;
-}
-
-const WORDS = { taken: ["check", "green", "taken"], refused: ["cross", "grey", "not taken"], open: ["hollow", "grey", "not evaluated"] } as const;
-
-function Arc({ edge, track, seq, isSelected, read }: { edge: Edge; track: Track; seq: number; isSelected: boolean; read: Evaluated | undefined }) {
-  const [mark, hue, word] = WORDS[arcState(track, edge, seq)];
-  const values = read?.read ?? read?.values;
-  return (
-    <div className={`${css.arc} ${isSelected ? css.chosen : ""}`}>
-      <p className={css.arcline}>
-        <Sign mark={mark} hue={hue} size={14} />
-        <strong>→ {plain(edge.target)}</strong>
-        <span className={css.state}>{word}</span>
-      </p>
-      <code className={css.when}>{edge.when ? plain(edge.when) : edge.kind === "failure" ? "after a failure" : "no condition"}</code>
-      {values && Object.keys(values).length > 0 ? (
-        <dl className={css.read}>
-          {Object.entries(values).map(([name, value]) => (
-            <div key={name}>
-              <dt>{plain(name)}</dt>
-              <dd>{plain(JSON.stringify(value))}</dd>
-            </div>
-          ))}
-        </dl>
-      ) : null}
     </div>
   );
 }
