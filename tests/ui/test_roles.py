@@ -30,7 +30,9 @@ SCREENS: Mapping[str, Mapping[str, str]] = {
         "Change ctx…": f"PATCH {ONE}/ctx",
         "Complete a step…": "POST /api/admin/executions/{execution_id}/steps/{step}/force-complete",
     },
-    "/executions/{failed}": {"Retry…": f"POST {ONE}/retry", "Fork…": f"POST {ONE}/fork", "Delete…": f"DELETE {ONE}"},
+    "/executions/{failed}": {
+        "Retry…": f"POST {ONE}/retry", "Retry from here…": f"POST {ONE}/retry", "Fork…": f"POST {ONE}/fork", "Delete…": f"DELETE {ONE}",
+    },
     "/letters/{group}?letter={letter}": {
         "Replay 3…": "POST /api/dlq/replay", "Discard 3…": "POST /api/dlq/discard",
         "Replay…": "POST /api/dlq/{message_id}/replay", "Discard…": "POST /api/dlq/{message_id}/discard",

@@ -16,6 +16,27 @@ ErrorKind = Literal[
     "unknown",
 ]  # fmt: skip
 
+# What helps against an error, by its code or else its kind.
+_FIXES: Final[Mapping[str, str]] = {
+    "NO_CREDENTIAL": "Store the credential with `noetl credential put NAME`, or `export NOETL_CREDENTIAL_NAME=…` for a local run.",
+    "connection": "Check the address, and that it can be reached from where the worker runs.",
+    "timeout": "Allow more time with `timeout`, or find out what takes so long: `noetl logs ID`.",
+    "rate_limit": "Send less at once: lower `max_in_flight` of the loop, or wait between requests.",
+    "auth": "Check the credential that `auth` names, and what it may do.",
+    "not_found": "Check the name or the address of what is missing.",
+    "client_error": "Correct the request: the response says what is wrong.",
+    "server_error": "The other side failed. When it works again, `noetl retry ID` continues from this step.",
+    "parse": "Correct the text at the place that the message names.",
+    "template": "Correct the expression, or guard a value that may be missing: `{{ x | default(0) }}`.",
+    "schema": "Correct the value, or the template that produces it.",
+    "python": "Correct the code at that line.",
+    "db_connection": "Check the address in the credential, and that the database runs.",
+    "db_constraint": "The row breaks a rule of the table: write other values, or use `mode: upsert` with a `key`.",
+    "db_deadlock": "Run it again: `noetl retry ID`.",
+    "db_timeout": "Allow more time with `timeout`, or make the statement faster.",
+    "reference": "Check the path: the file or the stored result must exist where the worker runs.",
+}
+
 
 class TaskError(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why a task failed; `sent`: the request may have taken effect.
@@ -42,6 +63,11 @@ def class_of(error: Mapping[str, Any]) -> str:
     if kind == "cancelled":
         return "CancelError"
     return error.get("class") or ("RetryableError" if error.get("retryable") else "FatalError")
+
+
+def fix_of(error: Mapping[str, Any]) -> str:
+    """Return what helps against an error, or an empty text if that is not known."""
+    return _FIXES.get(str(error.get("code"))) or _FIXES.get(str(error.get("kind")), "")
 
 
 def whole(error: Mapping[str, Any]) -> dict[str, Any]:

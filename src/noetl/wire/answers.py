@@ -196,6 +196,14 @@ class ChoiceRow(Answer, frozen=True):
     because: list[str] = []
 
 
+class FailureRow(Answer, frozen=True):
+    """The first failure that ended an execution, or that it went on after."""
+
+    step: str  # empty: no step, but the execution as a whole
+    error: Any
+    fix: str  # what helps; empty: that is not known
+
+
 class Explained(Answer, frozen=True):
     """Explanation of an execution's state after the event `seq`."""
 
@@ -205,6 +213,7 @@ class Explained(Answer, frozen=True):
     standing: list[StandingRow]
     choices: list[ChoiceRow]  # the newest 1,000
     seq: int = 0
+    failure: FailureRow | None = None
 
 
 class Forked(Answer, frozen=True):

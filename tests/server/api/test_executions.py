@@ -36,6 +36,16 @@ async def test_an_execution_is_started_seen_and_explained(tmp_path: Path) -> Non
         assert explained["standing"] == []
         assert explained["choices"][0]["step"] == "one"
         assert explained["seq"] == found["last_seq"]
+        assert explained["failure"] is None
+
+
+async def test_a_failure_is_explained_with_what_helps(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served, served.embedded.run_worker(""):
+        started = await served.start(ONE.replace("workload.n", "workload.nothing.n"), payload={"n": 5})
+        await served.until(started, "failed")
+        failure = (await served.json("GET", f"/api/executions/{started}/explain"))["failure"]
+        assert (failure["step"], failure["error"]["kind"]) == ("one", "template")
+        assert failure["fix"].startswith("Correct the expression")
 
 
 async def test_a_past_state_is_explained_with_its_causes(tmp_path: Path) -> None:

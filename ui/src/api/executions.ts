@@ -31,6 +31,8 @@ export interface Choice {
 export interface Explained {
   status: string;
   error: unknown;
+  /** The first failure that no arc took, and what helps against it. */
+  failure?: { step: string; error: unknown; fix: string } | null;
   standing: Standing[];
   choices: Choice[];
 }

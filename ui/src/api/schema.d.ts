@@ -2523,6 +2523,8 @@ export interface components {
             choices: components["schemas"]["ChoiceRow"][];
             /** @default 0 */
             seq: number;
+            /** @default null */
+            failure: components["schemas"]["FailureRow"] | null;
         };
         /**
          * StandingRow
@@ -2597,6 +2599,15 @@ export interface components {
             decided: string;
             /** @default [] */
             because: string[];
+        };
+        /**
+         * FailureRow
+         * @description The first failure that ended an execution, or that it went on after.
+         */
+        FailureRow: {
+            step: string;
+            error: unknown;
+            fix: string;
         };
         /**
          * Told

@@ -16,7 +16,7 @@ import { noetl } from "../words/command";
 import { MARKED } from "../words/events";
 import { clock, duration, plain, shortId } from "../words/format";
 import { hasEnded, stateOf } from "../words/states";
-import { Actions } from "./execution/Actions";
+import { Actions, type Open } from "./execution/Actions";
 import { ArcNow } from "./execution/Arc";
 import { ChildrenPane } from "./execution/Children";
 import { EventsPane } from "./execution/Events";
@@ -89,6 +89,7 @@ export function ExecutionPage() {
     if (at !== undefined) move(at);
   };
   const pane = search.pane ?? "timeline";
+  const [open, setOpen] = useState<Open>(null);
   const [jump, setJump] = useState(0);
   const showError = () => {
     set({ pane: "logs", level: undefined, of: undefined, attempt: undefined, find: undefined }, true);
@@ -158,7 +159,7 @@ export function ExecutionPage() {
         </span>
         <Tags tags={found.tags ?? []} />
         <span className={css.fill} />
-        <Actions execution={found} explain={explain.data} ctx={moment.data?.ctx ?? {}} seq={isLive ? undefined : seq} status={status || found.status} />
+        <Actions execution={found} explain={explain.data} ctx={moment.data?.ctx ?? {}} seq={isLive ? undefined : seq} status={status || found.status} open={open} setOpen={setOpen} />
       </header>
       {!isLive && track ? (
         <p className={css.past} role="status">
@@ -166,7 +167,7 @@ export function ExecutionPage() {
           <button type="button" className={css.linkbutton} onClick={live}>Back to live (l)</button>
         </p>
       ) : null}
-      <Why execution={found} explain={explain.data} status={status || found.status} failures={failures} loops={[...(track?.runs.values() ?? [])].filter((span) => (span.items?.failed ?? 0) > 0)} onStep={(step, more) => select(step, more)} />
+      <Why execution={found} explain={explain.data} status={status || found.status} failures={failures} loops={[...(track?.runs.values() ?? [])].filter((span) => (span.items?.failed ?? 0) > 0)} onStep={(step, more) => select(step, more)} onRetry={() => setOpen("retry")} />
       {error ? <Trouble error={error} again={reload} /> : null}
       <div className={css.middle}>
         {graph.error ? (

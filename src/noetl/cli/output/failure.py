@@ -7,9 +7,10 @@ nothing. Tested in tests/acceptance/executions/test_errors_shown.py.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from noetl.model.errors import NoetlError
+from noetl.model.outcome import fix_of
 
 if TYPE_CHECKING:
     from noetl.dsl.reading.nodes import Source
@@ -19,26 +20,6 @@ if TYPE_CHECKING:
 
 Error = Mapping[str, Any]
 _MASK = "(masked secret)"
-# What helps against an error, by its code or else its kind.
-_FIXES: Final[Mapping[str, str]] = {
-    "NO_CREDENTIAL": "Store the credential with `noetl credential put NAME`, or `export NOETL_CREDENTIAL_NAME=…` for a local run.",
-    "connection": "Check the address, and that it can be reached from where the worker runs.",
-    "timeout": "Allow more time with `timeout`, or find out what takes so long: `noetl logs ID`.",
-    "rate_limit": "Send less at once: lower `max_in_flight` of the loop, or wait between requests.",
-    "auth": "Check the credential that `auth` names, and what it may do.",
-    "not_found": "Check the name or the address of what is missing.",
-    "client_error": "Correct the request: the response says what is wrong.",
-    "server_error": "The other side failed. When it works again, `noetl retry ID` continues from this step.",
-    "parse": "Correct the text at the place that the message names.",
-    "template": "Correct the expression, or guard a value that may be missing: `{{ x | default(0) }}`.",
-    "schema": "Correct the value, or the template that produces it.",
-    "python": "Correct the code at that line.",
-    "db_connection": "Check the address in the credential, and that the database runs.",
-    "db_constraint": "The row breaks a rule of the table: write other values, or use `mode: upsert` with a `key`.",
-    "db_deadlock": "Run it again: `noetl retry ID`.",
-    "db_timeout": "Allow more time with `timeout`, or make the statement faster.",
-    "reference": "Check the path: the file or the stored result must exist where the worker runs.",
-}
 
 
 class ErrorPlaces:
@@ -130,8 +111,7 @@ def error_lines(error: Error, *, frames: bool = True, files: Mapping[str, str] |
         shown_text = str(details.get(name) or "")
         if shown_text.strip() not in message:
             yield from (f"  {line}" for line in shown_text.splitlines())
-    fix = _FIXES.get(str(error.get("code"))) or _FIXES.get(str(error.get("kind")))
-    if fix is not None:
+    if fix := fix_of(error):
         yield f"  fix: {fix}"
 
 

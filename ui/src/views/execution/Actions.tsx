@@ -7,7 +7,7 @@ import { hasEnded } from "../../words/states";
 import { Answer } from "../Answer";
 import { Again, Cancel, Complete, Delete, Fork, Patch } from "./Dialogs";
 
-type Open = "answer" | "cancel" | "retry" | "fork" | "complete" | "patch" | "delete" | null;
+export type Open = "answer" | "cancel" | "retry" | "fork" | "complete" | "patch" | "delete" | null;
 interface Props {
   execution: Execution;
   explain: Explained | undefined;
@@ -16,10 +16,12 @@ interface Props {
   /** The moment, if it is not live. */
   seq: number | undefined;
   status: string;
+  /** The dialog that is open; other parts of the page open some too. */
+  open: Open;
+  setOpen: (open: Open) => void;
 }
 
-export function Actions({ execution, explain, ctx, seq, status }: Props) {
-  const [open, setOpen] = useState<Open>(null);
+export function Actions({ execution, explain, ctx, seq, status, open, setOpen }: Props) {
   const needs = useNeeds();
   const client = useQueryClient();
   const [pausing, setPausing] = useState("");

@@ -1,7 +1,8 @@
 import { Link } from "@tanstack/react-router";
 import type { Execution, Explained } from "../../api/executions";
+import { useNeeds } from "../../api/session";
 import type { Span } from "../../moments/track";
-import { useTick } from "../../parts/controls";
+import { Button, useTick } from "../../parts/controls";
 import { Sign } from "../../parts/Mark";
 import type { ExecutionSearch } from "../../routes";
 import { clock, duration, errorText, now, plain } from "../../words/format";
@@ -16,41 +17,17 @@ interface Props {
   /** Loops with failed items. */
   loops: Span[];
   onStep: (step: string, more?: Partial<ExecutionSearch>) => void;
+  onRetry: () => void;
 }
 
 /** Says unprompted what an execution waits for, or why it failed. */
-export function Why({ execution, explain, status, failures, loops, onStep }: Props) {
+export function Why({ execution, explain, status, failures, loops, onStep, onRetry }: Props) {
   const open = explain?.standing ?? [];
   useTick(1_000, open.length > 0);
   const first = open.find((one) => one.what !== "execution") ?? open[0];
   if (hasEnded(status)) {
-    const failure = failures[0] ?? (loops[0] ? { span: loops[0] } : undefined);
-    const items = loops[0]?.items;
     if (status !== "failed" && status !== "partial") return null;
-    return (
-      <div className={`${css.why} ${css.bad}`} role="region" aria-label="Why">
-        <Sign mark={stateOf(status).mark} hue={stateOf(status).hue} />
-        <span className={css.words}>
-          {failure ? (
-            <button type="button" className={css.step} onClick={() => onStep(failure.span.step, { run: failure.span.run, tab: "outcome" })}>
-              {plain(failure.span.run)}
-            </button>
-          ) : null}
-          <span className={css.error} title={errorText(execution.error)}>
-            {errorText(execution.error) || (execution.failures?.length ? errorText((execution.failures[0] as { error?: unknown }).error ?? execution.failures[0]) : items ? `${items.failed} of ${items.total} items failed` : "some work failed")}
-          </span>
-        </span>
-        {loops[0] ? (
-          <button type="button" className={css.step} onClick={() => onStep(loops[0]?.step ?? "", { run: loops[0]?.run, pane: "items", only: "failed" })}>
-            Failed items
-          </button>
-        ) : null}
-        {failures.length > 1 ? <span>+{failures.length - 1} more (n)</span> : null}
-        <Link to="/executions/$id/compare/$other" params={{ id: execution.execution_id, other: "last-good" }} className={css.since}>
-          What changed since the last good one?
-        </Link>
-      </div>
-    );
+    return <Failed execution={execution} explain={explain} status={status} failures={failures} loops={loops} onStep={onStep} onRetry={onRetry} />;
   }
   if (!first) return null;
   return (
@@ -69,6 +46,40 @@ export function Why({ execution, explain, status, failures, loops, onStep }: Pro
           +{open.length - 1}: {plain(open[1]?.step ?? "")} waits for {plain((open[1]?.waits_for ?? "").slice(0, 60))}
         </span>
       ) : null}
+    </div>
+  );
+}
+
+/** The first failed step, its error, what helps, and what to do next. */
+function Failed({ execution, explain, status, failures, loops, onStep, onRetry }: Props) {
+  const needs = useNeeds();
+  const found = explain?.failure ?? undefined;
+  const loop = loops[0];
+  const span = failures.find((one) => one.span.step === found?.step)?.span ?? failures[0]?.span ?? loop;
+  const items = loop?.items;
+  const error = errorText(found?.error ?? execution.error) || (items ? `${items.failed} of ${items.total} items failed` : "some work failed");
+  return (
+    <div className={`${css.why} ${css.bad}`} role="region" aria-label="Why">
+      <Sign mark={stateOf(status).mark} hue={stateOf(status).hue} />
+      <div className={css.words}>
+        {span ? (
+          <button type="button" className={css.step} onClick={() => onStep(span.step, { run: span.run, tab: "outcome" })}>
+            {plain(span.run)}
+          </button>
+        ) : null}
+        <span className={css.error} title={error}>{error}</span>
+        {found?.fix ? <span className={css.fix}>{plain(found.fix)}</span> : null}
+      </div>
+      {loop ? (
+        <button type="button" className={css.step} onClick={() => onStep(loop.step, { run: loop.run, pane: "items", only: "failed" })}>
+          Failed items
+        </button>
+      ) : null}
+      {failures.length > 1 ? <span className={css.since}>+{failures.length - 1} more (n)</span> : null}
+      <Link to="/executions/$id/compare/$other" params={{ id: execution.execution_id, other: "last-good" }}>
+        What changed since the last good one?
+      </Link>
+      {status === "failed" ? <Button onClick={onRetry} why={needs("operator")}>Retry from here…</Button> : null}
     </div>
   );
 }

@@ -15,6 +15,7 @@ from noetl.engine.queries.history.past import Past
 from noetl.engine.queries.view import changed, no_event
 from noetl.engine.routing.slots import held_by
 from noetl.engine.state.execution import Execution as ExecutionState
+from noetl.model.outcome import fix_of
 from noetl.model.refs import expanded
 from noetl.model.work import Line
 from noetl.ports import Selection
@@ -30,6 +31,7 @@ from noetl.wire.answers import (
     ExecutionRow,
     Executions,
     Explained,
+    FailureRow,
     LineRow,
     StandingRow,
     State,
@@ -194,7 +196,16 @@ def _explained(call: Call, state: ExecutionState, standing: Iterable[Standing], 
         standing=[convert(one, StandingRow, from_attributes=True) for one in standing if state.phase != "ended"],
         choices=[convert(one, ChoiceRow, from_attributes=True) for one in choices(decisions)],
         seq=state.seq,
+        failure=_failure(state),
     )
+
+
+def _failure(state: ExecutionState) -> FailureRow | None:
+    first = state.failures[0] if state.failures else {"step": "", "error": state.error}
+    error = first.get("error")
+    if not isinstance(error, Mapping):
+        return None
+    return FailureRow(str(first["step"]), error, fix_of(error).replace(" ID`", f" {state.execution_id}`"))
 
 
 @noun.route(
