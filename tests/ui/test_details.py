@@ -143,14 +143,19 @@ def test_the_scrubber_says_what_happened_under_the_pointer(visitor: Visitor, see
     expect(tip).to_have_count(0)
 
 
-def test_a_step_completed_by_hand_has_a_mark_that_names_who(visitor: Visitor, seeded: Workspace) -> None:
+def test_a_step_completed_by_hand_has_a_mark_that_names_who_and_why(visitor: Visitor, seeded: Workspace) -> None:
     waiting = seeded.start("release/publish")
     seeded.reaches(waiting, "waiting")
     seeded.client.complete(waiting, "ask", {}, "done by hand")
     seeded.reaches(waiting, "completed", "failed")
     page = visitor.go(f"/executions/{waiting}")
     mark = page.get_by_role("list", name="Step-runs in time").get_by_role("img", name="completed by hand")
-    expect(mark).to_have_accessible_name(re.compile(r"^event \d+: completed by hand of ask: by \w+"))
+    expect(mark).to_have_accessible_name(re.compile(r"^event \d+: completed by hand of ask: by \w+ · done by hand$"))
+    page.locator("[data-step=ask]").click()
+    panel = page.get_by_label("Step ask", exact=True)
+    panel.get_by_role("tab", name="Outcome").click()
+    expect(panel.locator("dl > div", has_text="reason")).to_contain_text("done by hand")
+    expect(panel.locator("dl > div", has_text="completed by")).to_be_visible()
 
 
 def test_an_arc_says_which_values_its_condition_read(visitor: Visitor, seeded: Workspace) -> None:

@@ -157,6 +157,7 @@ class Complete(Message, frozen=True):
     step: str
     result: Any = None
     by: str = ""
+    reason: str = ""
 
 
 class Pause(Message, frozen=True):

@@ -82,6 +82,9 @@ export interface Run {
   error: unknown;
   loop: Record<string, number> | null;
   input: unknown;
+  /** Who completed it by hand, and why. */
+  by?: string | null;
+  reason?: string | null;
   letter: { message_id: string; status: string; fingerprint: string; attempts: number } | null;
 }
 

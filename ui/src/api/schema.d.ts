@@ -3846,6 +3846,10 @@ export interface components {
             input: unknown;
             /** @default null */
             letter: components["schemas"]["RunLetter"] | null;
+            /** @default null */
+            by: string | null;
+            /** @default null */
+            reason: string | null;
         };
         /**
          * AttemptRow

@@ -35,6 +35,7 @@ export function summary(event: Told): string {
   if (Array.isArray(taken)) parts.push(taken.length ? `took arc ${taken.join(", ")}` : "took no arc");
   if (typeof payload.signal === "string") parts.push(`signal ${payload.signal}`);
   if (typeof payload.by === "string") parts.push(`by ${payload.by}`);
+  if (typeof payload.reason === "string" && payload.reason) parts.push(payload.reason);
   if (event.duration_ms) parts.push(`${Math.round(event.duration_ms)} ms`);
   return plain(parts.join(" · ").slice(0, 300));
 }

@@ -199,7 +199,7 @@ def _complete(d: DecisionBuilder, message: Complete) -> None:
     runs = _unended(d, message.step)
     if not runs and not waiting:
         return
-    d.emit("step.forced", message.step, {"by": message.by})
+    d.emit("step.forced", message.step, {"by": message.by} | ({"reason": message.reason} if message.reason else {}))
     if not runs:
         schedule(d, message.step, waiting)
     for run in _unended(d, message.step):

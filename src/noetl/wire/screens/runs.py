@@ -100,6 +100,8 @@ class RunRow(Answer, frozen=True):
     deadlines: list[DeadlineRow]  # of an active step-run, earliest first
     input: Any = None
     letter: RunLetter | None = None
+    by: str | None = None  # who completed it by hand
+    reason: str | None = None  # why, if that person said so
 
 
 class ItemRow(Answer, frozen=True):

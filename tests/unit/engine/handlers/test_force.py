@@ -39,6 +39,8 @@ def test_a_run_ends_with_the_given_result_and_its_work_is_dropped() -> None:
     assert scene.decision.dropped == ("9000:s#1",)
     assert scene.last("step.done").payload["result"] == {"n": 1}
     assert scene.last("step.forced").payload == {"by": "ada"}
+    scene = given(GATED).when(Complete("c", "s", {"n": 1}, "ada", "done by phone"))
+    assert scene.last("step.forced").payload == {"by": "ada", "reason": "done by phone"}
 
 
 def test_what_is_parked_is_let_through_without_work() -> None:

@@ -163,6 +163,8 @@ function OutcomeTab({ run, step }: { run: Run; step: string }) {
           ["scheduled", <Time key="a" at={run.scheduled_at} />],
           ["queued", run.started_at ? duration(run.started_at - run.scheduled_at) : ""],
           ["ran", run.started_at && end ? duration(end - run.started_at) : ""],
+          ["completed by", run.by ? plain(run.by) : ""],
+          ["reason", run.reason ? plain(run.reason) : ""],
           ["signal", run.signal ? <code key="s">{plain(run.signal)}</code> : ""],
           ["until", run.until ? clock(run.until) : ""],
           ["child", run.child ? <Link key="c" to="/executions/$id" params={{ id: run.child }} search={((old: ExecutionSearch) => ({ up: old.at })) as never} title="Open it (d)">{shortId(run.child)}</Link> : ""],

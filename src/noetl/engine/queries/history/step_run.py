@@ -78,6 +78,8 @@ class RunView(Struct):
     ref: str | None = None  # of a stored result
     error: Any = None
     loop: Mapping[str, int] | None = None  # counts, of a loop that has ended
+    by: str | None = None  # who completed it by hand
+    reason: str | None = None  # why, if that person said so
 
 
 class RunHistory:
@@ -89,13 +91,13 @@ class RunHistory:
         self._attempts: dict[tuple[str, int], Attempt] = {}
         self._kinds: dict[str, str] = {}
         self._keys = 0  # rows of a cursor that are known
-        self._forced_at = 0
+        self._forced: Event | None = None
 
     def add(self, event: Event) -> None:
         """Take the next event; others' events change nothing."""
         view, payload = self.view, event.payload
         if event.event_type == "step.forced" and event.entity_id == view.run.rpartition("#")[0]:
-            self._forced_at = event.seq
+            self._forced = event
         owner = payload.get("of") if event.event_type in _REPAIRS else event.step_run_id
         if owner != view.run:
             return
@@ -198,10 +200,11 @@ class RunHistory:
         state = _ENDS[event.event_type]
         if event.status in ("skipped", "cancelled"):
             state = event.status
-        is_forced = (
-            self._forced_at and self._forced_at >= view.scheduled_seq - 1
-        )  # a parked token is scheduled after it
-        view.state = "forced" if is_forced and state == "done" else state
+        forced = self._forced  # before its own events, if a token was parked: it is scheduled after it
+        if forced is not None and forced.seq >= view.scheduled_seq - 1 and state == "done":
+            state = "forced"
+            view.by, view.reason = forced.payload.get("by") or None, forced.payload.get("reason")
+        view.state = state
         view.ended_at, view.ended_seq = event.timestamp, event.seq
         result = payload.get("result")
         view.result, view.error = expanded(result), payload.get("error")

@@ -165,7 +165,7 @@ async def complete(call: Call, execution_id: str, step: str, body: Forced) -> To
         raise Refusal(409, "not-waiting", detail, fix="Name an active step.")
     if body.dry_run:
         return await _preview(call, execution_id, step)
-    message = Complete(uuid4().hex, step, body.result, call.actor.name)
+    message = Complete(uuid4().hex, step, body.result, call.actor.name, body.reason)
     return await _tell(call, execution_id, message, step=step, reason=body.reason)
 
 

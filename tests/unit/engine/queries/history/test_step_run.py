@@ -46,8 +46,9 @@ def test_a_run_that_waits_names_its_signal_and_time() -> None:
 
 def test_a_forced_run_says_so() -> None:
     script = played(ONE, a=Hold())
-    script.tell(Complete("m", "a", 7, "ada"))
-    assert (view(script, "a#1").state, view(script, "a#1").result) == ("forced", 7)
+    script.tell(Complete("m", "a", 7, "ada", "by phone"))
+    forced = view(script, "a#1")
+    assert (forced.state, forced.result, forced.by, forced.reason) == ("forced", 7, "ada", "by phone")
 
 
 def test_an_item_has_its_value_and_its_own_end() -> None:
