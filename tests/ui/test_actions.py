@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.ui.browsing import Visitor, Workspace, needs_a_browser
 
@@ -76,3 +78,66 @@ def test_ctx_is_changed_while_it_waits(visitor: Visitor, seeded: Workspace) -> N
     dialog.get_by_label("New values").fill('{"note": "from the screen"}')
     dialog.get_by_role("button", name="Change", exact=True).click()
     expect(page.get_by_role("region", name="State")).to_contain_text("from the screen")
+
+
+@contextmanager
+def held(page: Page, path: str) -> Iterator[Callable[[], Route]]:
+    """Hold a request back, as a slow network does; yields what waits for it."""
+    routes: list[Route] = []
+
+    def found() -> Route:
+        while not routes:
+            page.wait_for_timeout(10)  # the driver hears of it meanwhile
+        return routes.pop()
+
+    def hold(route: Route) -> None:
+        routes.append(route)
+
+    page.route(path, hold)
+    yield found
+    page.unroute(path)
+
+
+def test_a_click_is_marked_at_once_and_its_event_replaces_the_mark(visitor: Visitor, seeded: Workspace) -> None:
+    waiting = seeded.start("release/publish")
+    seeded.reaches(waiting, "waiting")
+    page = visitor.go(f"/executions/{waiting}")
+    mark = page.get_by_role("status").filter(has_text="ing…")
+    with held(page, "**/pause") as request:
+        page.get_by_role("button", name="Pause").click()
+        expect(mark).to_have_text("pausing…")
+        expect(page.get_by_role("button", name="Pause")).to_be_disabled()
+        expect(page.locator("[data-execution-status=waiting]")).to_be_visible()
+        request().continue_()
+    expect(page.locator("[data-execution-status=paused]")).to_be_visible()
+    expect(mark).to_have_count(0)
+    with held(page, "**/resume") as request:
+        page.get_by_role("button", name="Resume").click()
+        expect(mark).to_have_text("resuming…")
+        request().abort()  # the network fails: nothing was done
+    expect(page.get_by_role("alert")).to_be_visible()
+    expect(mark).to_have_count(0)
+    page.get_by_role("button", name="Answer…").click()
+    with held(page, "**/signal") as request:
+        page.get_by_role("dialog").get_by_role("button", name="Approve").click()
+        expect(page.get_by_text("approving…")).to_be_attached()  # below the dialog
+        request().continue_()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.get_by_text("approving…")).to_have_count(0)
+    seeded.client.resume(waiting)
+    expect(page.locator("[data-execution-status=completed]")).to_be_visible()
+
+
+def test_home_marks_an_answer_until_it_has_moved_on(visitor: Visitor, seeded: Workspace) -> None:
+    waiting = seeded.start("release/publish")
+    seeded.reaches(waiting, "waiting")
+    page = visitor.go("/")
+    button = page.get_by_role("button", name=f"Answer release/publish {waiting}")
+    button.click()
+    with held(page, "**/signal") as request:
+        page.get_by_role("dialog").get_by_role("button", name="Approve").click()
+        expect(page.get_by_text("approving…")).to_be_attached()  # below the dialog
+        request().continue_()
+    expect(page.get_by_text("approving…")).to_have_count(0)
+    expect(button).to_have_count(0)
+    seeded.reaches(waiting, "completed")

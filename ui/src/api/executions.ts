@@ -4,6 +4,7 @@ import { get, type Schemas, send } from "./client";
 
 export type Execution = Schemas["Execution"];
 export type EventRow = Schemas["EventRow"];
+export type Told = Schemas["Told"];
 export type Items = Schemas["ItemsRow"];
 export type Item = Schemas["ItemRow"];
 export interface Standing {

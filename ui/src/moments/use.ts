@@ -53,6 +53,40 @@ export function useTrack(id: string): { track: Track | null; error: unknown; rel
   return { track: isLoaded ? track.current : null, error, reload, ended };
 }
 
+/** An answer to an action: the event after which it shows. */
+interface Told {
+  last_seq: number;
+}
+/** Does what a person asked for, and marks it with a word such as `pausing…`. */
+export type Does = <T extends Told>(word: string, act: () => Promise<T>) => Promise<T>;
+
+/** What was asked of executions, each from the click until its event is on the screen. */
+export function useAsked(): { word: (id: string, head: number) => string; does: (id: string) => Does; error: unknown } {
+  const [asked, setAsked] = useState<Record<string, { word: string; until: number }>>({});
+  const [error, setError] = useState<unknown>(null);
+  const does =
+    (id: string): Does =>
+    async (word, act) => {
+      const mark = (until: number) => setAsked((old) => ({ ...old, [id]: { word, until } }));
+      setError(null);
+      mark(Infinity);
+      try {
+        const told = await act();
+        mark(told.last_seq);
+        return told;
+      } catch (found) {
+        mark(0);
+        setError(found);
+        throw found;
+      }
+    };
+  const word = (id: string, head: number): string => {
+    const found = asked[id];
+    return found && head < found.until ? found.word : "";
+  };
+  return { word, does, error };
+}
+
 export function useDelayed<T>(value: T, ms: number): T {
   const [late, setLate] = useState(value);
   useEffect(() => {

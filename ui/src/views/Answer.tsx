@@ -1,13 +1,14 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { get, newKey, type Schemas, send } from "../api/client";
+import type { Does } from "../moments/use";
 import { Act } from "../parts/Act";
 import { Field, Loading, Time, Trouble } from "../parts/controls";
 import { noetl, spelled } from "../words/command";
 import { plain } from "../words/format";
 
 /** Answer a signal that an execution waits for: a decision with a comment, or any data. */
-export function Answer({ id, path, onClose, onDone }: { id: string; path: string; onClose: () => void; onDone: () => void }) {
+export function Answer({ id, path, onClose, onDone, does }: { id: string; path: string; onClose: () => void; onDone: () => void; does: Does }) {
   const [key] = useState(newKey);
   const [chosen, setChosen] = useState("");
   const [approved, setApproved] = useState(true);
@@ -27,8 +28,9 @@ export function Answer({ id, path, onClose, onDone }: { id: string; path: string
   }
   const name = wait?.signal ?? "";
   const command = wait?.decision ? noetl(approved ? "approve" : "reject", id, comment && "--comment", comment, waits.length > 1 && "--signal", waits.length > 1 && name) : noetl("signal", id, name, spelled(data));
+  const word = !wait?.decision ? "answering…" : approved ? "approving…" : "declining…";
   return (
-    <Act title={`Answer ${plain(path)}`} label={wait?.decision ? (approved ? "Approve" : "Decline") : "Send"} kind={wait?.decision && !approved ? "danger" : "primary"} why={problem} command={wait ? command : undefined} run={() => send("POST", `/api/executions/${id}/signal`, { name, data }, { "Idempotency-Key": key })} onClose={onClose} onDone={onDone}>
+    <Act title={`Answer ${plain(path)}`} label={wait?.decision ? (approved ? "Approve" : "Decline") : "Send"} kind={wait?.decision && !approved ? "danger" : "primary"} why={problem} command={wait ? command : undefined} run={() => does(word, () => send<Schemas["Told"]>("POST", `/api/executions/${id}/signal`, { name, data }, { "Idempotency-Key": key }))} onClose={onClose} onDone={onDone}>
       {explain.error ? <Trouble error={explain.error} again={() => void explain.refetch()} /> : null}
       {explain.isPending ? <Loading rows={2} /> : null}
       {wait ? (

@@ -4,7 +4,7 @@ import { type Explained, useEvents, useExecution, useExplain, useGraph, useMomen
 import { GraphView } from "../graph/view";
 import { Scrubber } from "../moments/scrubber";
 import { upperBound } from "../moments/track";
-import { useDelayed, useIsPhone, useTrack } from "../moments/use";
+import { useAsked, useDelayed, useIsPhone, useTrack } from "../moments/use";
 import { Copy, Lasted, Loading, TabList, Tags, Time, Trouble } from "../parts/controls";
 import { useKeys } from "../parts/keys";
 import { useLights } from "../parts/lights";
@@ -90,6 +90,8 @@ export function ExecutionPage() {
   };
   const pane = search.pane ?? "timeline";
   const [open, setOpen] = useState<Open>(null);
+  const asks = useAsked();
+  const doing = asks.word(id, head);
   const [jump, setJump] = useState(0);
   const showError = () => {
     set({ pane: "logs", level: undefined, of: undefined, attempt: undefined, find: undefined }, true);
@@ -139,6 +141,7 @@ export function ExecutionPage() {
         <span data-execution-status={shownStatus}>
           <Mark state={shownStatus} word size={18} />
         </span>
+        <span className={css.asked} role="status">{doing}</span>
         <h1 className={css.title}>
           <Link to="/playbooks/$" params={{ _splat: found.path ?? "" }} title={found.path}>
             {plain(found.path ?? "")}
@@ -159,7 +162,7 @@ export function ExecutionPage() {
         </span>
         <Tags tags={found.tags ?? []} />
         <span className={css.fill} />
-        <Actions execution={found} explain={explain.data} ctx={moment.data?.ctx ?? {}} seq={isLive ? undefined : seq} status={status || found.status} open={open} setOpen={setOpen} />
+        <Actions execution={found} explain={explain.data} ctx={moment.data?.ctx ?? {}} seq={isLive ? undefined : seq} status={status || found.status} open={open} setOpen={setOpen} does={asks.does(id)} isBusy={doing !== ""} />
       </header>
       {!isLive && track ? (
         <p className={css.past} role="status">
@@ -169,6 +172,7 @@ export function ExecutionPage() {
       ) : null}
       <Why execution={found} explain={explain.data} status={status || found.status} failures={failures} loops={[...(track?.runs.values() ?? [])].filter((span) => (span.items?.failed ?? 0) > 0)} onStep={(step, more) => select(step, more)} onRetry={() => setOpen("retry")} />
       {error ? <Trouble error={error} again={reload} /> : null}
+      {asks.error && !open ? <Trouble error={asks.error} /> : null}
       <div className={css.middle}>
         {graph.error ? (
           <Trouble error={graph.error} again={() => void graph.refetch()} />

@@ -4,6 +4,7 @@ import { type ReactNode, useState } from "react";
 import type { Schemas } from "../api/client";
 import { type Execution, type Need, type Overview, useOverview } from "../api/overview";
 import { useNeeds } from "../api/session";
+import { useAsked } from "../moments/use";
 import { Button, Command, Empty, ExecutionId, Lasted, Loading, Time, Trouble } from "../parts/controls";
 import { Mark, Sign } from "../parts/Mark";
 import { Card, Lines, Page } from "../parts/Page";
@@ -83,8 +84,9 @@ function NeedsYou({ data }: { data: Overview }) {
   const client = useQueryClient();
   const navigate = useNavigate();
   const [answer, setAnswer] = useState<Execution | null>(null);
+  const asks = useAsked();
   const lines = data.needs.map((one): Line | null => {
-    if (one.cause === "signal" && one.execution) return signalLine(one.execution, needs("operator"), setAnswer);
+    if (one.cause === "signal" && one.execution) return signalLine(one.execution, needs("operator"), setAnswer, asks.word(one.execution.execution_id, one.execution.last_seq ?? 0));
     if (one.cause === "slow" && one.execution) {
       const { execution_id: id } = one.execution;
       return slowLine(one, one.execution, () => void navigate({ to: "/executions/$id", params: { id } }));
@@ -125,12 +127,12 @@ function NeedsYou({ data }: { data: Overview }) {
           ) : null}
         </ul>
       )}
-      {answer ? <Answer id={answer.execution_id} path={answer.path ?? ""} onClose={() => setAnswer(null)} onDone={() => void client.invalidateQueries({ queryKey: ["overview"] })} /> : null}
+      {answer ? <Answer id={answer.execution_id} path={answer.path ?? ""} onClose={() => setAnswer(null)} onDone={() => void client.invalidateQueries({ queryKey: ["overview"] })} does={asks.does(answer.execution_id)} /> : null}
     </Card>
   );
 }
 
-const signalLine = (row: Execution, why: string | undefined, open: (row: Execution) => void): Line => ({
+const signalLine = (row: Execution, why: string | undefined, open: (row: Execution) => void, asked: string): Line => ({
   key: row.execution_id,
   sign: <Sign mark="hourglass" hue="amber" label="waits for an answer" />,
   title: named(row),
@@ -139,7 +141,9 @@ const signalLine = (row: Execution, why: string | undefined, open: (row: Executi
       waits for the signal {plain((row.signals ?? []).join(", "))}; started <Time at={row.started_at} />
     </>
   ),
-  action: (
+  action: asked ? (
+    <em role="status">{asked}</em>
+  ) : (
     <Button why={why} onClick={() => open(row)} aria-label={`Answer ${row.path} ${row.execution_id}`}>
       Answer…
     </Button>

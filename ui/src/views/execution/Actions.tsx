@@ -1,7 +1,7 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
-import { act, type Execution, type Explained } from "../../api/executions";
+import { act, type Execution, type Explained, type Told } from "../../api/executions";
 import { useNeeds } from "../../api/session";
+import type { Does } from "../../moments/use";
 import { Button } from "../../parts/controls";
 import { hasEnded } from "../../words/states";
 import { Answer } from "../Answer";
@@ -19,23 +19,23 @@ interface Props {
   /** The dialog that is open; other parts of the page open some too. */
   open: Open;
   setOpen: (open: Open) => void;
+  does: Does;
+  /** Something was asked for that has not happened yet. */
+  isBusy: boolean;
 }
 
-export function Actions({ execution, explain, ctx, seq, status, open, setOpen }: Props) {
+export function Actions({ execution, explain, ctx, seq, status, open, setOpen, does, isBusy }: Props) {
   const needs = useNeeds();
   const client = useQueryClient();
-  const [pausing, setPausing] = useState("");
   const id = execution.execution_id;
   const isOver = hasEnded(status);
   const signals = (explain?.standing ?? []).filter((one) => one.signal);
+  const isPaused = execution.paused || status === "paused";
   const refresh = () => void client.invalidateQueries({ queryKey: ["execution", id] });
-  const pause = async () => {
-    const verb = execution.paused || status === "paused" ? "resume" : "pause";
-    setPausing(`${verb === "pause" ? "pausing" : "resuming"}…`);
-    await act(id, verb).catch(() => null);
-    await client.invalidateQueries({ queryKey: ["execution", id] });
-    setPausing("");
-  };
+  const pause = () =>
+    void does(isPaused ? "resuming…" : "pausing…", () => act<Told>(id, isPaused ? "resume" : "pause"))
+      .then(refresh)
+      .catch(() => null); // the page shows it
   const close = () => setOpen(null);
   return (
     <>
@@ -43,9 +43,7 @@ export function Actions({ execution, explain, ctx, seq, status, open, setOpen }:
         <Button kind="primary" onClick={() => setOpen("answer")} why={needs("operator")}>Answer…</Button>
       ) : null}
       {!isOver ? (
-        <Button onClick={() => void pause()} why={needs("operator")} disabled={Boolean(pausing)}>
-          {pausing || (execution.paused || status === "paused" ? "Resume" : "Pause")}
-        </Button>
+        <Button onClick={pause} why={needs("operator")} disabled={isBusy}>{isPaused ? "Resume" : "Pause"}</Button>
       ) : null}
       {status === "failed" || status === "partial" ? (
         <Button kind="primary" onClick={() => setOpen("retry")} why={needs("operator")}>Retry…</Button>
@@ -62,12 +60,12 @@ export function Actions({ execution, explain, ctx, seq, status, open, setOpen }:
       ) : (
         <Button kind="quiet" onClick={() => setOpen("delete")} why={needs("admin")}>Delete…</Button>
       )}
-      {open === "answer" ? <Answer id={id} path={execution.path} onClose={close} onDone={refresh} /> : null}
-      {open === "cancel" ? <Cancel execution={execution} onClose={close} onDone={refresh} /> : null}
+      {open === "answer" ? <Answer id={id} path={execution.path} onClose={close} onDone={refresh} does={does} /> : null}
+      {open === "cancel" ? <Cancel execution={execution} onClose={close} onDone={refresh} does={does} /> : null}
       {open === "retry" ? <Again execution={execution} ctx={ctx} onClose={close} /> : null}
       {open === "fork" ? <Fork execution={execution} ctx={ctx} seq={seq} onClose={close} /> : null}
-      {open === "complete" ? <Complete execution={execution} explain={explain} onClose={close} onDone={refresh} /> : null}
-      {open === "patch" ? <Patch execution={execution} ctx={ctx} onClose={close} onDone={refresh} /> : null}
+      {open === "complete" ? <Complete execution={execution} explain={explain} onClose={close} onDone={refresh} does={does} /> : null}
+      {open === "patch" ? <Patch execution={execution} ctx={ctx} onClose={close} onDone={refresh} does={does} /> : null}
       {open === "delete" ? <Delete id={id} onClose={close} /> : null}
     </>
   );

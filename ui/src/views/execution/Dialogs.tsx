@@ -2,9 +2,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
-import { act, type Execution, type Explained } from "../../api/executions";
+import { act, type Execution, type Explained, type Told } from "../../api/executions";
 import { type Schemas, send } from "../../api/client";
-import { useDelayed } from "../../moments/use";
+import { type Does, useDelayed } from "../../moments/use";
 import { type Change, Changes } from "../../parts/Changes";
 import { Button, Field, Trouble } from "../../parts/controls";
 import { Dialog } from "../../parts/Dialog";
@@ -81,7 +81,13 @@ function Difference({ name, before, after }: { name: string; before: Json; after
 
 const patches = (name: string, values: Json): string[] => Object.entries(values).flatMap(([key, value]) => ["--patch", `${name}.${key}=${spelled(value)}`]);
 
-export function Cancel({ execution, onClose, onDone }: { execution: Execution; onClose: () => void; onDone: () => void }) {
+interface Doing {
+  onClose: () => void;
+  onDone: () => void;
+  does: Does;
+}
+
+export function Cancel({ execution, onClose, onDone, does }: Doing & { execution: Execution }) {
   const [reason, setReason] = useState("");
   const [compensate, setCompensate] = useState(false);
   const { error, busy, run } = useAct(onClose);
@@ -94,7 +100,7 @@ export function Cancel({ execution, onClose, onDone }: { execution: Execution; o
       error={error}
       command={noetl("cancel", id, compensate && "--compensate", reason && "--reason", reason)}
       actions={
-        <Button kind="danger" disabled={busy} onClick={() => void run(async () => { await act(id, "cancel", { reason, compensate }); onDone(); })}>Cancel the execution</Button>
+        <Button kind="danger" disabled={busy} onClick={() => void run(async () => { await does("cancelling…", () => act<Told>(id, "cancel", { reason, compensate })); onDone(); })}>Cancel the execution</Button>
       }
     >
       <Preview path={`/api/executions/${id}/cancel`} body={{ compensate }} />
@@ -186,7 +192,7 @@ export function Fork({ execution, ctx, seq, onClose }: { execution: Execution; c
 }
 
 /** Complete a step by hand: its work is not done, and the execution goes on with this result. */
-export function Complete({ execution, explain, onClose, onDone }: { execution: Execution; explain: Explained | undefined; onClose: () => void; onDone: () => void }) {
+export function Complete({ execution, explain, onClose, onDone, does }: Doing & { execution: Execution; explain: Explained | undefined }) {
   const steps = [...new Set((explain?.standing ?? []).map((one) => one.step).filter(Boolean))];
   const [chosen, setChosen] = useState("");
   const [text, setText] = useState("");
@@ -210,7 +216,7 @@ export function Complete({ execution, explain, onClose, onDone }: { execution: E
       error={error}
       command={curl("POST", path, { result, reason })}
       actions={
-        <Button kind="danger" why={reason.trim() ? undefined : "give a reason: the audit trail keeps it"} disabled={busy || !step || Boolean(problem)} onClick={() => void run(async () => { await send("POST", path, { result, reason }); onDone(); })}>Complete the step</Button>
+        <Button kind="danger" why={reason.trim() ? undefined : "give a reason: the audit trail keeps it"} disabled={busy || !step || Boolean(problem)} onClick={() => void run(async () => { await does(`completing ${step}…`, () => send<Told>("POST", path, { result, reason })); onDone(); })}>Complete the step</Button>
       }
     >
       <Field label="Step">
@@ -230,7 +236,7 @@ export function Complete({ execution, explain, onClose, onDone }: { execution: E
 }
 
 /** Change values of ctx while it runs. */
-export function Patch({ execution, ctx, onClose, onDone }: { execution: Execution; ctx: Json; onClose: () => void; onDone: () => void }) {
+export function Patch({ execution, ctx, onClose, onDone, does }: Doing & { execution: Execution; ctx: Json }) {
   const [text, setText] = useState("{}");
   const { error, busy, run } = useAct(onClose);
   const id = execution.execution_id;
@@ -244,7 +250,7 @@ export function Patch({ execution, ctx, onClose, onDone }: { execution: Executio
       title="Change ctx"
       error={error}
       command={curl("PATCH", path, { writes: value })}
-      actions={<Button kind="primary" disabled={busy || isEmpty || Boolean(problem)} onClick={() => void run(async () => { await send("PATCH", path, { writes: value }); onDone(); })}>Change</Button>}
+      actions={<Button kind="primary" disabled={busy || isEmpty || Boolean(problem)} onClick={() => void run(async () => { await does("changing ctx…", () => send<Told>("PATCH", path, { writes: value })); onDone(); })}>Change</Button>}
     >
       <p>Conditions and templates that are evaluated from now on read the new values. What has been decided stays decided.</p>
       <Field label="New values (JSON)" hint={problem || "A key may be a path, such as limits.days."}>
