@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "logs": ("noetl.cli.executions.logs", "Print the output of an execution's tasks."),
     "resume": ("noetl.cli.executions.resume", "Resume a local execution whose process ended."),
     "replay": ("noetl.cli.executions.replay", "Show the state of an execution at any event, or diff two."),
+    "compare": ("noetl.cli.executions.compare", "Compare two executions: where they part, values, text, steps."),
     "fork": ("noetl.cli.executions.fork", "Start a new execution from the middle of an old one."),
     "retry": ("noetl.cli.executions.retry", "Continue from the failed step of an execution, in a new one."),
     "delete": ("noetl.cli.executions.delete", "Delete an ended execution."),

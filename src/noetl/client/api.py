@@ -58,6 +58,7 @@ from noetl.wire.answers import (
 from noetl.wire.letters import Discarded, Letter, LetterGroup, LetterGroups, Letters, Replayed
 from noetl.wire.outbox import OutboxNumber, OutboxRow, OutboxRows
 from noetl.wire.people import GroupRow, GroupRows, Me, UserRow, UserRows
+from noetl.wire.screens.compare import LAST_GOOD, Compared
 from noetl.wire.triggers.ended import TriggerRow, TriggerRows
 from noetl.wire.triggers.notifications import NotificationRow, NotificationRows, NotificationTested
 from noetl.wire.triggers.schedules import BackfillMade, FiringRows, NextRuns, Progress, ScheduleRow, ScheduleRows
@@ -257,6 +258,12 @@ class Client:
     async def explain(self, execution_id: str) -> Explained:
         """Explain the current state of an execution."""
         return await self._http.ask("GET", _path("executions", execution_id, "explain"), Explained)
+
+    async def compare(self, execution_id: str, other: str = LAST_GOOD) -> Compared:
+        """Compare an execution with another, or with the last good one of its path."""
+        return await self._http.ask(
+            "GET", _path("executions", execution_id, "compare"), Compared, query={"with": other}
+        )
 
     async def cancel(
         self,

@@ -15,6 +15,7 @@ from noetl.model.errors import InvalidInput, UnknownExecution
 from noetl.model.events import Event
 from noetl.model.work import Line
 from noetl.ports import Selection, WorkerInfo
+from noetl.wire.screens.compare import Compared
 
 
 class RemoteHistory:
@@ -58,6 +59,10 @@ class RemoteHistory:
         """Return the state after an event, as the server folds it."""
         found = msgspec.structs.asdict(await self.client.state(execution_id, seq))
         return {name: found[name] for name in ("seq", "event", "status", "checksum")} | dict(found["state"])
+
+    async def compare(self, execution_id: str, other: str) -> Compared:
+        """Compare two executions, as the server does."""
+        return await self.client.compare(execution_id, other)
 
     async def canonical(self, playbook: str) -> bytes | None:
         return await self.client.canonical(playbook)

@@ -138,6 +138,7 @@ class SyncClient:
     follow = _sync_generator(Client.follow)
     state = _sync(Client.state)
     explain = _sync(Client.explain)
+    compare = _sync(Client.compare)
     cancel = _sync(Client.cancel)
     pause = _sync(Client.pause)
     resume = _sync(Client.resume)

@@ -2831,7 +2831,7 @@ export interface components {
         };
         /**
          * SplitRow
-         * @description The first decision of a router that differs; `number` counts those of its step.
+         * @description The first decision that differs; `number` counts those of its router or gate.
          */
         SplitRow: {
             step: string;
@@ -2842,7 +2842,7 @@ export interface components {
         };
         /**
          * DecidedRow
-         * @description A decision of a router.
+         * @description A decision of a router or of a gate.
          */
         DecidedRow: {
             seq: number;
@@ -2850,6 +2850,8 @@ export interface components {
             run: string;
             event: string;
             arcs: components["schemas"]["LookedRow"][];
+            /** @default null */
+            gate: components["schemas"]["GatedRow"] | null;
         };
         /**
          * LookedRow
@@ -2863,6 +2865,16 @@ export interface components {
             taken: boolean;
             read: Record<string, never> | null;
             error: string | null;
+        };
+        /**
+         * GatedRow
+         * @description What a gate said to the tokens that came, with the values that it read.
+         */
+        GatedRow: {
+            admits: boolean;
+            when: string;
+            read: Record<string, never>;
+            errors: string[];
         };
         /**
          * Cancellation

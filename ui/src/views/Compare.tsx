@@ -3,10 +3,11 @@ import { Link, useParams } from "@tanstack/react-router";
 import { type ReactNode, useEffect } from "react";
 import { get, Problem, type Schemas } from "../api/client";
 import { Changes } from "../parts/Changes";
-import { Copy, Empty, Loading, Time, Trouble } from "../parts/controls";
+import { Command, Copy, Empty, Loading, Time, Trouble } from "../parts/controls";
 import { Diff } from "../parts/Diff";
 import { Mark } from "../parts/Mark";
 import { Card, Lines, Page } from "../parts/Page";
+import { noetl } from "../words/command";
 import { count, duration, errorText, plain, plural, shortId } from "../words/format";
 import { stateOf } from "../words/states";
 import css from "./Compare.module.css";
@@ -35,7 +36,7 @@ export function ComparePage() {
   if (!found.data) return <Loading rows={10} />;
   const { this: now, other: then } = found.data;
   return (
-    <Page scrolls title="Compare" note={other === "last-good" ? "with the last execution of this playbook that completed" : undefined}>
+    <Page scrolls title="Compare" actions={<Command text={noetl("compare", id, other !== "last-good" && other)} />} note={other === "last-good" ? "with the last execution of this playbook that completed" : undefined}>
       <div className={css.heads}>
         <HeadCard title="This execution" head={now} />
         <HeadCard title={other === "last-good" ? "Last good one" : "The other one"} head={then} />
@@ -81,7 +82,7 @@ function Split({ found }: { found: Compared }) {
     return (
       <Card title="Where they part">
         <p className={css.none}>
-          The routers decided alike as far as both went{found.unaligned.length ? `; ${found.unaligned.map(plain).join(", ")} decided too often to compare one by one` : ""}. What differs is the outcome of a step, below.
+          Routers and gates decided alike as far as both went{found.unaligned.length ? `; ${found.unaligned.map(plain).join(", ")} decided too often to compare one by one` : ""}. What differs is the outcome of a step, below.
         </p>
       </Card>
     );
@@ -93,15 +94,23 @@ function Split({ found }: { found: Compared }) {
       <div>
         <h3>{which === "this" ? "This execution" : "The other one"}</h3>
         <p>
-          <Link to="/executions/$id" params={at} search={{ at: one.seq, step: split.step, tab: "why" }}>event {one.seq}</Link>, after {one.event}
+          <Link to="/executions/$id" params={at} search={{ at: one.seq, step: split.step, tab: "why" }}>event {one.seq}</Link>{one.event ? `, after ${one.event}` : ""}
         </p>
+        {one.gate ? (
+          <div className={css.arcs}>
+            <span>{one.gate.admits ? "→ admits" : "✕ parks the tokens"}</span>
+            {one.gate.when ? <code>{plain(one.gate.when)}</code> : null}
+            {one.gate.errors.map((error) => <span key={error} className={css.error}>{plain(error)}</span>)}
+            <Read values={one.gate.read} />
+          </div>
+        ) : null}
         <ul className={css.arcs}>
           {one.arcs.map((arc) => (
             <li key={arc.arc} className={arc.arc === split.arc ? css.first : ""} data-taken={arc.taken}>
               <span>{arc.taken ? "→" : "✕"} {plain(arc.target)}</span> <span className={css.quiet}>{arc.taken ? "taken" : "not taken"}</span>
               {arc.when ? <code>{plain(arc.when)}</code> : <span className={css.quiet}>{" "}· no condition</span>}
               {arc.error ? <span className={css.error}>{plain(arc.error)}</span> : null}
-              {arc.read ? Object.entries(arc.read).map(([name, value]) => <code key={name} className={css.read}>{plain(name)} = {plain(JSON.stringify(value) ?? "").slice(0, 300)}</code>) : null}
+              {arc.read ? <Read values={arc.read} /> : null}
             </li>
           ))}
         </ul>
@@ -109,11 +118,14 @@ function Split({ found }: { found: Compared }) {
     );
   };
   return (
-    <Card title="Where they part" note={<>the router of <code>{plain(split.step)}</code>, decision {split.number}</>}>
+    <Card title="Where they part" note={<>the {split.this.gate ? "gate" : "router"} of <code>{plain(split.step)}</code>, decision {split.number}</>}>
       <div className={css.sides}>{side("this")}{side("other")}</div>
     </Card>
   );
 }
+
+const Read = ({ values }: { values: Record<string, unknown> }) =>
+  Object.entries(values).map(([name, value]) => <code key={name} className={css.read}>{plain(name)} = {plain(JSON.stringify(value) ?? "").slice(0, 300)}</code>);
 
 function Steps({ found }: { found: Compared }) {
   const cell = (id: string, step: string, side: Compared["steps"][number]["this"]) =>

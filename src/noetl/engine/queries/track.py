@@ -360,6 +360,12 @@ class Track:
         if span is not None:
             span.state = outcome(state, span.step, span.run) or span.state
 
+    def gated(self, state: Execution, event: Event) -> None:
+        """Count what a gate says to tokens that come; parked ones have come before."""
+        tokens = [state.tokens.get(str(name)) for name in event.payload.get("tokens", ())]
+        if not any(token is not None and token.parked for token in tokens):
+            self._count(event.seq, f"{'g' if event.payload.get('allow') else 'h'}:{event.entity_id}")
+
     def forced(self, _state: Execution, event: Event) -> None:
         self._forced = (event.entity_id, _decision(event))
 
@@ -440,6 +446,7 @@ _HANDLERS: dict[str, tuple[Handler, ...]] = {
     "step.done": (Track.ended, Track.step, *_MOVES),
     "step.failed": (Track.letters, Track.ended, Track.step, *_MOVES),
     "step.forced": (Track.forced,),
+    "policy.admit.evaluated": (Track.gated,),
     "next.evaluated": (Track.letters, Track.arcs, Track.routed, Track.step, *_MOVES),
     **dict.fromkeys(("task.started", "task.attempt.started", "task.attempt.done"), (Track.attempt,)),
     **dict.fromkeys(("task.attempt.failed", "task.done", "task.failed"), (Track.attempt,)),

@@ -7,7 +7,8 @@ Tested in tests/unit/server/cache/test_catalog_lookup.py.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from noetl.dsl.diagnostic import did_you_mean
 from noetl.ports import Catalog
@@ -22,7 +23,15 @@ async def similar_path(catalog: Catalog, path: str, within: Sequence[str] | None
     return did_you_mean(path, [str(entry["path"]) for entry in entries])
 
 
-async def text_of(catalog: Catalog, playbook: str, path: str, version: int | None = None) -> bytes:
+class Versions(Protocol):
+    """The versions of playbooks: of a catalog, or of a server's."""
+
+    async def versions(self, path: str) -> list[Mapping[str, Any]]: ...
+
+    async def find(self, path: str, version: int | None = None) -> Mapping[str, Any] | None: ...
+
+
+async def text_of(catalog: Versions, playbook: str, path: str, version: int | None = None) -> bytes:
     """Return the text of a version with this content, or nothing if it was removed."""
     for place in (path, f"by-content/{playbook[:16]}") if version is None else (path,):
         kept = [int(row["version"]) for row in await catalog.versions(place) if row["playbook"] == playbook]
@@ -33,7 +42,7 @@ async def text_of(catalog: Catalog, playbook: str, path: str, version: int | Non
     return b""
 
 
-async def version_at(catalog: Catalog, path: str, playbook: str, at: int) -> int | None:
+async def version_at(catalog: Versions, path: str, playbook: str, at: int) -> int | None:
     """Return the newest version with this content at a time, or None."""
     rows = [row for row in await catalog.versions(path) if row["playbook"] == playbook]
     before = [int(row["version"]) for row in rows if int(row["registered_at"]) <= at]

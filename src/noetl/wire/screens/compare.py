@@ -90,22 +90,32 @@ class LookedRow(Answer, frozen=True):
     error: str | None
 
 
+class GatedRow(Answer, frozen=True):
+    """What a gate said to the tokens that came, with the values that it read."""
+
+    admits: bool  # false: they were parked
+    when: str  # the rule that matched, else those that admit; empty: not known, or without a condition
+    read: dict[str, Any]
+    errors: list[str]
+
+
 class DecidedRow(Answer, frozen=True):
-    """A decision of a router."""
+    """A decision of a router or of a gate."""
 
     seq: int
     at: int
     run: str
     event: str  # after which it decided: step.done, step.failed, loop.done
-    arcs: list[LookedRow]
+    arcs: list[LookedRow]  # none of a gate
+    gate: GatedRow | None = None  # null of a router
 
 
 class SplitRow(Answer, frozen=True):
-    """The first decision of a router that differs; `number` counts those of its step."""
+    """The first decision that differs; `number` counts those of its router or gate."""
 
     step: str
     number: int
-    arc: int  # the first arc that only one of them took
+    arc: int  # the first arc that only one of them took; -1: the gate of the step decided
     this: DecidedRow
     other: DecidedRow
 
@@ -122,6 +132,6 @@ class Compared(Answer, frozen=True):
     workload: list[MomentChange]
     steps: list[StepPairRow]  # that one of them reached
     arcs: list[ArcPairRow]  # that differ
-    split: SplitRow | None  # null: the routers decided alike as far as both went
-    unaligned: list[str]  # steps whose routers decided too often to be compared one by one
+    split: SplitRow | None  # null: routers and gates decided alike as far as both went
+    unaligned: list[str]  # steps whose routers or gates decided too often to be compared one by one
     left_out: dict[str, int]  # how many changes of the workload, steps and arcs

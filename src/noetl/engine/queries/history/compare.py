@@ -1,8 +1,8 @@
 """Two executions side by side: steps, arcs, and the first decision that differs.
 
-Reads two tracks, so its cost follows what they show, not the number of events. Decisions are compared router by router: the
-n-th one of a step here with the n-th one there, since branches that run at once have no order. Tested in
-tests/unit/engine/queries/history/test_compare.py.
+Reads two tracks, so its cost follows what they show, not the number of events. Decisions are compared router by router and
+gate by gate: the n-th one of a step here with the n-th one there, since branches that run at once have no order. Of a gate,
+what it said first to the tokens that came counts. Tested in tests/unit/engine/queries/history/test_compare.py.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ class ArcPair(Struct, frozen=True):
 
 
 class Split(Struct, frozen=True):
-    """The first decision of a router after which two executions differ."""
+    """The first decision of a router or a gate after which two executions differ."""
 
     step: str
-    number: int  # of the router's decisions, from 1
+    number: int  # of the router's or the gate's decisions, from 1
     seq: int  # its event
     other_seq: int
-    arc: int  # the first arc that only one of them took
+    arc: int  # the first arc that only one of them took; -1 of a gate
 
 
 class Comparison(Struct, frozen=True):
@@ -69,7 +69,7 @@ class Comparison(Struct, frozen=True):
     steps: list[StepPair]  # that one of them reached
     arcs: list[ArcPair]  # that differ
     split: Split | None
-    unaligned: list[str]  # steps whose routers decided too often to be compared one by one
+    unaligned: list[str]  # steps whose routers or gates decided too often to be compared one by one
 
 
 class Looked(Struct, frozen=True):
@@ -84,14 +84,24 @@ class Looked(Struct, frozen=True):
     error: str | None
 
 
+class Gated(Struct, frozen=True):
+    """What a gate said to the tokens that came, with the values that it read."""
+
+    admits: bool
+    when: str  # the rule that matched, else those that admit; empty: not known, or without a condition
+    read: Mapping[str, Any]
+    errors: list[str]
+
+
 class Decided(Struct, frozen=True):
-    """A decision of a router, as its event tells it."""
+    """A decision of a router or a gate, as its event tells it."""
 
     seq: int
     at: int
     run: str
     event: str  # after which it decided: step.done, step.failed, loop.done
     arcs: list[Looked]
+    gate: Gated | None = None
 
 
 def compare(this: Track, other: Track) -> Comparison:
@@ -100,8 +110,8 @@ def compare(this: Track, other: Track) -> Comparison:
     return Comparison(_steps(this, other), _arcs(this, other), split, unaligned)
 
 
-def decided(event: Event) -> Decided:
-    """Return the decision of a `next.evaluated` event, with each arc as seen last."""
+def decided(event: Event, plan: Plan | None = None) -> Decided:
+    """Return the decision of a router, with each arc as seen last, or of a gate."""
     payload = event.payload
     taken = {int(arc) for arc in payload.get("taken", ())}
     arcs = {int(arc["arc"]): arc for arc in payload.get("arcs", ())}
@@ -111,6 +121,19 @@ def decided(event: Event) -> Decided:
         run=str(event.step_run_id or event.entity_id),
         event=str(payload.get("event", "")),
         arcs=[_looked(number, arc, number in taken) for number, arc in sorted(arcs.items())],
+        gate=_gated(event, plan) if event.event_type == "policy.admit.evaluated" else None,
+    )
+
+
+def _gated(event: Event, plan: Plan | None) -> Gated:
+    step = plan.playbook.step(event.entity_id) if plan is not None else None
+    rules, matched = (step.admit or () if step is not None else ()), event.payload.get("rule")
+    shown = rules[matched : matched + 1] if matched is not None else [rule for rule in rules if rule.allow]
+    return Gated(
+        admits=bool(event.payload.get("allow")),
+        when=" or ".join(str(rule.when.data) for rule in shown if rule.when is not None),
+        read=event.payload.get("read") or {},
+        errors=[str(error) for error in event.payload.get("errors", ())],
     )
 
 
@@ -198,32 +221,43 @@ def _target(plan: Plan | None, source: str, arc: int) -> str:
     """Return where an arc leads, or an empty text if that is not known."""
     step = plan.playbook.step(source) if plan is not None else None
     arcs = step.arcs if step is not None else ()
-    return arcs[arc].step if arc < len(arcs) else ""
+    return arcs[arc].step if 0 <= arc < len(arcs) else ""
 
 
 def _split(this: Track, other: Track) -> tuple[Split | None, list[str]]:
-    mine, theirs = _decisions(this), _decisions(other)
-    thinned = {_arc_of(key)[0] for track in (this, other) for key in track.thinned if key.startswith(("a:", "r:"))}
-    first: Split | None = None
-    for step in mine.keys() & theirs.keys() - thinned:
-        for number, (one, two) in enumerate(zip(mine[step].items(), theirs[step].items(), strict=False), 1):
-            arc = _differs(this.plan, other.plan, step, one[1], two[1])
-            if arc is not None and (first is None or one[0] < first.seq):
-                first = Split(step, number, one[0], two[0], arc)
-            if arc is not None:
-                break
-    return first, sorted(thinned & mine.keys() & theirs.keys())
+    found: list[Split] = []
+    unaligned: set[str] = set()
+    for marks in (("a:", "r:"), ("g:", "h:")):
+        mine, theirs = _decisions(this, marks), _decisions(other, marks)
+        thinned = {_of(key)[0] for track in (this, other) for key in track.thinned if key.startswith(marks)}
+        unaligned |= thinned & mine.keys() & theirs.keys()
+        for step in mine.keys() & theirs.keys() - thinned:
+            pairs = zip(mine[step].items(), theirs[step].items(), strict=False)
+            for number, ((seq, one), (other_seq, two)) in enumerate(pairs, 1):
+                arc = _differs(this.plan, other.plan, step, one, two)
+                if arc is not None:
+                    found.append(Split(step, number, seq, other_seq, arc))
+                    break
+    return min(found, key=lambda split: split.seq, default=None), sorted(unaligned)
 
 
-def _decisions(track: Track) -> dict[str, dict[int, set[int]]]:
-    """Return the decisions of each router in their order: event, and the arcs it took."""
+def _of(key: str) -> tuple[str, int]:
+    """Return the step and the arc of a mark; -1: it is of its gate."""
+    return _arc_of(key) if key.startswith(("a:", "r:")) else (key[2:], -1)
+
+
+def _decisions(track: Track, marks: tuple[str, str]) -> dict[str, dict[int, set[int]]]:
+    """Return the decisions of each step in their order: event, and the arcs it took.
+
+    `marks` are those of what was taken, and of what was refused; a gate that admits takes the arc -1.
+    """
     found: dict[str, dict[int, set[int]]] = {}
     for key, series in track.series.items():
-        if key.startswith(("a:", "r:")):
-            source, arc = _arc_of(key)
+        if key.startswith(marks):
+            source, arc = _of(key)
             for seq in series.seqs:
                 taken = found.setdefault(source, {}).setdefault(seq, set())
-                if key.startswith("a:"):
+                if key.startswith(marks[0]):
                     taken.add(arc)
     return {source: dict(sorted(made.items())) for source, made in found.items()}
 

@@ -27,6 +27,14 @@ CYCLE = """\
 - step: b
   tool: {kind: noop}
 """
+GATE = """\
+- step: a
+  tool: {kind: noop}
+  next: b
+- step: b
+  spec: {policy: {admit: {rules: [{when: '{{ workload.n > 1 }}', then: {allow: true}}]}}}
+  tool: {kind: noop}
+"""
 FAILS = Said(error={"kind": "unknown", "message": "no"})
 
 
@@ -113,3 +121,29 @@ def test_arcs_that_moved_in_the_file_are_the_same_if_they_lead_to_one_step() -> 
 def test_routers_that_decided_too_often_are_named_and_not_compared() -> None:
     found = compare(track(played(CYCLE, 4), most_marks=2), track(played(CYCLE, 2)))
     assert (found.split, found.unaligned) == (None, ["a"])
+
+
+def test_a_gate_that_admits_only_one_is_where_they_part() -> None:
+    this, other = played(GATE, 1), played(GATE, 5)
+    found = compared(this, other)
+    assert found.split is not None
+    assert (found.split.step, found.split.number, found.split.arc) == ("b", 1, -1)
+    here, there = (
+        decided(script.events[seq - 1], script.plan).gate
+        for script, seq in ((this, found.split.seq), (other, found.split.other_seq))
+    )
+    assert here is not None
+    assert there is not None
+    assert (here.admits, here.when, here.read, here.errors) == (False, "{{ workload.n > 1 }}", {"workload.n": 1}, [])
+    assert (there.admits, there.read) == (True, {"workload.n": 5})
+    assert compared(played(GATE, 5), played(GATE, 6)).split is None
+
+
+def test_a_gate_that_opens_later_has_decided_once() -> None:
+    opens = GATE.replace("workload.n > 1", "ctx.n > 1").replace("next: b", "next: [b, c]") + (
+        "- step: c\n  tool: {kind: noop}\n  set: {ctx.n: '{{ workload.n }}'}\n"
+    )
+    late = track(played(opens, 5))
+    assert list(late.series["h:b"].values) == [1]
+    assert "g:b" not in late.series
+    assert compare(late, late).split is None
