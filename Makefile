@@ -45,8 +45,9 @@ $(UI): $(UI_MODULES) $(shell find ui -path ui/node_modules -prune -o -type f -pr
 
 ui: $(UI) ## Build the web UI into the package (needs Node 20.19 or newer)
 
-ui-types: $(STAMP) $(UI_MODULES) ## Write the UI's types of the API from the route table
+ui-types: $(STAMP) $(UI_MODULES) ## Write the UI's types of the API from the route table, and its words
 	$(BIN)/python scripts/ui_types.py ui/src/api/openapi.json
+	$(BIN)/python scripts/ui_glossary.py ui/src/words/glossary.ts
 	cd ui && npm run --silent types
 
 screenshots: $(STAMP) $(UI) ## Take pictures of every screen of the web UI into docs/images/ui (needs Chromium)

@@ -183,3 +183,20 @@ def test_an_arc_says_which_values_its_condition_read(visitor: Visitor, seeded: W
     link.click()
     page.wait_for_url(f"**at={decided}*")
     expect(page.get_by_text(f"As of event {decided} ")).to_be_visible()
+
+
+def test_a_word_says_what_it_means_on_hover_and_focus(visitor: Visitor, seeded: Workspace) -> None:
+    page = visitor.go("/letters")
+    heading = page.get_by_role("heading", name="Dead letters", exact=True)
+    tip = page.get_by_role("tooltip")
+    word = heading.locator("[data-term]")
+    word.focus()
+    expect(tip).to_contain_text("Work that failed for good")
+    expect(word).to_have_accessible_description(re.compile("Work that failed for good"))
+    page.keyboard.press("Escape")
+    expect(tip).to_have_count(0)
+    page = visitor.go(f"/executions/{seeded.ids['completed']}?step=decide&tab=why")
+    page.get_by_label("Step decide", exact=True).locator("[data-term=arc]").hover()
+    expect(tip).to_contain_text("A connection from one step to another")
+    page.mouse.move(0, 0)
+    expect(tip).to_have_count(0)

@@ -141,11 +141,22 @@ async def test_the_sign_in_link_gives_the_role_of_its_token_and_leaves_the_addre
         assert wrong.status_code == 401
 
 
+def _made(script: str) -> str:
+    code = f"import sys; sys.path.insert(0, 'scripts'); import {script}; print({script}.text(), end='')"
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=UI.parent, check=True, capture_output=True, text=True
+    ).stdout
+
+
+def test_the_words_of_the_ui_are_those_of_the_glossary() -> None:
+    kept = (UI / "src" / "words" / "glossary.ts").read_text()
+    assert _made("ui_glossary") == kept, "The glossary has changed: run `make ui-types`."
+    assert '"step-run": "One run of a step for a token.",' in kept
+
+
 def test_the_types_of_the_ui_are_those_of_the_api() -> None:
-    code = "import sys; sys.path.insert(0, 'scripts'); import ui_types; print(ui_types.text(), end='')"
-    made = subprocess.run([sys.executable, "-c", code], cwd=UI.parent, check=True, capture_output=True, text=True)
     kept = (UI / "src" / "api" / "openapi.json").read_text()
-    assert made.stdout == kept, "The API has changed: run `make ui-types`."
+    assert _made("ui_types") == kept, "The API has changed: run `make ui-types`."
     types = (UI / "src" / "api" / "schema.d.ts").read_text()
     for path in ("/api/executions", "/api/session", "/api/me"):
         assert f'"{path}"' in types

@@ -9,6 +9,7 @@ import { Json } from "../parts/Json";
 import { Sign } from "../parts/Mark";
 import { Card, Filter, Page, Panel, Split } from "../parts/Page";
 import { type Column, Table } from "../parts/Table";
+import { Term } from "../parts/Term";
 import { noetl } from "../words/command";
 import { count, exact, middle, plain, zoneName } from "../words/format";
 import css from "./tables.module.css";
@@ -55,7 +56,7 @@ export function Audit() {
   const chosen = rows.find((row) => String(row.number) === id);
   if (me && !isAdmin) return <Empty title="Needs admin">Your role does not read the audit trail.</Empty>;
   return (
-    <Page title="Audit" note={<Chain />} actions={<Filter text={q} onChange={setQuery} label="Filter entries" hint="actor:ada entity:orders/nightly" />}>
+    <Page title={<Term word="audit trail">Audit</Term>} note={<Chain />} actions={<Filter text={q} onChange={setQuery} label="Filter entries" hint="actor:ada entity:orders/nightly" />}>
       {error ? <Trouble error={error} again={again} /> : null}
       <Split
         panel={

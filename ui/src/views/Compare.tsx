@@ -7,6 +7,7 @@ import { Command, Copy, Empty, Loading, Time, Trouble } from "../parts/controls"
 import { Diff } from "../parts/Diff";
 import { Mark } from "../parts/Mark";
 import { Card, Lines, Page } from "../parts/Page";
+import { Term } from "../parts/Term";
 import { noetl } from "../words/command";
 import { count, duration, errorText, plain, plural, shortId } from "../words/format";
 import { stateOf } from "../words/states";
@@ -43,7 +44,7 @@ export function ComparePage() {
       </div>
       <Split found={found.data} />
       <div className={css.pair}>
-        <Card title="Workload" note={leftOut(found.data, "workload")}>
+        <Card title={<Term word="workload">Workload</Term>} note={leftOut(found.data, "workload")}>
           <div className={css.pad}><Changes changes={found.data.workload} none="Both started with the same values." /></div>
         </Card>
         <Card title="Playbook" note={found.data.playbook.differs ? `v${then.version ?? "?"} → v${now.version ?? "?"}` : undefined}>
@@ -118,7 +119,7 @@ function Split({ found }: { found: Compared }) {
     );
   };
   return (
-    <Card title="Where they part" note={<>the {split.this.gate ? "gate" : "router"} of <code>{plain(split.step)}</code>, decision {split.number}</>}>
+    <Card title="Where they part" note={<>the {split.this.gate ? <Term word="gate" /> : <Term word="router" />} of <code>{plain(split.step)}</code>, decision {split.number}</>}>
       <div className={css.sides}>{side("this")}{side("other")}</div>
     </Card>
   );
@@ -158,7 +159,7 @@ function Arcs({ found }: { found: Compared }) {
   if (found.arcs.length === 0) return null;
   const times = (side: Compared["arcs"][number]["this"]) => (side.target === "" ? "not in its playbook" : side.taken ? `taken ${side.taken === 1 ? "once" : `${side.taken} times`}` : side.refused ? "evaluated, not taken" : "not evaluated");
   return (
-    <Card title="Arcs that differ" note={leftOut(found, "arcs")}>
+    <Card title={<><Term word="arc">Arcs</Term> that differ</>} note={leftOut(found, "arcs")}>
       <Lines
         label="Arcs"
         heads={["arc", "this execution", "the other one"]}

@@ -9,6 +9,7 @@ import { Json } from "../parts/Json";
 import { Sign } from "../parts/Mark";
 import { Page, Panel, Split } from "../parts/Page";
 import { type Column, Table } from "../parts/Table";
+import { Term } from "../parts/Term";
 import { LETTER_STATES, type LettersSearch } from "../routes";
 import { count, middle, plain, plural } from "../words/format";
 import css from "./Letters.module.css";
@@ -47,7 +48,7 @@ export function Letters() {
   const refresh = () => void client.invalidateQueries();
   return (
     <Page
-      title="Dead letters"
+      title={<Term word="dead letter">Dead letters</Term>}
       note={groups.data ? `${all.length === MOST ? `first ${count(MOST)} causes` : plural(all.length, "cause")}, ${plural(total, "letter")}` : undefined}
       actions={
         <div className={css.filters}>

@@ -8,6 +8,7 @@ import { Json } from "../parts/Json";
 import { Stated } from "../parts/Mark";
 import { Card, Page, Panel, Split } from "../parts/Page";
 import { type Column, Table } from "../parts/Table";
+import { Term } from "../parts/Term";
 import { noetl } from "../words/command";
 import { count, plain, plural } from "../words/format";
 import type { Hue, MarkName } from "../words/states";
@@ -37,7 +38,7 @@ export function Outbox() {
   const rows = found.data?.messages ?? [];
   return (
     <Page
-      title="Outbox"
+      title={<Term word="outbox">Outbox</Term>}
       note={found.data ? `${plural(found.data.pending, "message")} pending, ${count(found.data.dead)} dead${rows.length === 500 ? "; the newest 500" : ""}` : undefined}
       actions={
         <select aria-label="State" className={css.select} value={state ?? ""} onChange={(event) => go({ tab: event.target.value || undefined, id: undefined })}>

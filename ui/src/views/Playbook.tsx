@@ -13,6 +13,7 @@ import { Button, Command, Copy, Empty, Facts, Loading, TabList, Time, Trouble } 
 import { Sign } from "../parts/Mark";
 import { Card, Lines, Page } from "../parts/Page";
 import { Table } from "../parts/Table";
+import { Term } from "../parts/Term";
 import { PLAYBOOK_TABS, type PlaybookSearch } from "../routes";
 import { noetl } from "../words/command";
 import { duration, middle, now, plain, plural } from "../words/format";
@@ -225,7 +226,7 @@ function Workload({ path, version }: { path: string; version?: number }) {
   const properties = Object.entries(((form.data?.schema as { properties?: Record<string, { type?: unknown }> } | undefined)?.properties ?? {}));
   const defaults = (form.data?.defaults ?? {}) as Record<string, unknown>;
   return (
-    <Card title="Workload">
+    <Card title={<Term word="workload">Workload</Term>}>
       {form.error ? (
         <Trouble error={form.error} />
       ) : (

@@ -8,6 +8,7 @@ import { Dialog } from "../parts/Dialog";
 import { Sign } from "../parts/Mark";
 import { Filter, Page, Panel, Split } from "../parts/Page";
 import { type Column, Table } from "../parts/Table";
+import { Term } from "../parts/Term";
 import { noetl } from "../words/command";
 import { middle, now, plain } from "../words/format";
 import css from "./tables.module.css";
@@ -50,7 +51,7 @@ export function Tokens() {
   if (me && !isAdmin) return <Empty title="Needs admin">Your role does not read tokens.</Empty>;
   return (
     <Page
-      title="Tokens"
+      title={<Term word="API token">Tokens</Term>}
       actions={
         <>
           <Filter text={q} onChange={setQuery} label="Filter tokens" hint="name, id, role" />

@@ -8,6 +8,7 @@ import { Button, Command, Empty, Facts, Loading, Tags, Time, Trouble } from "../
 import { Stated } from "../parts/Mark";
 import { Card, Filter, Lines, Page, Panel, Split } from "../parts/Page";
 import { type Column, Table } from "../parts/Table";
+import { Term } from "../parts/Term";
 import { noetl } from "../words/command";
 import { count, exact, middle, plain, plural, shortId } from "../words/format";
 import type { Hue, MarkName } from "../words/states";
@@ -23,7 +24,7 @@ const Status = ({ of }: { of: string }) => <Stated of={of} looks={LOOKS} classNa
 const COLUMNS: Column<Row>[] = [
   { id: "status", head: "Status", width: "96px", cell: (row) => <Status of={row.status} /> },
   { id: "id", head: "Worker", width: "minmax(140px, 2fr)", cell: (row) => <span title={row.worker_id}>{plain(middle(row.worker_id))}</span> },
-  { id: "pool", head: "Pool", width: "minmax(80px, 1fr)", cell: (row) => <span title={row.pool}>{plain(row.pool || "default")}</span> },
+  { id: "pool", head: <Term word="pool">Pool</Term>, width: "minmax(80px, 1fr)", cell: (row) => <span title={row.pool}>{plain(row.pool || "default")}</span> },
   { id: "tags", head: "Tags", width: "minmax(80px, 1fr)", cell: (row) => <Tags tags={row.tags} /> },
   { id: "active", head: "Busy", width: "80px", right: true, cell: (row) => `${count(row.active)}/${count(row.capacity)}` },
   { id: "seen", head: "Seen", width: "96px", cell: (row) => <Time at={row.seen_at} /> },
@@ -37,7 +38,7 @@ export function Workers() {
   const rows = all.filter((row) => fits(q, row.worker_id, row.pool, row.host, ...row.tags, row.status));
   const chosen = all.find((row) => row.worker_id === id);
   return (
-    <Page title="Workers" note={workers.data ? plural(all.length, "worker") : undefined} actions={<Filter text={q} onChange={setQuery} label="Filter workers" hint="name, pool, tag, status" />}>
+    <Page title={<Term word="worker">Workers</Term>} note={workers.data ? plural(all.length, "worker") : undefined} actions={<Filter text={q} onChange={setQuery} label="Filter workers" hint="name, pool, tag, status" />}>
       {queue.error ? <Trouble error={queue.error} again={() => void queue.refetch()} /> : null}
       <div className={css.pools}>
         {(queue.data?.pools ?? []).map((pool) => (

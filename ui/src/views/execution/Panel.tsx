@@ -5,6 +5,7 @@ import type { Track } from "../../moments/track";
 import { Button, Command, Copy, Countdown, Facts, Loading, TabList, Time, Trouble } from "../../parts/controls";
 import { Json } from "../../parts/Json";
 import { Mark } from "../../parts/Mark";
+import { Term } from "../../parts/Term";
 import type { ExecutionSearch } from "../../routes";
 import { noetl } from "../../words/command";
 import { clock, duration, errorText, plain, plural, shortId } from "../../words/format";
@@ -63,7 +64,7 @@ export function Panel({ id, graph, track, seq, rested, search, explain, onSearch
           <select aria-label="Step-run" value={span?.run} onChange={(event) => onSearch({ run: event.target.value, item: undefined })}>
             {runs.map((one) => <option key={one.run} value={one.run}>{one.run} · {stateOf(one.state).word}</option>)}
           </select>
-        ) : span ? <span>step-run <code>{plain(span.run)}</code></span> : <span>not reached</span>}
+        ) : span ? <span><Term word="step-run" /> <code>{plain(span.run)}</code></span> : <span>not reached</span>}
         {isItem && found.data?.key ? <span>key <code>{plain(found.data.key)}</code></span> : null}
         {isItem ? <button type="button" className={css.link} onClick={() => onSearch({ item: undefined })}>the whole loop</button> : null}
         {span?.items ? <button type="button" className={css.link} onClick={() => onSearch({ pane: "items", run: span.run })}>all {plural(span.items.total, "item")}{span.items.failed ? `, ${span.items.failed} failed` : ""}</button> : null}
@@ -127,7 +128,7 @@ function WhyTab({ id, graph, track, seq, step, explain, arc, onMove }: { id: str
       {open.length === 0 && choices.length === 0 && out.length === 0 ? <p className={css.none}>Nothing waits here, and no arc leaves this step.</p> : null}
       {out.length > 0 ? (
         <section>
-          <h3>Arcs {decided ? <button type="button" className={css.link} onClick={() => onMove(decided)}>decided at event {decided}</button> : null}</h3>
+          <h3><Term word="arc">Arcs</Term> {decided ? <button type="button" className={css.link} onClick={() => onMove(decided)}>decided at event {decided}</button> : null}</h3>
           {out.map((edge) => <Arc key={edge.arc} id={id} edge={edge} track={track} seq={seq} isSelected={arc === String(edge.arc)} />)}
         </section>
       ) : null}
@@ -180,7 +181,7 @@ function OutcomeTab({ run, step }: { run: Run; step: string }) {
       {run.letter ? <LetterOf letter={run.letter} /> : null}
       {run.ref ? (
         <section>
-          <h3>Stored result</h3>
+          <h3><Term word="stored result">Stored result</Term></h3>
           <a href={`/api/results/resolve?ref=${encodeURIComponent(run.ref)}`} download>Download</a> <Copy text={run.ref} label="Copy the reference" />
         </section>
       ) : null}

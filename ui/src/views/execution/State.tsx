@@ -3,6 +3,7 @@ import { type Change, Changes } from "../../parts/Changes";
 import { Copy, Loading, Trouble } from "../../parts/controls";
 import { Json } from "../../parts/Json";
 import { Mark } from "../../parts/Mark";
+import { Term } from "../../parts/Term";
 import { errorText, plain } from "../../words/format";
 import css from "./State.module.css";
 
@@ -14,7 +15,7 @@ export function StatePane({ id, moment, seq, vs }: { id: string; moment: Moment 
   return (
     <div className={css.pane} tabIndex={0} role="region" aria-label="State">
       <section>
-        <h3>ctx</h3>
+        <h3><Term word="ctx" /></h3>
         {Object.keys(moment.ctx).length ? <Json value={moment.ctx} path={["ctx"]} /> : <p className={css.none}>Empty at this moment.</p>}
         {moment.more?.ctx ? <p className={css.none}>{moment.more.ctx} more keys.</p> : null}
       </section>
@@ -32,7 +33,7 @@ export function StatePane({ id, moment, seq, vs }: { id: string; moment: Moment 
         )}
       </section>
       <section>
-        <h3>Tokens</h3>
+        <h3><Term word="token">Tokens</Term></h3>
         {moment.tokens.length === 0 ? <p className={css.none}>None stands.</p> : null}
         <ul className={css.tokens}>
           {moment.tokens.map((one) => (
@@ -66,11 +67,11 @@ export function ResultPane({ execution }: { execution: Execution }) {
         ) : null}
       </section>
       <section>
-        <h3>Workload</h3>
+        <h3><Term word="workload">Workload</Term></h3>
         {Object.keys(execution.workload ?? {}).length ? <Json value={execution.workload} path={["workload"]} /> : <p className={css.none}>Empty.</p>}
       </section>
       <section>
-        <h3>Steps: number of step-runs done, failed, skipped</h3>
+        <h3>Steps: number of <Term word="step-run">step-runs</Term> done, failed, skipped</h3>
         <Json value={execution.steps} />
       </section>
     </div>
