@@ -32,6 +32,8 @@ BUDGETS: Final[Mapping[str, Budget]] = {
     "key": Budget("key press to paint, p95", 50),
     "live": Budget("event in the log to pixel, p95", 500),
     "heat": Budget("heat map of 100,000 items", 1_000),
+    "heap": Budget("JavaScript heap after a collection, open for 30 min on a live loop or list, most", 150, "MB"),
+    "growth": Budget("growth of that heap from the first third of the time to the last, larger one", 5, "MB"),
     "list": Budget("1,000,000 executions in PostgreSQL: slowest page or filter", 300),
 }
 
@@ -44,6 +46,13 @@ class Measured(msgspec.Struct):
     numbers: dict[str, float] = {}
     parts: dict[str, dict[str, float]] = {}
     missing: dict[str, str] = {}
+
+    def over(self, before: Measured | None) -> Measured:
+        """Return this run with the numbers of an earlier one for what was not measured."""
+        if before is None:
+            return self
+        numbers = {name: value for name, value in before.numbers.items() if name not in self.missing}
+        return Measured(self.date, self.load, numbers | self.numbers, before.parts | self.parts, self.missing)
 
     @classmethod
     def kept(cls) -> Measured | None:

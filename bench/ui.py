@@ -1,9 +1,10 @@
 """Measure the web UI in Chromium, and print the numbers against their budgets.
 
     python bench/ui.py [--only NAME]... [--rows 1000000] [--items 100000] [--rounds 5] [--save]
+    python bench/ui.py --only heap --minutes 30 --save
 
 A real server on SQLite, and one on PostgreSQL whose executions are put in by SQL. Each measure opens pages as a person does;
-times are those of the browser. `--save` writes bench/results/ui.json. Tested in tests/bench/test_ui.py.
+times are those of the browser. `--save` writes bench/results/ui.json, where numbers that were not measured stay. Tested in tests/bench/test_ui.py.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import msgspec
 import psycopg
-from playwright.sync_api import Browser, Error, Page
+from playwright.sync_api import Browser, CDPSession, Error, Page
 
 from bench.screen import BUDGETS, PATH, Measured, table
 from bench.system import Client
@@ -212,6 +213,65 @@ def heat(ui: Ui, items: int) -> dict[str, float]:
     return {"heat": ui.appears(f"/executions/{done}?step=each&pane=items", "canvas[data-cells]", 3)}
 
 
+def naps_of(name: str, items: int) -> str:
+    """Return a playbook with a long loop: eight items at a time, a second each."""
+    return HEAD.replace("NAME", name) + (
+        f"workflow:\n  - step: each\n    loop: {{ in: '{{{{ range({items}) | list }}}}', iterator: n, "
+        "spec: { mode: parallel, max_in_flight: 8 } }\n    tool: { kind: sleep, seconds: 1 }\n"
+    )
+
+
+def heap_of(page: Page, session: CDPSession) -> float:
+    """Return the megabytes of a page's objects after a garbage collection."""
+    page.wait_for_timeout(500)
+    session.send("HeapProfiler.collectGarbage")
+    return float(session.send("Runtime.getHeapUsage")["usedSize"]) / 1e6
+
+
+def growth(series: Sequence[float]) -> float:
+    """Return the median of the last third less that of the first third."""
+    third = max(1, (len(series) - 1) // 3)
+    return statistics.median(series[-third:]) - statistics.median(series[1 : 1 + third])
+
+
+def heap(ui: Ui, minutes: float) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
+    """Measure the heap of two pages that stay open: a live list, and a loop that runs.
+
+    An execution starts every other second; the list takes in the new ones once a minute.
+    """
+    short = ui.client.register(chain("short", 3))
+    busy = ui.client.start(ui.client.register(naps_of("live_loop", 20_000)))
+    series: dict[str, list[float]] = {"list": [], "loop": []}
+    with ui.page() as listed_page, ui.page() as loop_page:
+        listed_page.goto(f"{ui.url}/executions")
+        listed_page.wait_for_selector("[role=row] a")
+        loop_page.goto(f"{ui.url}/executions/{busy}?step=each&pane=items")
+        loop_page.wait_for_selector("canvas[data-cells]")
+        opened = {"list": listed_page, "loop": loop_page}
+        sessions = {name: page.context.new_cdp_session(page) for name, page in opened.items()}
+        until = time.monotonic() + minutes * 60
+        while True:
+            for name, page in opened.items():
+                series[name].append(round(heap_of(page, sessions[name]), 2))
+            print({name: values[-1] for name, values in series.items()}, flush=True)
+            if time.monotonic() >= until:
+                break
+            rest = min(until, time.monotonic() + 60)
+            while time.monotonic() < rest:
+                ui.client.start(short)
+                listed_page.wait_for_timeout(2_000)
+            if (new := listed_page.get_by_role("button", name="new")).count():
+                new.click()
+        for page in opened.values():
+            assert page.get_by_text("live", exact=True).count(), "the page is not live any more"
+    ui.client.ask("POST", f"/api/executions/{busy}/cancel", {})
+    parts = {
+        f"heap of the {name}, by minute": {str(at): value for at, value in enumerate(values)}
+        for name, values in series.items()
+    }
+    return {"heap": max(map(max, series.values())), "growth": max(map(growth, series.values()))}, parts
+
+
 FILL = """
 INSERT INTO noetl.execution (execution_id, last_seq, status, path, tags, started_at, ended_at, error, projection)
 SELECT e.execution_id - 1 - n, e.last_seq, s.status, s.path, s.tags, e.started_at - n * 1000, e.ended_at - n * 1000, s.error,
@@ -280,7 +340,7 @@ def _asked(page: Page, path: str) -> tuple[float, str | None]:
     return statistics.median(took for took, _status, _next in found), found[0][2]
 
 
-def measure(only: Sequence[str], rows: int, items: int, rounds: int) -> Measured:
+def measure(only: Sequence[str], rows: int, items: int, rounds: int, minutes: float = 30) -> Measured:
     """Take every measure, or only some; one that cannot be taken says why."""
     made = Measured(datetime.datetime.now(datetime.UTC).date().isoformat(), round(os.getloadavg()[0], 1))
 
@@ -298,6 +358,11 @@ def measure(only: Sequence[str], rows: int, items: int, rounds: int) -> Measured
             rounded = {"list": max(value for key, value in rounded.items() if key != "screen")}
         made.numbers |= {key: value for key, value in rounded.items() if key in BUDGETS}
 
+    def heaps(ui: Ui) -> dict[str, float]:
+        numbers, parts = heap(ui, minutes)
+        made.parts |= parts
+        return numbers
+
     with tempfile.TemporaryDirectory() as place, chromium() as browser:
         with process(Path(place), "up", auth="auto") as (url, _up), closing(Ui(browser, url, rounds)) as ui:
             take("first_paint", lambda: first_paint(ui))
@@ -305,6 +370,8 @@ def measure(only: Sequence[str], rows: int, items: int, rounds: int) -> Measured
             take("scrub", lambda: long_history(ui))
             take("live", lambda: live(ui))
             take("heat", lambda: heat(ui, items))
+            if "heap" in only:  # it takes half an hour
+                take("heap", lambda: heaps(ui))
         take("list", lambda: listed(browser, rows, rounds))
     return made
 
@@ -313,16 +380,17 @@ def main(arguments: Sequence[str] | None = None) -> Measured:
     """Measure, print, and save if asked."""
     parser = argparse.ArgumentParser(description="Measure the web UI in Chromium.")
     parser.add_argument(
-        "--only", action="append", default=[], choices=["first_paint", "steps", "scrub", "live", "heat", "list"]
+        "--only", action="append", default=[], choices=["first_paint", "steps", "scrub", "live", "heat", "heap", "list"]
     )
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--items", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="Browsers per measure, each with an empty cache.")
+    parser.add_argument("--minutes", type=float, default=30, help="How long the pages of `heap` stay open.")
     parser.add_argument("--save", action="store_true")
     given = parser.parse_args(arguments)
     if lacks():
         sys.exit(lacks())
-    made = measure(given.only, given.rows, given.items, given.rounds)
+    made = measure(given.only, given.rows, given.items, given.rounds, given.minutes)
     print(table(made))
     for name, value in made.parts.get("list", {}).items():
         print(f"  {name}: {value:.0f} ms")
@@ -330,7 +398,7 @@ def main(arguments: Sequence[str] | None = None) -> Measured:
         if not BUDGETS[name].holds(value):
             print(f"over its budget: {BUDGETS[name].words}: {value}")
     if given.save:
-        PATH.write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n")
+        PATH.write_bytes(msgspec.json.format(msgspec.json.encode(made.over(Measured.kept())), indent=2) + b"\n")
     return made
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from urllib.parse import quote
 
 import pytest
@@ -144,4 +145,86 @@ def test_moving_through_time_asks_only_for_the_moment(visitor: Visitor, seeded: 
             page.keyboard.press(".")
         expect(page.get_by_text("As of event 15 ")).to_be_visible()
         page.wait_for_load_state("networkidle")
-    assert [url for url in asked if "/moment?" not in url] == []
+    # What waited there is asked for when the moment has rested.
+    assert [url for url in asked if "/moment?" not in url and "/explain?seq=" not in url] == []
+    assert sum("/explain?" in url for url in asked) < 10
+
+
+def test_the_past_says_what_waited_then(visitor: Visitor, seeded: Workspace) -> None:
+    events = seeded.client.events(seeded.ids["completed"])
+    queued = next(one.seq for one in events if one.event_type == "step.scheduled")
+    page = visitor.go(f"/executions/{seeded.ids['completed']}?at={queued}&step=fetch_orders&tab=why")
+    why = page.get_by_role("region", name="Why")
+    expect(why.get_by_role("button", name="fetch_orders")).to_be_visible()
+    expect(why).to_contain_text("waits for a worker")
+    expect(page.get_by_label("Step fetch_orders", exact=True)).to_contain_text("Waits for a worker")
+    page.keyboard.press("l")
+    expect(why).to_have_count(0)
+
+
+def test_the_graph_hides_what_is_done_and_the_panel_grows(visitor: Visitor, seeded: Workspace) -> None:
+    page = visitor.go(f"/executions/{seeded.ids['failed']}?show=open")
+    expect(page.locator("[data-step=never]")).to_be_visible()
+    assert sorted(states(page)) == ["divide", "never"]
+    page.get_by_label("Steps shown").select_option("only failures")
+    expect(page.locator("[data-step=never]")).to_have_count(0)
+    assert states(page) == {"divide": "failed"}
+    page.wait_for_url("**show=failed*")
+    page.locator("[data-step=divide]").click()
+    panel = page.get_by_label("Step divide", exact=True)
+    edge = page.get_by_role("separator", name="Width of the panel")
+    edge.press("ArrowLeft")
+    expect(edge).to_have_attribute("aria-valuenow", "444")
+    page.reload()
+    expect(panel).to_have_css("width", "444px")
+
+
+def test_a_key_lists_what_the_page_can_do(visitor: Visitor, seeded: Workspace) -> None:
+    page = visitor.go(f"/executions/{seeded.ids['failed']}")
+    page.keyboard.press("a")
+    choices = page.get_by_role("listbox", name="Choices").get_by_role("option")
+    expect(choices.filter(has_text="Fork…")).to_be_visible()
+    page.get_by_role("combobox").fill("retry")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_contain_text("noetl retry")
+
+
+def test_events_are_searched_and_all_of_them_downloaded(visitor: Visitor, seeded: Workspace) -> None:
+    execution = seeded.start("orders/many")
+    seeded.reaches(execution, "completed")
+    page = visitor.go(f"/executions/{execution}?pane=events")
+    page.get_by_role("searchbox", name="Filter events").fill("workflow.finished")
+    expect(page.get_by_role("listbox", name="Events").get_by_role("option")).to_have_count(1)
+    page.get_by_role("searchbox", name="Filter events").fill("")
+    expect(page.get_by_role("listbox", name="Events").get_by_role("option").nth(1)).to_be_visible()
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Download").click()
+    lines = saved.value.path().read_text().splitlines()
+    assert [json.loads(line)["seq"] for line in lines] == list(range(1, len(seeded.client.events(execution)) + 1))
+    assert len(lines) > 1_000
+
+
+def test_the_timeline_zooms_folds_long_waits_and_unfolds_children(visitor: Visitor, seeded: Workspace) -> None:
+    page = visitor.go(f"/executions/{seeded.ids['waiting']}")
+    rows = page.get_by_role("list", name="Step-runs in time")
+    expect(rows.locator("[data-fold]")).to_have_count(1, timeout=30_000)  # after ten seconds
+    place = rows.get_by_role("listitem").last.bounding_box()
+    assert place is not None
+    y = place["y"] + place["height"] / 2
+    page.mouse.move(place["x"] + 300, y)
+    page.mouse.down()
+    page.mouse.move(place["x"] + 400, y, steps=3)
+    page.mouse.up()
+    expect(rows.get_by_role("button", name="Whole")).to_be_visible()
+    expect(rows.locator("[data-fold]")).to_have_count(0)
+    assert "step=" not in page.url  # the drag was no click
+    rows.get_by_role("button", name="Whole").click()
+    expect(rows.locator("[data-fold]")).to_have_count(1)
+    parent = seeded.start("orders/regions")
+    seeded.reaches(parent, "waiting")
+    visitor.show(f"/executions/{parent}")
+    rows.get_by_role("button", name="Step-runs of the child").first.click()
+    inner = rows.get_by_role("listitem").nth(1)
+    expect(inner).to_contain_text("#1")
+    inner.get_by_role("button").last.click()
+    page.wait_for_url(lambda url: "run=" in url and parent not in url)

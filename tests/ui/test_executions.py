@@ -85,18 +85,69 @@ def test_the_palette_finds_places_playbooks_and_executions(visitor: Visitor, see
     expect(page.get_by_role("option").filter(has_text="release/publish").first).to_be_visible()
     page.keyboard.press("Enter")
     page.wait_for_url(f"**/executions/{seeded.ids['waiting']}")
+    page.keyboard.press("Control+k")  # the last choices come first
+    expect(page.get_by_role("option").first).to_contain_text("release/publish")
 
 
 def test_marked_executions_are_cancelled_after_a_preview(visitor: Visitor, seeded: Workspace) -> None:
-    waiting = seeded.start("release/publish")
-    seeded.reaches(waiting, "waiting")
-    page = visitor.go(f"/executions?q={waiting}")
+    waiting, other = (seeded.start("release/publish", tags=("bulk",)) for _ in range(2))
+    done = seeded.start("orders/nightly", tags=("bulk",))
+    for execution, status in ((waiting, "waiting"), (other, "waiting"), (done, "completed")):
+        seeded.reaches(execution, status)
+    page = visitor.go("/executions?q=tag:bulk+status:waiting,completed")
     page.get_by_role("checkbox", name=f"Mark {waiting}").check()
     page.get_by_role("toolbar").get_by_role("button", name="Cancel…").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text(f"noetl cancel {waiting}")
-    dialog.get_by_role("button", name="Cancel 1 execution").click()
-    seeded.reaches(waiting, "cancelled")
+    expect(dialog.get_by_role("button", name="Cancel 1 execution")).to_be_enabled()
+    dialog.get_by_label("All that fit the filter").check()
+    expect(dialog.get_by_role("region", name="What will happen")).to_contain_text("2 waiting")
+    expect(dialog.get_by_role("list", name="Left out")).to_contain_text("ended with status completed")
+    dialog.get_by_label("Reason").fill("wrong date")
+    dialog.get_by_role("button", name="Cancel 2 executions").click()
+    for execution in (waiting, other):
+        seeded.reaches(execution, "cancelled")
+
+
+def test_columns_are_hidden_and_made_wider_and_the_browser_keeps_it(visitor: Visitor) -> None:
+    page = visitor.go("/executions")
+    table = page.get_by_role("table", name="Executions")
+    expect(table.get_by_role("columnheader", name="Started UTC")).to_be_visible()
+    page.get_by_role("button", name="Columns of Executions").click()
+    menu = page.get_by_role("dialog", name="Columns")
+    menu.get_by_role("checkbox", name="Tags").uncheck()
+    expect(table.get_by_role("columnheader", name="Tags")).to_have_count(0)
+    menu.get_by_role("button", name="Duration wider").click()
+    page.keyboard.press("Escape")
+    duration = table.locator("[data-column=lasted]")
+    expect(duration).to_have_css("width", "120px")
+    edge = duration.locator("[data-edge]").bounding_box()
+    assert edge is not None
+    page.mouse.move(edge["x"] + 4, edge["y"] + 8)
+    page.mouse.down()
+    page.mouse.move(edge["x"] + 44, edge["y"] + 8)
+    page.mouse.up()
+    expect(duration).to_have_css("width", "160px")
+    page.reload()
+    expect(duration).to_have_css("width", "160px")
+    expect(table.get_by_role("columnheader", name="Tags")).to_have_count(0)
+
+
+def test_keys_copy_a_row_and_the_filter_completes_values(visitor: Visitor, seeded: Workspace) -> None:
+    page = visitor.go("/executions?q=status:failed+path:orders/broken")
+    row = page.get_by_role("table", name="Executions").locator("[aria-rowindex]").first
+    failed = row.get_by_role("link").first.get_attribute("title")
+    page.keyboard.press("j")
+    for key, text in (("c", f"{seeded.url}/executions/{failed}"), ("Shift+C", f"noetl explain {failed}")):
+        page.keyboard.press(key)
+        expect(page.get_by_role("status").filter(has_text=f"Copied {text}")).to_be_visible()
+        assert page.evaluate("navigator.clipboard.readText()") == text
+    page.get_by_label("Filter executions").fill("path:orders/n")
+    expect(page.locator("datalist option[value='path:orders/nightly']")).to_have_count(1)
+    page.get_by_label("Filter executions").fill("")
+    page.get_by_label("Jump to a date").fill("2020-02-29")
+    page.wait_for_url("**until%3A2020-03-01*")
+    expect(page.get_by_role("heading", name="No execution fits")).to_be_visible()
 
 
 def test_a_filter_is_saved_under_a_name_and_its_address_shared(

@@ -3,7 +3,8 @@ import { QueryClient } from "@tanstack/react-query";
 import { createRootRouteWithContext, createRoute, createRouter, lazyRouteComponent, Link, redirect } from "@tanstack/react-router";
 import { Problem } from "./api/client";
 import { fetchMe } from "./api/session";
-import { Empty, Trouble } from "./parts/controls";
+import { Button, Empty, Trouble } from "./parts/controls";
+import { openPalette } from "./parts/keys";
 import { Executions } from "./views/Executions";
 import { Home } from "./views/Home";
 import { Login } from "./views/Login";
@@ -29,6 +30,7 @@ const one = <T extends string>(raw: Raw, name: string, of: readonly T[]): T | un
 
 export const PANES = ["timeline", "events", "state", "logs", "children", "result", "items"] as const;
 export const TABS = ["why", "input", "outcome", "attempts", "logs", "events", "yaml"] as const;
+export const SHOWN = ["open", "failed"] as const;
 export interface ExecutionSearch {
   at?: number;
   vs?: number;
@@ -46,6 +48,8 @@ export interface ExecutionSearch {
   of?: string;
   attempt?: number;
   find?: string;
+  /** Of the graph: without what is done, or only what failed. */
+  show?: (typeof SHOWN)[number];
   /** Of a child: the moment of its parent that the way back keeps. */
   up?: number;
 }
@@ -59,8 +63,8 @@ export interface PlaybookSearch {
 }
 
 const NotFound = () => (
-  <Empty title="Not found" action={<Link to="/executions">Executions</Link>}>
-    Nothing has this address. Find what you look for with Ctrl K.
+  <Empty title="Not found" action={<Button kind="primary" onClick={openPalette}>Find or do</Button>}>
+    Nothing has this address. Find a playbook, an execution or a screen by its name, or look at all <Link to="/executions">executions</Link>.
   </Empty>
 );
 const root = createRootRouteWithContext<{ client: QueryClient }>()({
@@ -111,6 +115,7 @@ const execution = createRoute({
     of: text(raw, "of"),
     attempt: whole(raw, "attempt"),
     find: text(raw, "find"),
+    show: one(raw, "show", SHOWN),
     up: whole(raw, "up"),
   }),
 });
@@ -119,7 +124,7 @@ const playbooks = createRoute({
   getParentRoute: () => inside,
   path: "/playbooks/",
   component: lazyRouteComponent(() => import("./views/Playbooks"), "Playbooks"),
-  validateSearch: (raw: Raw): { q?: string } => ({ q: text(raw, "q") }),
+  validateSearch: (raw: Raw): { q?: string; tag?: string } => ({ q: text(raw, "q"), tag: text(raw, "tag") }),
 });
 const playbook = createRoute({
   getParentRoute: () => inside,

@@ -95,8 +95,16 @@ export const useExecution = (id: string, mark: unknown) =>
   useQuery({ queryKey: ["execution", id, mark], queryFn: () => get<Execution>(place(id)), placeholderData: (old) => old, staleTime: 1_000 });
 export const useGraph = (hash: string | undefined) =>
   useQuery({ queryKey: ["graph", hash], enabled: Boolean(hash), staleTime: Infinity, gcTime: 600_000, queryFn: () => get<Schemas["Graph"]>(`/api/playbooks/${hash}/graph`) });
-export const useExplain = (id: string, mark: string) =>
-  useQuery({ queryKey: ["explain", id, mark], enabled: mark !== "", queryFn: () => get<Explained>(`${place(id)}/explain`), placeholderData: (old) => old, refetchInterval: (query) => (query.state.data && query.state.data.standing.length ? 5_000 : false) });
+/** Why an execution stands where it stands: now, or after an event, which never changes. */
+export const useExplain = (id: string, mark: string, seq?: number) =>
+  useQuery({
+    queryKey: seq ? ["explain", id, seq] : ["explain", id, "now", mark],
+    enabled: mark !== "",
+    staleTime: seq ? Infinity : 0,
+    queryFn: ({ signal }) => get<Explained>(`${place(id)}/explain`, { seq }, signal),
+    placeholderData: (old) => old,
+    refetchInterval: (query) => (!seq && query.state.data?.standing.length ? 5_000 : false),
+  });
 export const useMoment = (id: string, seq: number) =>
   useQuery({ queryKey: ["moment", id, seq], enabled: seq > 0, staleTime: Infinity, queryFn: ({ signal }) => get<Moment>(`${place(id)}/moment`, { seq }, signal), placeholderData: (old) => old });
 export const useRun = (id: string, run: string | undefined, seq: number, item?: number) =>
@@ -111,6 +119,14 @@ export const useEvent = (id: string, seq: number) =>
     staleTime: Infinity,
     queryFn: async ({ signal }) => (await get<Schemas["Events"]>(`${place(id)}/events`, { after: seq - 1, limit: 1 }, signal)).events[0] ?? null,
   });
+/** Every event that fits, page by page. */
+export async function* allEvents(id: string, query: Record<string, unknown>): AsyncGenerator<EventRow[]> {
+  for (let after: number | null | undefined = 0; after !== null && after !== undefined; ) {
+    const page: Schemas["Events"] = await get<Schemas["Events"]>(`${place(id)}/events`, { ...query, after, limit: 1_000 });
+    yield page.events;
+    after = page.next;
+  }
+}
 /** The items of a loop as a map; while it runs, every other second. */
 export const useItems = (id: string, run: string | undefined, isOpen: boolean, mark: unknown) =>
   useQuery({ queryKey: ["items", id, run, isOpen, mark], enabled: Boolean(run), staleTime: 1_000, refetchInterval: isOpen ? 2_000 : false, queryFn: ({ signal }) => get<Items>(`${place(id)}/items`, { run, as: "map" }, signal), placeholderData: (old) => (old?.run === run ? old : undefined) });

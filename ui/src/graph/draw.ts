@@ -35,6 +35,7 @@ interface Scene {
   selected: { step?: string; arc?: string };
   hovered: string | null;
   isDim: (name: string) => boolean;
+  isHidden: (name: string) => boolean;
 }
 
 export function draw(canvas: HTMLCanvasElement, scene: Scene): void {
@@ -55,12 +56,12 @@ export function draw(canvas: HTMLCanvasElement, scene: Scene): void {
   pen.setTransform(ratio * view.k, 0, 0, ratio * view.k, view.x * ratio, view.y * ratio);
   const box = { left: -view.x / view.k, top: -view.y / view.k, right: (width - view.x) / view.k, bottom: (height - view.y) / view.k };
   for (const edge of scene.graph.edges) {
-    if (isOutside(edge, box)) continue;
+    if (isOutside(edge, box) || scene.isHidden(edge.source) || scene.isHidden(edge.target)) continue;
     pen.globalAlpha = scene.isDim(edge.source) && scene.isDim(edge.target) ? 0.25 : 1;
     drawEdge(pen, edge, scene, colour);
   }
   pen.globalAlpha = 1;
-  if (view.k < FAR) for (const node of scene.graph.nodes) drawFar(pen, node, scene, colour);
+  if (view.k < FAR) for (const node of scene.graph.nodes) if (!scene.isHidden(node.name)) drawFar(pen, node, scene, colour);
 }
 
 function isOutside(edge: Edge, box: { left: number; top: number; right: number; bottom: number }): boolean {

@@ -20,6 +20,9 @@ interface Props {
   figures?: Record<string, Figures>;
   /** What a join waits for, by its step. */
   hints?: Record<string, string>;
+  /** Without what is done, or only what failed. */
+  show?: "open" | "failed";
+  onShow?: (show: "open" | "failed" | undefined) => void;
   onStep: (step: string) => void;
   /** A click on the progress of a loop. */
   onItems?: (step: string) => void;
@@ -34,11 +37,15 @@ interface Shown {
   isFocused: boolean;
 }
 const MOST_NODES = 400;
+/** The height that the tools above the graph take. */
+const TOOLS = 44;
+/** States that `hide what is done` hides. */
+const DONE = new Set(["done", "skipped", "absorbed", "forced", "repaired", "undone"]);
 const LEAVES_MS = 300; // how long the pointer may need from an arc to its card
 const clamp = (value: number, least: number, most: number): number => Math.max(least, Math.min(most, value));
 
 /** The net: arcs on a canvas, nodes in view as buttons above it. */
-export function GraphView({ graph, track, seq, vs, step, arc, notes, figures, hints, onStep, onItems, onArc, arcNow }: Props) {
+export function GraphView({ graph, track, seq, vs, step, arc, notes, figures, hints, show, onShow, onStep, onItems, onArc, arcNow }: Props) {
   const frame = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const [size, setSize] = useState({ width: 0, height: 0 });
@@ -53,11 +60,11 @@ export function GraphView({ graph, track, seq, vs, step, arc, notes, figures, hi
 
   const fitted = useCallback((): View => {
     const { width, height } = size;
-    const k = clamp(Math.min((width - 48) / graph.width, (height - 48) / graph.height), 0.08, 1);
+    const k = clamp(Math.min((width - 48) / graph.width, (height - TOOLS - 24) / graph.height), 0.08, 1);
     const isHuge = k < 0.2;
     const entry = graph.nodes.find((node) => node.name === graph.entry) ?? graph.nodes[0];
     if (isHuge && entry) return { k: FAR, x: width / 2 - (entry.x + entry.width / 2) * FAR, y: 48 - entry.y * FAR };
-    return { k, x: (width - graph.width * k) / 2, y: Math.max(16, (height - graph.height * k) / 2) };
+    return { k, x: (width - graph.width * k) / 2, y: Math.max(TOOLS, (height - graph.height * k) / 2) };
   }, [graph, size]);
 
   useLayoutEffect(() => {
@@ -93,8 +100,13 @@ export function GraphView({ graph, track, seq, vs, step, arc, notes, figures, hi
 
   const asked = text.trim().toLowerCase();
   const isDim = useCallback((name: string) => asked !== "" && !name.toLowerCase().includes(asked), [asked]);
+  const isHidden = (name: string): boolean => {
+    if (!show || !track || name === step) return false;
+    const state = track.step(name, seq);
+    return show === "failed" ? state !== "failed" && !track.at(`d:${name}`, seq) : DONE.has(state);
+  };
   useEffect(() => {
-    if (canvas.current && view) draw(canvas.current, { graph, track, seq, view, selected: { step, arc }, hovered: shown ? edgeKey(shown.edge) : null, isDim });
+    if (canvas.current && view) draw(canvas.current, { graph, track, seq, view, selected: { step, arc }, hovered: shown ? edgeKey(shown.edge) : null, isDim, isHidden });
   });
 
   const zoom = useCallback((by: number, x: number, y: number) => {
@@ -250,7 +262,7 @@ export function GraphView({ graph, track, seq, vs, step, arc, notes, figures, hi
           if (edge && edge.arc >= 0) onArc?.(edge);
           else if (view && view.k < FAR) {
             const [x, y] = at(event);
-            const node = graph.nodes.find((one) => within(one, (x - view.x) / view.k, (y - view.y) / view.k));
+            const node = graph.nodes.find((one) => !isHidden(one.name) && within(one, (x - view.x) / view.k, (y - view.y) / view.k));
             if (node) onStep(node.name);
           }
         }
@@ -269,7 +281,7 @@ export function GraphView({ graph, track, seq, vs, step, arc, notes, figures, hi
     >
       <canvas ref={canvas} className={css.canvas} aria-hidden />
       <div className={css.layer} style={view ? { transform: `translate(${view.x}px, ${view.y}px) scale(${view.k})` } : undefined}>
-        {nodes.map((node) => (
+        {nodes.filter((node) => !isHidden(node.name)).map((node) => (
           <Fragment key={node.name}>
             <NodeBox
               node={node}
@@ -294,6 +306,13 @@ export function GraphView({ graph, track, seq, vs, step, arc, notes, figures, hi
       </div>
       <div className={css.tools}>
         <input type="search" placeholder="Find a step" aria-label="Find a step" value={text} onChange={(event) => setText(event.target.value)} />
+        {onShow ? (
+          <select aria-label="Steps shown" value={show ?? ""} onChange={(event) => onShow((event.target.value || undefined) as typeof show)}>
+            <option value="">all steps</option>
+            <option value="open">hide what is done</option>
+            <option value="failed">only failures</option>
+          </select>
+        ) : null}
         <Button onClick={fit} title="Fit (f)">Fit</Button>
         <Button onClick={() => zoom(1.25, size.width / 2, size.height / 2)} aria-label="Zoom in">+</Button>
         <Button onClick={() => zoom(0.8, size.width / 2, size.height / 2)} aria-label="Zoom out">−</Button>

@@ -11,7 +11,7 @@ export function Page({ title, note, actions, children, scrolls = false }: { titl
         <h1 className={css.title}>{title}</h1>
         {note ? <span className={css.note}>{note}</span> : null}
         <span className={css.space} />
-        {actions ? <div className={css.actions}>{actions}</div> : null}
+        {actions ? <div className={css.actions} data-actions>{actions}</div> : null}
       </header>
       <div className={`${css.body} ${scrolls ? css.scrolls : ""}`}>{children}</div>
     </div>
@@ -40,7 +40,7 @@ export function Panel({ title, label, onClose, actions, children }: { title: Rea
           </Button>
         ) : null}
       </header>
-      {actions ? <div className={css.actions}>{actions}</div> : null}
+      {actions ? <div className={css.actions} data-actions>{actions}</div> : null}
       {children}
     </aside>
   );

@@ -1,11 +1,17 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type ReactNode, useEffect, useRef, useState } from "react";
+import { shortZone, zoneName } from "../words/format";
+import { Columns, Edge, useChosen } from "./Columns";
 import { useKeys } from "./keys";
 import css from "./Table.module.css";
 
 export interface Column<T> {
   id: string;
   head: ReactNode;
+  /** Its name in the list of columns, where `head` is not a word. */
+  name?: string;
+  /** It shows times: its head says of which zone. */
+  isTime?: boolean;
   /** A grid track, such as `120px` or `minmax(160px, 2fr)`. */
   width: string;
   cell: (row: T) => ReactNode;
@@ -24,13 +30,21 @@ interface Props<T> {
   empty?: ReactNode;
   footer?: ReactNode;
   onEnd?: () => void;
+  /** What `c` and `Shift c` copy: the address of a row, and the command that shows it. */
+  copies?: (row: T) => { path: string; command: string };
 }
 
 const rowHeight = (): number => (document.documentElement.dataset.density === "compact" ? 26 : 32);
 
-/** A virtual table: text left, numbers right, a head that stays, keys to move. */
-export function Table<T>({ label, rows, columns, rowKey, onOpen, marked, onMark, selected, empty, footer, onEnd }: Props<T>) {
+const nameOf = <T,>({ id, head, name }: Column<T>): string => name ?? (typeof head === "string" ? head : id);
+
+/** A virtual table: text left, numbers right, a head that stays, keys to move; columns can be hidden and made wider. */
+export function Table<T>({ label, rows, columns: all, rowKey, onOpen, marked, onMark, selected, empty, footer, onEnd, copies }: Props<T>) {
   const scroller = useRef<HTMLDivElement>(null);
+  const [chosen, choose, reset] = useChosen(label);
+  const columns = all.filter((one) => !chosen[one.id]?.hidden);
+  const widthOf = (id: string): number => Math.round(scroller.current?.querySelector(`[data-column="${CSS.escape(id)}"]`)?.getBoundingClientRect().width ?? 0);
+  const [copied, setCopied] = useState("");
   const [active, setActive] = useState(-1);
   const height = rowHeight();
   const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => height, overscan: 12 });
@@ -58,6 +72,17 @@ export function Table<T>({ label, rows, columns, rowKey, onOpen, marked, onMark,
     else keys.add(key);
     onMark(keys);
   };
+  const copy = (what: "path" | "command") => {
+    const row = rows[active];
+    if (!row || !copies) return;
+    const text = what === "path" ? location.origin + copies(row).path : copies(row).command;
+    void navigator.clipboard?.writeText(text).then(() => setCopied(text));
+  };
+  useEffect(() => {
+    if (!copied) return;
+    const timer = setTimeout(() => setCopied(""), 2_000);
+    return () => clearTimeout(timer);
+  }, [copied]);
   useKeys({
     j: () => move(1),
     k: () => move(-1),
@@ -69,9 +94,10 @@ export function Table<T>({ label, rows, columns, rowKey, onOpen, marked, onMark,
     },
     x: () => mark(active, false),
     "Shift+X": () => mark(active, true),
+    ...(copies ? { c: () => copy("path"), "Shift+C": () => copy("command") } : {}),
   });
 
-  const template = { gridTemplateColumns: `${onMark ? "32px " : ""}${columns.map((one) => one.width).join(" ")}` };
+  const template = { gridTemplateColumns: `${onMark ? "32px " : ""}${columns.map((one) => (chosen[one.id]?.width ? `${chosen[one.id]?.width}px` : one.width)).join(" ")}` };
   return (
     <div className={css.scroller} ref={scroller} role="table" aria-label={label} aria-rowcount={rows.length + 1} tabIndex={0}>
       <div role="rowgroup" className={css.headgroup}>
@@ -87,11 +113,14 @@ export function Table<T>({ label, rows, columns, rowKey, onOpen, marked, onMark,
             </span>
           ) : null}
           {columns.map((column) => (
-            <span key={column.id} role="columnheader" className={`${css.cell} ${column.right ? css.right : ""}`}>
+            <span key={column.id} role="columnheader" data-column={column.id} className={`${css.cell} ${css.headcell} ${column.right ? css.right : ""}`}>
               {column.head}
+              {column.isTime ? <span className={css.zone} title={`Times in ${zoneName()}`}> {shortZone()}</span> : null}
+              <Edge onWidth={(width) => choose(column.id, { width })} />
             </span>
           ))}
         </div>
+        <Columns label={label} columns={all.map((one) => ({ id: one.id, name: nameOf(one) }))} chosen={chosen} onChoose={choose} onReset={reset} widthOf={widthOf} />
       </div>
       {rows.length === 0 ? (
         <div role="rowgroup">
@@ -135,6 +164,7 @@ export function Table<T>({ label, rows, columns, rowKey, onOpen, marked, onMark,
         })}
       </div>
       {footer}
+      {copied ? <p role="status" className={css.copied}>Copied {copied}</p> : null}
     </div>
   );
 }

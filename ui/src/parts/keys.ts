@@ -8,6 +8,10 @@ const placeOf = (event: KeyboardEvent): EventTarget | null => event.composedPath
 const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) && (target as HTMLInputElement).type !== "checkbox";
 
+/** Open the palette from anywhere; `openActions` shows only what the page can do. */
+export const openPalette = (): boolean => dispatchEvent(new CustomEvent("noetl-palette"));
+export const openActions = (): boolean => dispatchEvent(new CustomEvent("noetl-palette", { detail: "here" }));
+
 let pressed = ""; // the key press that is handled now, with the `g` before it
 let prefix = "";
 let prefixAt = 0;

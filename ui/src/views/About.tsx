@@ -27,7 +27,7 @@ export function About() {
                   ["Address", location.origin],
                   ["Status", plain(ready.data.status)],
                   ...Object.entries(ready.data.checks ?? {}).map(([name, state]): [string, React.ReactNode] => [
-                    plain(name),
+                    plain(name.charAt(0).toUpperCase() + name.slice(1)),
                     <span key={name} className={css.state}>
                       <Sign mark={state === "ok" ? "check" : "cross"} hue={state === "ok" ? "green" : "red"} size={14} /> {plain(state)}
                     </span>,

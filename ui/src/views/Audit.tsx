@@ -11,7 +11,7 @@ import { Card, Filter, Page, Panel, Split } from "../parts/Page";
 import { type Column, Table } from "../parts/Table";
 import { Term } from "../parts/Term";
 import { noetl } from "../words/command";
-import { count, exact, middle, plain, zoneName } from "../words/format";
+import { count, exact, middle, plain } from "../words/format";
 import css from "./tables.module.css";
 import { useTable } from "./useTable";
 
@@ -33,7 +33,7 @@ function Entity({ row }: { row: Row }): ReactNode {
 }
 
 const COLUMNS: Column<Row>[] = [
-  { id: "at", head: <span title={`Times in ${zoneName()}`}>When</span>, width: "104px", cell: (row) => <Time at={row.at} /> },
+  { id: "at", head: "When", isTime: true, width: "104px", cell: (row) => <Time at={row.at} /> },
   { id: "actor", head: "Actor", width: "minmax(96px, 1fr)", cell: (row) => <span title={row.actor}>{plain(row.actor)}</span> },
   { id: "action", head: "Action", width: "minmax(128px, 1fr)", cell: (row) => <code>{plain(row.action)}</code> },
   { id: "entity", head: "Object", width: "minmax(140px, 2fr)", cell: (row) => <Entity row={row} /> },

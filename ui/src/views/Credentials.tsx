@@ -21,8 +21,8 @@ const COLUMNS: Column<Row>[] = [
   { id: "name", head: "Name", width: "minmax(160px, 3fr)", cell: (row) => <span title={row.name} className={css.name}>{plain(middle(row.name))}</span> },
   { id: "kind", head: "Type", width: "120px", cell: (row) => plain(row.kind) },
   { id: "version", head: "Version", width: "72px", right: true, cell: (row) => row.version },
-  { id: "updated", head: "Changed", width: "112px", cell: (row) => <Time at={row.updated_at} /> },
-  { id: "created", head: "Created", width: "112px", cell: (row) => <Time at={row.created_at} /> },
+  { id: "updated", head: "Changed", isTime: true, width: "112px", cell: (row) => <Time at={row.updated_at} /> },
+  { id: "created", head: "Created", isTime: true, width: "112px", cell: (row) => <Time at={row.created_at} /> },
 ];
 
 /** Names, types and use of credentials. Values go in and never come out. */

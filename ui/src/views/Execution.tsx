@@ -6,7 +6,7 @@ import { Scrubber } from "../moments/scrubber";
 import { upperBound } from "../moments/track";
 import { useAsked, useDelayed, useIsPhone, useTrack } from "../moments/use";
 import { Copy, Lasted, Loading, TabList, Tags, Time, Trouble } from "../parts/controls";
-import { useKeys } from "../parts/keys";
+import { openActions, useKeys } from "../parts/keys";
 import { useLights } from "../parts/lights";
 import { Mark } from "../parts/Mark";
 import { useTab } from "../parts/tab";
@@ -68,6 +68,9 @@ export function ExecutionPage() {
   const rested = useDelayed(seq, 80);
   const moment = useMoment(id, track ? rested : 0);
   const explain = useExplain(id, useDelayed(track ? `${track.marks.length} ${ended}` : "", 300));
+  // What waited at the moment; actions act on now.
+  const past = useExplain(id, track && search.at !== undefined ? "past" : "", useDelayed(seq, 300));
+  const told = isLive ? explain.data : past.data;
 
   const marked = useEvents(id, { type: MARKED, limit: 500 }, Boolean(track) && (search.pane ?? "timeline") === "timeline", useDelayed(`${head} ${ended}`, 300));
 
@@ -113,6 +116,7 @@ export function ExecutionPage() {
     n: () => stepFailure(1),
     p: () => stepFailure(-1),
     w: () => select(search.step ?? explain.data?.standing[0]?.step ?? failures[0]?.span.step, { tab: "why" }),
+    a: openActions,
     e: showError,
     d: () => {
       const span = search.run ? track?.runs.get(search.run) : track?.runsOf(search.step ?? "", seq).at(-1);
@@ -138,6 +142,7 @@ export function ExecutionPage() {
   return (
     <div className={css.page}>
       <header className={css.head}>
+        <div className={css.about}>
         <span data-execution-status={shownStatus}>
           <Mark state={shownStatus} word size={18} />
         </span>
@@ -147,6 +152,7 @@ export function ExecutionPage() {
             {plain(found.path ?? "")}
           </Link>
         </h1>
+        <span className={css.break} />
         <span className={css.id}>
           <code title={id}>{shortId(id)}</code>
           <Copy text={id} label="Copy the id" />
@@ -161,8 +167,10 @@ export function ExecutionPage() {
           ) : null}
         </span>
         <Tags tags={found.tags ?? []} />
-        <span className={css.fill} />
-        <Actions execution={found} explain={explain.data} ctx={moment.data?.ctx ?? {}} seq={isLive ? undefined : seq} status={status || found.status} open={open} setOpen={setOpen} does={asks.does(id)} isBusy={doing !== ""} />
+        </div>
+        <span className={css.actions} data-actions>
+          <Actions execution={found} explain={explain.data} ctx={moment.data?.ctx ?? {}} seq={isLive ? undefined : seq} status={status || found.status} open={open} setOpen={setOpen} does={asks.does(id)} isBusy={doing !== ""} />
+        </span>
       </header>
       {!isLive && track ? (
         <p className={css.past} role="status">
@@ -170,7 +178,7 @@ export function ExecutionPage() {
           <button type="button" className={css.linkbutton} onClick={live}>Back to live (l)</button>
         </p>
       ) : null}
-      <Why execution={found} explain={explain.data} status={status || found.status} failures={failures} loops={[...(track?.runs.values() ?? [])].filter((span) => (span.items?.failed ?? 0) > 0)} onStep={(step, more) => select(step, more)} onRetry={() => setOpen("retry")} />
+      <Why execution={found} explain={told} at={isLive || !track ? undefined : track.t0 + track.timeOf(seq)} status={isLive ? status || found.status : shownStatus} failures={failures} loops={[...(track?.runs.values() ?? [])].filter((span) => (span.items?.failed ?? 0) > 0)} onStep={(step, more) => select(step, more)} onRetry={() => setOpen("retry")} />
       {error ? <Trouble error={error} again={reload} /> : null}
       {asks.error && !open ? <Trouble error={asks.error} /> : null}
       <div className={css.middle}>
@@ -191,10 +199,10 @@ export function ExecutionPage() {
             ))}
           </ol>
         ) : (
-          <GraphView graph={graph.data} track={track} seq={seq} vs={search.vs} step={search.step} arc={search.arc} onStep={(step) => select(step)} hints={isLive ? joinHints(explain.data) : undefined} onItems={showItems} onArc={(edge) => select(edge.source, { arc: String(edge.arc), tab: "why" })} arcNow={(edge) => (track ? <ArcNow id={id} edge={edge} track={track} seq={seq} /> : null)} />
+          <GraphView graph={graph.data} track={track} seq={seq} vs={search.vs} step={search.step} arc={search.arc} onStep={(step) => select(step)} show={search.show} onShow={(show) => set({ show }, true)} hints={joinHints(told)} onItems={showItems} onArc={(edge) => select(edge.source, { arc: String(edge.arc), tab: "why" })} arcNow={(edge) => (track ? <ArcNow id={id} edge={edge} track={track} seq={seq} /> : null)} />
         )}
         {isPanel && track && graph.data ? (
-          <Panel id={id} graph={graph.data} track={track} seq={seq} rested={rested} search={search} explain={explain.data} onSearch={set} onClose={() => select(undefined)} onMove={move} />
+          <Panel id={id} graph={graph.data} track={track} seq={seq} rested={rested} search={search} explain={told} onSearch={set} onClose={() => select(undefined)} onMove={move} />
         ) : null}
       </div>
       {track ? <Scrubber id={id} track={track} seq={seq} isLive={isLive} event={eventWords} vs={search.vs} onMove={move} onLive={live} onCompare={(vs) => set({ vs, pane: vs ? "state" : search.pane }, true)} /> : null}
@@ -202,7 +210,7 @@ export function ExecutionPage() {
         <TabList label="Panes" value={pane} onChange={(next) => set({ pane: next }, true)} tabs={PANES.filter((one) => one !== "items" || pane === one || (track && loopsOf(track).length > 0)).map((one, at) => ({ id: one, label: LABELS[one], key: String(at + 1), badge: one === "events" && head ? head : one === "children" ? found.children?.length || undefined : undefined }))} />
         <div className={css.pane} role="tabpanel" aria-labelledby={`tab-${pane}`}>
           {!track ? <Loading rows={4} /> : pane === "timeline" ? (
-            <Timeline track={track} seq={seq} isLive={isLive} ended={ended} step={search.step} run={search.run} marked={marked.data?.events ?? NONE} onRun={(span) => select(span.step, { run: span.run })} />
+            <Timeline track={track} graph={graph.data} seq={seq} isLive={isLive} ended={ended} step={search.step} run={search.run} marked={marked.data?.events ?? NONE} onRun={(span) => select(span.step, { run: span.run })} onChild={(child, span) => void navigate({ to: "/executions/$id", params: { id: child }, search: { up: at, step: span.step, run: span.run } })} />
           ) : pane === "events" ? (
             <EventsPane id={id} head={head} seq={seq} step={search.step} onMove={move} />
           ) : pane === "state" ? (

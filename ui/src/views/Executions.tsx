@@ -1,18 +1,20 @@
-import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useEffect, useMemo, useRef, useState } from "react";
-import { get, type Schemas, send } from "../api/client";
+import { get, type Schemas } from "../api/client";
 import { useLive } from "../api/live";
 import { mayBe, useMe } from "../api/session";
-import { Button, Copy, Empty, ExecutionId, Field, Lasted, Loading, Tags, Time, Trouble } from "../parts/controls";
-import { Dialog } from "../parts/Dialog";
+import { Button, Copy, Empty, ExecutionId, Lasted, Loading, Tags, Time, Trouble } from "../parts/controls";
+import { useDelayed } from "../moments/use";
 import { Mark } from "../parts/Mark";
 import { type Column, Table } from "../parts/Table";
-import { errorText, middle, plain, plural, zoneName } from "../words/format";
+import { noetl } from "../words/command";
+import { errorText, middle, plain } from "../words/format";
 import { KEYS, parseQuery } from "../words/query";
 import { EXECUTION_STATES, hasEnded, stateOf } from "../words/states";
 import { savedViews } from "../words/views";
 import css from "./Executions.module.css";
+import { Bulk } from "./executions/Bulk";
 import { Views } from "./executions/Views";
 
 type Row = Schemas["ExecutionRow"];
@@ -40,7 +42,7 @@ export const COLUMNS: Column<Row>[] = [
       </Link>
     ),
   },
-  { id: "started", head: <span title={`Times in ${zoneName()}`}>Started</span>, width: "104px", cell: (row) => <Time at={row.started_at} /> },
+  { id: "started", head: "Started", isTime: true, width: "104px", cell: (row) => <Time at={row.started_at} /> },
   { id: "lasted", head: "Duration", width: "96px", right: true, cell: (row) => <Lasted from={row.started_at ?? 0} to={hasEnded(row.status) ? row.ended_at ?? row.started_at : null} /> },
   { id: "why", head: "Waits for, or error", width: "minmax(160px, 3fr)", cell: (row) => <span title={waitsFor(row)} className={row.error ? css.error : css.waits}>{plain(waitsFor(row))}</span> },
   { id: "tags", head: "Tags", width: "minmax(80px, 1fr)", cell: (row) => <Tags tags={row.tags ?? []} /> },
@@ -100,6 +102,14 @@ function useRows(query: Record<string, unknown>, needsSignal: boolean) {
   return { pages, rows, fresh, showNew };
 }
 
+const DAY = 86_400_000;
+const dayAfter = (day: string): string => new Date(Date.parse(day) + DAY).toISOString().slice(0, 10);
+/** The last day that a filter shows, if it ends at a date. */
+const dayOf = (q: string): string => {
+  const day = /until:(\d{4}-\d\d-\d\d)(?=\s|$)/.exec(q)?.[1];
+  return day && !Number.isNaN(Date.parse(day)) ? new Date(Date.parse(day) - DAY).toISOString().slice(0, 10) : "";
+};
+
 export function Executions() {
   const search = useSearch({ strict: false }) as { q?: string; view?: string };
   // A view in the address without its filter is one of this browser.
@@ -124,6 +134,14 @@ export function Executions() {
       <h1 className="hidden">Executions</h1>
       <div className={css.bar}>
         <QueryBar text={q} onChange={setQuery} />
+        <input
+          type="date"
+          className={css.date}
+          aria-label="Jump to a date"
+          title="Executions that started before the end of a day (UTC)"
+          value={dayOf(q)}
+          onChange={(event) => setQuery([event.target.value ? `until:${dayAfter(event.target.value)}` : "", q.replace(/\s*until:\S*/, "").trim()].filter(Boolean).join(" "))}
+        />
         <Views q={q} view={search.view} onOpen={(one) => void navigate({ to: "/executions", search: { q: one.q || undefined, view: one.view } })} />
         {fresh > 0 ? (
           <Button kind="primary" onClick={showNew}>
@@ -166,6 +184,7 @@ export function Executions() {
           rows={rows}
           columns={COLUMNS}
           rowKey={(row) => row.execution_id}
+          copies={(row) => ({ path: `/executions/${row.execution_id}`, command: noetl("explain", row.execution_id) })}
           onOpen={(row) => void navigate({ to: "/executions/$id", params: { id: row.execution_id } })}
           marked={isOperator ? marked : undefined}
           onMark={isOperator ? setMarked : undefined}
@@ -194,20 +213,34 @@ export function Executions() {
           </Button>
         </div>
       ) : null}
-      {act ? <Bulk act={act} rows={chosen} onClose={() => setAct(null)} onDone={() => setMarked(new Set())} /> : null}
+      {act ? <Bulk act={act} ids={chosen.map((row) => row.execution_id)} q={q} filter={filter} onClose={() => setAct(null)} onDone={() => setMarked(new Set())} /> : null}
     </>
   );
+}
+
+/** Words that can stand at the end of a filter: keys, then values of the key. */
+function useOffers(word: string): string[] {
+  const [, key = "", value = ""] = /^(\w+):(.*)$/.exec(word) ?? [];
+  const asked = useDelayed(value.replace(/\*$/, ""), 100);
+  const catalog = useQuery({ queryKey: ["offers", asked], enabled: key === "path" || key === "tag", staleTime: 60_000, queryFn: ({ signal }) => get<Schemas["CatalogPage"]>("/api/catalog", { search: key === "path" ? asked || undefined : undefined, limit: 100 }, signal) });
+  const rows = catalog.data?.playbooks ?? [];
+  const values: Record<string, string[]> = {
+    status: EXECUTION_STATES,
+    needs: ["signal"],
+    since: ["1h", "24h", "7d", "30d"],
+    until: ["1h", "24h", "7d", "30d"],
+    path: [...new Set(rows.flatMap((row) => [row.path, ...(row.path.includes("/") ? [`${row.path.replace(/\/[^/]*$/, "")}/*`] : [])]))],
+    tag: [...new Set(rows.flatMap((row) => row.tags ?? []))],
+  };
+  if (key) return (values[key] ?? []).map((one) => `${key}:${one}`).filter((one) => one.startsWith(word)).slice(0, 12);
+  return word ? KEYS.filter((one) => one.startsWith(word)).map((one) => (one === "needs" ? "needs:signal" : `${one}:`)) : [];
 }
 
 function QueryBar({ text, onChange }: { text: string; onChange: (text: string) => void }) {
   const [draft, setDraft] = useState(text);
   useEffect(() => setDraft(text), [text]);
   const word = /(\S*)$/.exec(draft)?.[1] ?? "";
-  const offers = word.startsWith("status:")
-    ? EXECUTION_STATES.map((one) => `status:${one}`).filter((one) => one.startsWith(word))
-    : word && !word.includes(":")
-      ? KEYS.filter((one) => one.startsWith(word)).map((one) => (one === "needs" ? "needs:signal" : `${one}:`))
-      : [];
+  const offers = useOffers(word);
   return (
     <form
       className={css.query}
@@ -239,55 +272,5 @@ function QueryBar({ text, onChange }: { text: string; onChange: (text: string) =
         </button>
       ) : null}
     </form>
-  );
-}
-
-function Bulk({ act, rows, onClose, onDone }: { act: "cancel" | "retry"; rows: Row[]; onClose: () => void; onDone: () => void }) {
-  const [reason, setReason] = useState("");
-  const [error, setError] = useState<unknown>(null);
-  const [busy, setBusy] = useState(false);
-  const fits = rows.filter((row) => (act === "cancel" ? !hasEnded(row.status) : row.status === "failed" || row.status === "partial"));
-  const left = rows.length - fits.length;
-  const run = async () => {
-    setBusy(true);
-    try {
-      for (const row of fits) await send("POST", `/api/executions/${row.execution_id}/${act}`, act === "cancel" ? { reason } : {});
-      onDone();
-      onClose();
-    } catch (found) {
-      setError(found);
-    }
-    setBusy(false);
-  };
-  const title = act === "cancel" ? `Cancel ${plural(fits.length, "execution")}` : `Retry ${plural(fits.length, "execution")}`;
-  return (
-    <Dialog
-      open
-      onClose={onClose}
-      title={title}
-      error={error}
-      command={fits[0] ? `noetl ${act} ${fits[0].execution_id}` : undefined}
-      actions={
-        <Button kind={act === "cancel" ? "danger" : "primary"} onClick={() => void run()} disabled={busy || fits.length === 0}>
-          {title}
-        </Button>
-      }
-    >
-      <p>{act === "cancel" ? "Active step-runs and children end. What was done stays done." : "Each one continues from its first failed step, in a new execution."}</p>
-      {left > 0 ? <p>{plural(left, "marked execution")} left out: {act === "cancel" ? "they have ended." : "they have not failed."}</p> : null}
-      <ul className={css.listed}>
-        {fits.slice(0, 10).map((row) => (
-          <li key={row.execution_id}>
-            <Mark state={row.status} /> <code>{plain(row.path ?? "")}</code> {row.execution_id}
-          </li>
-        ))}
-        {fits.length > 10 ? <li>and {fits.length - 10} more</li> : null}
-      </ul>
-      {act === "cancel" ? (
-        <Field label="Reason">
-          <input value={reason} onChange={(event) => setReason(event.target.value)} />
-        </Field>
-      ) : null}
-    </Dialog>
   );
 }

@@ -143,7 +143,7 @@ const COLUMNS: Column<Row>[] = [
   { id: "execution", head: "Execution", width: "88px", cell: (row) => <ExecutionId id={row.execution_id} /> },
   { id: "error", head: "Error", width: "minmax(120px, 3fr)", cell: (row) => <span title={row.last_error}>{plain(row.last_error)}</span> },
   { id: "attempts", head: "Attempts", width: "80px", right: true, cell: (row) => row.attempts },
-  { id: "seen", head: "Last seen", width: "96px", cell: (row) => <Time at={row.last_seen} /> },
+  { id: "seen", head: "Last seen", isTime: true, width: "96px", cell: (row) => <Time at={row.last_seen} /> },
 ];
 
 interface OfProps {

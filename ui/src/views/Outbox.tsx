@@ -27,7 +27,7 @@ const COLUMNS: Column<Row>[] = [
   { id: "to", head: "To", width: "minmax(160px, 3fr)", cell: (row) => <span title={row.address}>{plain(row.address || row.target)}</span> },
   { id: "topic", head: "Topic", width: "minmax(80px, 1fr)", cell: (row) => <span title={row.topic}>{plain(row.topic)}</span> },
   { id: "attempts", head: "Attempts", width: "80px", right: true, cell: (row) => row.attempts },
-  { id: "created", head: "Created", width: "96px", cell: (row) => <Time at={row.created_at} /> },
+  { id: "created", head: "Created", isTime: true, width: "96px", cell: (row) => <Time at={row.created_at} /> },
   { id: "error", head: "Last error", width: "minmax(120px, 2fr)", cell: (row) => <span title={row.error} className={css.bad}>{plain(row.error ?? "")}</span> },
 ];
 

@@ -32,13 +32,13 @@ const USERS: Column<User>[] = [
   { id: "roles", head: "Roles", width: "minmax(120px, 2fr)", cell: (row) => <span title={spell(row.grants)}>{plain(spell(row.grants))}</span> },
   { id: "groups", head: "Groups", width: "minmax(96px, 1fr)", cell: (row) => <span title={row.groups.join(", ")}>{plain(row.groups.join(", "))}</span> },
   { id: "how", head: "Signs in with", width: "112px", cell: (row) => plain(row.provider) || (row.has_password ? "password" : "nothing yet") },
-  { id: "last", head: "Last sign-in", width: "104px", cell: (row) => <Time at={row.signed_in_at} /> },
+  { id: "last", head: "Last sign-in", isTime: true, width: "104px", cell: (row) => <Time at={row.signed_in_at} /> },
 ];
 const GROUPS: Column<Group>[] = [
   { id: "name", head: "Name", width: "minmax(140px, 2fr)", cell: (row) => <span title={row.name} className={css.name}>{plain(middle(row.name))}</span> },
   { id: "roles", head: "Roles", width: "minmax(120px, 2fr)", cell: (row) => <span title={spell(row.grants)}>{plain(spell(row.grants))}</span> },
   { id: "members", head: "Members", width: "minmax(120px, 2fr)", cell: (row) => <span title={row.members.join(", ")}>{plain(row.members.join(", "))}</span> },
-  { id: "created", head: "Created", width: "104px", cell: (row) => <Time at={row.created_at} /> },
+  { id: "created", head: "Created", isTime: true, width: "104px", cell: (row) => <Time at={row.created_at} /> },
 ];
 
 export function People() {

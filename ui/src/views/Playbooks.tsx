@@ -7,7 +7,8 @@ import { Bars } from "../parts/Bars";
 import { Button, Empty, Loading, Tags, Time, Trouble } from "../parts/controls";
 import { Filter, Page } from "../parts/Page";
 import { type Column, Table } from "../parts/Table";
-import { duration, middle, plain, zoneName } from "../words/format";
+import { noetl } from "../words/command";
+import { duration, middle, plain } from "../words/format";
 import { parseCatalogQuery } from "../words/query";
 import { figuresOf } from "../words/shares";
 import css from "./Playbooks.module.css";
@@ -19,7 +20,9 @@ const pairs = (labels: Record<string, string>) => Object.entries(labels).map(([k
 const only = (row: Row, one: string) => `${(row.tags ?? []).includes(one) ? "tag" : "label"}:${/\s/.test(one) ? `"${one}"` : one}`;
 
 export function Playbooks() {
-  const { q = "" } = useSearch({ strict: false }) as { q?: string };
+  const search = useSearch({ strict: false }) as { q?: string; tag?: string };
+  // A tag in the address is a word of the filter.
+  const q = [search.tag ? `tag:${search.tag}` : "", search.q ?? ""].filter(Boolean).join(" ");
   const navigate = useNavigate();
   const needs = useNeeds();
   const [run, setRun] = useState<string | null>(null);
@@ -39,13 +42,14 @@ export function Playbooks() {
     },
     { id: "about", head: "Description", width: "minmax(120px, 3fr)", cell: (row) => <span title={row.description} className={css.about}>{plain(row.description ?? "")}</span> },
     { id: "tags", head: "Tags", width: "minmax(136px, 2fr)", cell: (row) => <Tags tags={[...(row.tags ?? []), ...pairs(row.labels ?? {})]} onPick={(one) => setQuery(only(row, one))} /> },
-    { id: "version", head: <span className="hidden">Version</span>, width: "48px", cell: (row) => `v${row.version}` },
-    { id: "recent", head: <span title="Height is the duration">Last 20</span>, width: "156px", cell: (row) => <Bars rows={row.recent ?? []} /> },
+    { id: "version", name: "Version", head: <span className="hidden">Version</span>, width: "48px", cell: (row) => `v${row.version}` },
+    { id: "recent", name: "Last 20", head: <span title="Height is the duration">Last 20</span>, width: "156px", cell: (row) => <Bars rows={row.recent ?? []} /> },
     { id: "p50", head: "p50", width: "72px", right: true, cell: (row) => duration(figuresOf(row.recent ?? []).p50) },
     { id: "p95", head: "p95", width: "72px", right: true, cell: (row) => duration(figuresOf(row.recent ?? []).p95) },
-    { id: "started", head: <span title={`Times in ${zoneName()}`}>Last started</span>, width: "112px", cell: (row) => <Time at={row.recent?.[0]?.started_at} /> },
+    { id: "started", head: "Last started", isTime: true, width: "112px", cell: (row) => <Time at={row.recent?.[0]?.started_at} /> },
     {
       id: "run",
+      name: "Run…",
       head: <span className="hidden">Actions</span>,
       width: "72px",
       cell: (row) => (
@@ -56,7 +60,7 @@ export function Playbooks() {
     },
   ];
   return (
-    <Page title="Playbooks" actions={<Filter text={q} onChange={setQuery} label="Filter playbooks" hint="path, name, description, tag:nightly label:team=data" />}>
+    <Page title="Playbooks" actions={<><Filter text={q} onChange={setQuery} label="Filter playbooks" hint="words, tag:nightly, label:team=data" /><Button onClick={() => void navigate({ to: "/edit" })}>Write a playbook</Button></>}>
       {error ? <Trouble error={error} again={again} /> : null}
       {isPending ? (
         <Loading rows={10} />
@@ -66,6 +70,7 @@ export function Playbooks() {
           rows={rows}
           columns={columns}
           rowKey={(row) => row.path}
+          copies={(row) => ({ path: `/playbooks/${row.path}`, command: noetl("exec", row.path) })}
           onOpen={(row) => void navigate({ to: "/playbooks/$", params: { _splat: row.path } })}
           onEnd={more}
           empty={

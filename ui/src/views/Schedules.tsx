@@ -11,7 +11,7 @@ import { Mark, Sign } from "../parts/Mark";
 import { Card, Filter, Lines, Page, Panel, Split } from "../parts/Page";
 import { type Column, Table } from "../parts/Table";
 import { noetl } from "../words/command";
-import { exact, middle, plain, plural, zoneName } from "../words/format";
+import { exact, middle, plain, plural } from "../words/format";
 import { Backfill, Create } from "./Schedule";
 import css from "./Schedules.module.css";
 import { fits, useTable } from "./useTable";
@@ -65,7 +65,7 @@ function columnsOf(kind: Kind, hasPath: boolean): Column<Raw>[] {
     { id: "what", head: about.head, width: "minmax(160px, 3fr)", cell: (row) => <span title={about.what(row)}>{plain(about.what(row))}</span> },
   ];
   if (hasPath) columns.push({ id: "path", head: "Playbook", width: "minmax(140px, 2fr)", cell: (row) => (kind === "notifications" ? <span title={row.path}>{plain(row.path)}</span> : <Link to="/playbooks/$" params={{ _splat: row.path }} title={row.path}>{plain(middle(row.path))}</Link>) });
-  if (kind === "schedules") columns.push({ id: "next", head: <span title={`Times in ${zoneName()}`}>Next</span>, width: "104px", cell: (row) => (row.paused ? "" : <Time at={row.next_at as number | null} />) });
+  if (kind === "schedules") columns.push({ id: "next", head: "Next", isTime: true, width: "104px", cell: (row) => (row.paused ? "" : <Time at={row.next_at as number | null} />) });
   if (kind === "subscriptions") columns.push({ id: "received", head: "Messages", width: "88px", right: true, cell: (row) => text(row.received) }, { id: "lag", head: "Lag", width: "72px", right: true, cell: (row) => text(row.lag) });
   columns.push({ id: "state", head: "State", width: "minmax(96px, 1fr)", cell: (row) => <State row={row} /> });
   return columns;

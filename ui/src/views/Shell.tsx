@@ -55,7 +55,7 @@ const LAST: Place[] = [
 
 export function Shell() {
   const { data: me } = useMe();
-  const [palette, setPalette] = useState(false);
+  const [palette, setPalette] = useState<"all" | "here" | null>(null);
   const [shortcuts, setShortcuts] = useState(false);
   const [narrow, setNarrow] = useState(settings.get("rail") === "narrow");
   const navigate = useNavigate();
@@ -66,7 +66,12 @@ export function Shell() {
     "\\": () => fold(),
     "/": () => (document.querySelector("[data-filter]") as HTMLInputElement | null)?.focus(),
   });
-  useKeys({ "Mod+k": () => setPalette(true) }, { inDialogs: true });
+  useKeys({ "Mod+k": () => setPalette("all") }, { inDialogs: true });
+  useEffect(() => {
+    const listen = (event: Event) => setPalette((event as CustomEvent).detail === "here" ? "here" : "all");
+    addEventListener("noetl-palette", listen);
+    return () => removeEventListener("noetl-palette", listen);
+  }, []);
   const fold = () => {
     settings.set("rail", narrow ? "wide" : "narrow");
     setNarrow(!narrow);
@@ -99,7 +104,7 @@ export function Shell() {
           </button>
           <Crumbs />
           <span className={css.fill} />
-          <button type="button" className={css.find} onClick={() => setPalette(true)}>
+          <button type="button" className={css.find} onClick={() => setPalette("all")}>
             <span>Find or do</span> <Kbd>{navigator.platform.startsWith("Mac") ? "⌘K" : "Ctrl K"}</Kbd>
           </button>
           <ConnectionMark />
@@ -110,7 +115,7 @@ export function Shell() {
           </Suspense>
         </main>
       </div>
-      <Palette open={palette} onClose={() => setPalette(false)} />
+      <Palette open={palette !== null} isHere={palette === "here"} onClose={() => setPalette(null)} />
       <Shortcuts open={shortcuts} onClose={() => setShortcuts(false)} />
     </div>
   );

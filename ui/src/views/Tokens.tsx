@@ -32,8 +32,8 @@ const COLUMNS: Column<Row>[] = [
   { id: "id", head: "Id", width: "96px", cell: (row) => <code>{plain(row.token_id)}</code> },
   { id: "role", head: "Role", width: "88px", cell: (row) => plain(row.role) },
   { id: "in", head: "Paths", width: "minmax(80px, 1fr)", cell: (row) => <span title={row.namespaces.join(", ")}>{plain(row.namespaces.join(", ")) || "all"}</span> },
-  { id: "expires", head: "Expires", width: "104px", cell: (row) => (row.expires_at ? <Time at={row.expires_at} /> : "never") },
-  { id: "used", head: "Last used", width: "104px", cell: (row) => <Time at={row.used_at} /> },
+  { id: "expires", head: "Expires", isTime: true, width: "104px", cell: (row) => (row.expires_at ? <Time at={row.expires_at} /> : "never") },
+  { id: "used", head: "Last used", isTime: true, width: "104px", cell: (row) => <Time at={row.used_at} /> },
 ];
 
 export function Tokens() {

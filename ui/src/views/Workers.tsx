@@ -27,7 +27,7 @@ const COLUMNS: Column<Row>[] = [
   { id: "pool", head: <Term word="pool">Pool</Term>, width: "minmax(80px, 1fr)", cell: (row) => <span title={row.pool}>{plain(row.pool || "default")}</span> },
   { id: "tags", head: "Tags", width: "minmax(80px, 1fr)", cell: (row) => <Tags tags={row.tags} /> },
   { id: "active", head: "Busy", width: "80px", right: true, cell: (row) => `${count(row.active)}/${count(row.capacity)}` },
-  { id: "seen", head: "Seen", width: "96px", cell: (row) => <Time at={row.seen_at} /> },
+  { id: "seen", head: "Seen", isTime: true, width: "96px", cell: (row) => <Time at={row.seen_at} /> },
 ];
 
 export function Workers() {

@@ -33,8 +33,15 @@ const two = (value: number): string => String(value).padStart(2, "0");
 const isUtc = (): boolean => settings.get("zone") === "utc";
 export const zoneName = (): string => (isUtc() ? "UTC" : Intl.DateTimeFormat().resolvedOptions().timeZone);
 
-export function duration(ms: number | null | undefined): string {
+/** The zone in a few letters, such as CET or GMT+5:30. */
+export const shortZone = (): string =>
+  isUtc() ? "UTC" : (new Intl.DateTimeFormat("en", { timeZoneName: "short" }).formatToParts(now()).find((one) => one.type === "timeZoneName")?.value ?? zoneName());
+
+/** A duration; of a place on a scale, `step` is how much the scale shows, so that its ticks differ. */
+export function duration(ms: number | null | undefined, step = Infinity): string {
   if (ms === null || ms === undefined) return "";
+  if (step < 10_000 && ms >= 10_000 && ms < 60_000) return `${(ms / 1_000).toFixed(step < 100 ? 3 : step < 1_000 ? 2 : 1)} s`;
+  if (step < 1_000 && ms >= 1_000 && ms < 60_000) return `${(ms / 1_000).toFixed(step < 100 ? 3 : 2)} s`;
   if (ms < 1_000) return `${Math.round(Math.max(0, ms))} ms`;
   const s = ms / 1_000;
   if (s < 60) return `${s < 10 ? s.toFixed(1) : Math.round(s)} s`;
@@ -71,7 +78,9 @@ export function exact(at: number): string {
   const date = new Date(at);
   const local = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  return `${local} ${zone} · ${date.toISOString().replace("T", " ").replace("Z", "")} UTC`;
+  const utc = date.toISOString().replace("T", " ").replace("Z", "");
+  if (zone === "UTC") return `${utc} UTC`;
+  return `${local} ${zone} · ${utc} UTC`;
 }
 
 export const count = (value: number): string => value.toLocaleString("en");

@@ -56,7 +56,7 @@ export function ChildrenPane({ id, at, isOpen, onStep, onOpen }: Props) {
         );
       },
     },
-    { id: "started", head: "Started", width: "104px", cell: (row) => <Time at={row.started_at} /> },
+    { id: "started", head: "Started", isTime: true, width: "104px", cell: (row) => <Time at={row.started_at} /> },
     { id: "lasted", head: "Duration", width: "96px", right: true, cell: (row) => <Lasted from={row.started_at ?? 0} to={hasEnded(row.status) ? (row.ended_at ?? row.started_at) : null} /> },
     { id: "why", head: "Error", width: "minmax(100px, 2fr)", cell: (row) => <span className={css.error} title={errorText(row.error)}>{errorText(row.error)}</span> },
   ];

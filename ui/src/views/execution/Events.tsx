@@ -1,12 +1,13 @@
 import { useQueries } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useMemo, useRef, useState } from "react";
-import { type EventRow, eventsPage, PAGE, useEvents } from "../../api/executions";
-import { address } from "../../api/client";
-import { Empty } from "../../parts/controls";
+import { allEvents, type EventRow, eventsPage, PAGE, useEvents } from "../../api/executions";
+import { useDelayed } from "../../moments/use";
+import { Button, Empty } from "../../parts/controls";
 import { Json } from "../../parts/Json";
+import { Filter } from "../../parts/Page";
 import { summary } from "../../words/events";
-import { clock, plain } from "../../words/format";
+import { clock, count, errorText, plain, plural } from "../../words/format";
 import css from "./Events.module.css";
 
 const GROUPS: [string, string[]][] = [
@@ -19,12 +20,16 @@ const GROUPS: [string, string[]][] = [
   ["logs", ["task.logged"]],
 ];
 
+const MOST = 1_000;
+
 export function EventsPane({ id, head, seq, step, onMove }: { id: string; head: number; seq: number; step?: string; onMove: (seq: number) => void }) {
   const [group, setGroup] = useState("");
   const [mine, setMine] = useState(false);
+  const [text, setText] = useState("");
   const types = GROUPS.find(([name]) => name === group)?.[1];
-  const isFiltered = Boolean(types) || (mine && Boolean(step));
-  const filtered = useEvents(id, { type: types, step: mine ? step : undefined, limit: 1_000, head: undefined, ...(isFiltered ? {} : { limit: 1 }) }, isFiltered);
+  const asked = { type: types, step: mine ? step : undefined, text: text || undefined };
+  const isFiltered = Boolean(types) || (mine && Boolean(step)) || text !== "";
+  const filtered = useEvents(id, { ...asked, limit: MOST }, isFiltered, useDelayed(head, 500));
   const scroller = useRef<HTMLDivElement>(null);
   const total = isFiltered ? (filtered.data?.events.length ?? 0) : head;
   const virtual = useVirtualizer({ count: total, getScrollElement: () => scroller.current, estimateSize: () => 24, overscan: 20 });
@@ -49,8 +54,10 @@ export function EventsPane({ id, head, seq, step, onMove }: { id: string; head: 
             <button key={name} type="button" className={css.chip} aria-pressed={group === name} onClick={() => setGroup(group === name ? "" : name)}>{name}</button>
           ))}
           {step ? <button type="button" className={css.chip} aria-pressed={mine} onClick={() => setMine(!mine)}>only {plain(step)}</button> : null}
+          <Filter text={text} onChange={setText} label="Filter events" hint="words of an event" />
+          {isFiltered && filtered.data ? <span role="status">{filtered.data.next ? `first ${count(total)} that fit` : `${plural(total, "event")} of ${count(head)}`}</span> : null}
           <span className={css.fill} />
-          <a href={address(`/api/executions/${id}/events`, { limit: 1_000 })} download={`${id}.json`}>Download</a>
+          <Download id={id} asked={isFiltered ? asked : {}} />
         </div>
         <div className={css.scroller} ref={scroller} tabIndex={0} aria-label="Events" role="listbox">
           <div className={css.body} style={{ height: virtual.getTotalSize() }}>
@@ -83,5 +90,35 @@ export function EventsPane({ id, head, seq, step, onMove }: { id: string; head: 
         {chosen ? <Json value={chosen} /> : <p className={css.none}>Choose an event; the page shows that moment.</p>}
       </div>
     </div>
+  );
+}
+
+/** Every event that fits, one JSON object in a line; the server gives them a thousand at a time. */
+function Download({ id, asked }: { id: string; asked: Record<string, unknown> }) {
+  const [read, setRead] = useState<number | null>(null);
+  const [error, setError] = useState("");
+  const save = async () => {
+    setError("");
+    setRead(0);
+    try {
+      const lines: string[] = [];
+      for await (const events of allEvents(id, asked)) {
+        lines.push(events.map((one) => `${JSON.stringify(one)}\n`).join(""));
+        setRead((now) => (now ?? 0) + events.length);
+      }
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(new Blob(lines, { type: "application/x-ndjson" }));
+      link.download = `${id}.jsonl`;
+      link.click();
+      URL.revokeObjectURL(link.href);
+    } catch (found) {
+      setError(errorText(found));
+    }
+    setRead(null);
+  };
+  return (
+    <Button kind="quiet" disabled={read !== null} title={error || "Every event that fits, as JSON lines"} onClick={() => void save()}>
+      {error ? "✕ Download" : read === null ? "Download" : `Reading ${count(read)}…`}
+    </Button>
   );
 }

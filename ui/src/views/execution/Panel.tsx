@@ -1,10 +1,12 @@
 import { Link } from "@tanstack/react-router";
+import type { CSSProperties } from "react";
 import { type Choice, type Explained, type Run, useCause, useEvents, useRun } from "../../api/executions";
 import { decidedAt, type Graph } from "../../graph/draw";
 import type { Track } from "../../moments/track";
 import { Button, Command, Copy, Countdown, Facts, Loading, TabList, Time, Trouble } from "../../parts/controls";
 import { Json } from "../../parts/Json";
 import { Mark } from "../../parts/Mark";
+import { Splitter, useWidth } from "../../parts/Splitter";
 import { Term } from "../../parts/Term";
 import type { ExecutionSearch } from "../../routes";
 import { noetl } from "../../words/command";
@@ -42,6 +44,7 @@ interface Props {
 
 /** What is selected, at the moment: its latest step-run, or the one that was picked. */
 export function Panel({ id, graph, track, seq, rested, search, explain, onSearch, onClose, onMove }: Props) {
+  const [width, setWidth] = useWidth("panel", 420);
   const step = search.step ?? "";
   const node = graph.nodes.find((one) => one.name === step);
   const runs = track.runsOf(step, seq);
@@ -52,7 +55,8 @@ export function Panel({ id, graph, track, seq, rested, search, explain, onSearch
   const state = isItem ? (found.data && found.data.item === search.item ? found.data.state : "") : spanState;
   const tab: Tab = search.tab ?? (stateOf(state).word === "failed" || state === "done" || isItem ? "outcome" : "why");
   return (
-    <aside className={css.panel} aria-label={`Step ${step}`}>
+    <aside className={css.panel} aria-label={`Step ${step}`} style={{ "--width": `${width}px` } as CSSProperties}>
+      <Splitter label="Width of the panel" value={width} least={320} most={960} onChange={setWidth} />
       <header className={css.head}>
         <Mark state={state} size={18} />
         <h2 className={css.title} title={step}>{plain(step)}{isItem ? ` item ${search.item}` : ""}</h2>
@@ -110,11 +114,11 @@ function WhyTab({ id, graph, track, seq, step, explain, arc, onMove }: { id: str
       {open.map((one) => (
         <section key={one.name} className={css.card}>
           <strong>Waits for {plain(one.waits_for)}</strong>
-          <Facts rows={[["since", <Time key="s" at={one.since} />], ["until", one.until ? <span key="u">{clock(one.until)} (<Countdown at={one.until} />){one.what === "run" ? ", then the step fails" : ""}</span> : ""], ["answered by", one.answered_by ? plain(one.answered_by) : ""]]} />
+          <Facts rows={[["since", <Time key="s" at={one.since} />], ["until", one.until ? <span key="u">{clock(one.until)}{seq < track.seq ? "" : <> (<Countdown at={one.until} />)</>}{one.what === "run" ? ", then the step fails" : ""}</span> : ""], ["answered by", one.answered_by ? plain(one.answered_by) : ""]]} />
           <p className={css.moved}>Moved by: {plain(one.moved_by)}</p>
           {one.deadlines.length > 1 ? (
             <ul className={css.deadlines} aria-label="Deadlines">
-              {one.deadlines.map((late) => <li key={late.what}>{plain(late.what)}: {late.at ? <>{clock(late.at)} (<Countdown at={late.at} />)</> : duration(late.ms)}</li>)}
+              {one.deadlines.map((late) => <li key={late.what}>{plain(late.what)}: {late.at ? <>{clock(late.at)}{seq < track.seq ? "" : <> (<Countdown at={late.at} />)</>}</> : duration(late.ms)}</li>)}
             </ul>
           ) : null}
           {one.cause === "worker" && typeof one.refs?.pool === "string" ? (

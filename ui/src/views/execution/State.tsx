@@ -34,7 +34,7 @@ export function StatePane({ id, moment, seq, vs }: { id: string; moment: Moment 
       </section>
       <section>
         <h3><Term word="token">Tokens</Term></h3>
-        {moment.tokens.length === 0 ? <p className={css.none}>None stands.</p> : null}
+        {moment.tokens.length === 0 ? <p className={css.none}>No token stands at a step.</p> : null}
         <ul className={css.tokens}>
           {moment.tokens.map((one) => (
             <li key={one.token}>

@@ -13,6 +13,8 @@ interface Props {
   execution: Execution;
   explain: Explained | undefined;
   status: string;
+  /** The time of the moment, if it is not live. */
+  at?: number;
   failures: { seq: number; span: Span }[];
   /** Loops with failed items. */
   loops: Span[];
@@ -21,15 +23,17 @@ interface Props {
 }
 
 /** Says unprompted what an execution waits for, or why it failed. */
-export function Why({ execution, explain, status, failures, loops, onStep, onRetry }: Props) {
+export function Why({ execution, explain, status, at, failures, loops, onStep, onRetry }: Props) {
   const open = explain?.standing ?? [];
   useTick(1_000, open.length > 0);
+  const then = at ?? now();
   const first = open.find((one) => one.what !== "execution") ?? open[0];
   if (hasEnded(status)) {
     if (status !== "failed" && status !== "partial") return null;
     return <Failed execution={execution} explain={explain} status={status} failures={failures} loops={loops} onStep={onStep} onRetry={onRetry} />;
   }
-  if (!first) return null;
+  if (!first && at === undefined) return null;
+  if (!first) return <div className={css.why} role="region" aria-label="Why">{explain ? "Nothing waited at this event." : "…"}</div>; // the page keeps its places
   return (
     <div className={css.why} role="region" aria-label="Why">
       <Sign mark="hourglass" hue="amber" />
@@ -38,8 +42,8 @@ export function Why({ execution, explain, status, failures, loops, onStep, onRet
           {plain(first.step || first.name)}
         </button>
         <span>waits for {plain(first.waits_for)}</span>
-        {first.since ? <span className={css.since}>since {clock(first.since)} ({duration(now() - first.since)})</span> : null}
-        {first.until ? <span className={first.until - now() < 300_000 ? css.soon : css.since}>times out {clock(first.until)} (in {duration(first.until - now())}{first.what === "run" && first.until - now() < 300_000 ? ", then the step fails" : ""})</span> : null}
+        {first.since ? <span className={css.since}>since {clock(first.since)} ({duration(then - first.since)})</span> : null}
+        {first.until ? <span className={first.until - then < 300_000 ? css.soon : css.since}>times out {clock(first.until)} (in {duration(first.until - then)}{first.what === "run" && first.until - then < 300_000 ? ", then the step fails" : ""})</span> : null}
       </span>
       {open.length > 1 ? (
         <span title={open.slice(1).map((one) => `${one.step} waits for ${one.waits_for}`).join("\n")}>
