@@ -225,6 +225,6 @@ def test_the_timeline_zooms_folds_long_waits_and_unfolds_children(visitor: Visit
     visitor.show(f"/executions/{parent}")
     rows.get_by_role("button", name="Step-runs of the child").first.click()
     inner = rows.get_by_role("listitem").nth(1)
-    expect(inner).to_contain_text("#1")
+    expect(inner).to_contain_text("report#1")
     inner.get_by_role("button").last.click()
     page.wait_for_url(lambda url: "run=" in url and parent not in url)

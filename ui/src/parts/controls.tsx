@@ -163,7 +163,7 @@ export function Tags({ tags, onPick }: { tags: readonly string[]; onPick?: (tag:
     <span className={css.tags}>
       {tags.slice(0, 3).map((tag) =>
         onPick ? (
-          <button type="button" key={tag} className={`${css.tag} ${css.pick}`} title={`Only ${tag}`} aria-label={`Only ${tag}`} onClick={() => onPick(tag)}>
+          <button type="button" key={tag} className={css.tag} title={`Only ${tag}`} aria-label={`Only ${tag}`} onClick={() => onPick(tag)}>
             {plain(tag)}
           </button>
         ) : (

@@ -3,7 +3,7 @@ import { useCallback, useEffect, useMemo, useState } from "react";
 import { type Explained, useEvents, useExecution, useExplain, useGraph, useMoment } from "../api/executions";
 import { GraphView } from "../graph/view";
 import { Scrubber } from "../moments/scrubber";
-import { upperBound } from "../moments/track";
+import { type Track, upperBound } from "../moments/track";
 import { useAsked, useDelayed, useIsPhone, useTrack } from "../moments/use";
 import { Copy, Lasted, Loading, TabList, Tags, Time, Trouble } from "../parts/controls";
 import { openActions, useKeys } from "../parts/keys";
@@ -69,7 +69,7 @@ export function ExecutionPage() {
   const moment = useMoment(id, track ? rested : 0);
   const explain = useExplain(id, useDelayed(track ? `${track.marks.length} ${ended}` : "", 300));
   // What waited at the moment; actions act on now.
-  const past = useExplain(id, track && search.at !== undefined ? "past" : "", useDelayed(seq, 300));
+  const past = useExplain(id, track && search.at !== undefined ? "past" : "", useDelayed(seq, 500));
   const told = isLive ? explain.data : past.data;
 
   const marked = useEvents(id, { type: MARKED, limit: 500 }, Boolean(track) && (search.pane ?? "timeline") === "timeline", useDelayed(`${head} ${ended}`, 300));
@@ -194,6 +194,9 @@ export function ExecutionPage() {
                   <Mark state={track?.step(node.name, seq) ?? ""} />
                   <span className={css.stepname}>{plain(node.name)}</span>
                   <span className={css.facts}>{stateOf(track?.step(node.name, seq)).word}</span>
+                  <span className={css.stepbar} aria-hidden>
+                    <span style={shareOf(track, node.name, seq)} />
+                  </span>
                 </button>
               </li>
             ))}
@@ -228,6 +231,15 @@ export function ExecutionPage() {
       </div>
     </div>
   );
+}
+
+/** Where the last step-run of a step lies in the time of the execution, as a bar. */
+function shareOf(track: Track | null, step: string, seq: number): { left: string; width: string } | undefined {
+  const span = track?.runsOf(step, seq).at(-1);
+  if (!track || !span) return undefined;
+  const total = Math.max(1, track.timeOf(track.seq));
+  const end = span.ended && span.ended[0] <= seq ? span.ended[1] : track.timeOf(seq);
+  return { left: `${(span.scheduled[1] / total) * 100}%`, width: `${Math.max(1, ((end - span.scheduled[1]) / total) * 100)}%` };
 }
 
 /** What a join waits for, by its step. */
