@@ -166,7 +166,7 @@ def test_the_graph_hides_what_is_done_and_the_panel_grows(visitor: Visitor, seed
     page = visitor.go(f"/executions/{seeded.ids['failed']}?show=open")
     expect(page.locator("[data-step=never]")).to_be_visible()
     assert sorted(states(page)) == ["divide", "never"]
-    page.get_by_label("Steps shown").select_option("only failures")
+    page.get_by_label("Shown in the graph").select_option("only failures")
     expect(page.locator("[data-step=never]")).to_have_count(0)
     assert states(page) == {"divide": "failed"}
     page.wait_for_url("**show=failed*")

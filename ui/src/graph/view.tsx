@@ -307,7 +307,7 @@ export function GraphView({ graph, track, seq, vs, step, arc, notes, figures, hi
       <div className={css.tools}>
         <input type="search" placeholder="Find a step" aria-label="Find a step" value={text} onChange={(event) => setText(event.target.value)} />
         {onShow ? (
-          <select aria-label="Steps shown" value={show ?? ""} onChange={(event) => onShow((event.target.value || undefined) as typeof show)}>
+          <select aria-label="Shown in the graph" value={show ?? ""} onChange={(event) => onShow((event.target.value || undefined) as typeof show)}>
             <option value="">all steps</option>
             <option value="open">hide what is done</option>
             <option value="failed">only failures</option>

@@ -119,8 +119,10 @@ export function Table<T>({ label, rows, columns: all, rowKey, onOpen, marked, on
               <Edge onWidth={(width) => choose(column.id, { width })} />
             </span>
           ))}
+          <span role="columnheader" className={css.chooser}>
+            <Columns label={label} columns={all.map((one) => ({ id: one.id, name: nameOf(one) }))} chosen={chosen} onChoose={choose} onReset={reset} widthOf={widthOf} />
+          </span>
         </div>
-        <Columns label={label} columns={all.map((one) => ({ id: one.id, name: nameOf(one) }))} chosen={chosen} onChoose={choose} onReset={reset} widthOf={widthOf} />
       </div>
       {rows.length === 0 ? (
         <div role="rowgroup">
