@@ -48,11 +48,15 @@ class Measured(msgspec.Struct):
     missing: dict[str, str] = {}
 
     def over(self, before: Measured | None) -> Measured:
-        """Return this run with the numbers of an earlier one for what was not measured."""
+        """Return this run with the numbers of an earlier one for what was not measured.
+
+        A run of a part keeps the date and the load of the whole one.
+        """
         if before is None:
             return self
+        of = self if set(self.numbers) >= set(before.numbers) - {"heap", "growth"} else before
         numbers = {name: value for name, value in before.numbers.items() if name not in self.missing}
-        return Measured(self.date, self.load, numbers | self.numbers, before.parts | self.parts, self.missing)
+        return Measured(of.date, of.load, numbers | self.numbers, before.parts | self.parts, self.missing)
 
     @classmethod
     def kept(cls) -> Measured | None:

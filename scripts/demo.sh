@@ -92,6 +92,7 @@ cat <<TEXT
   $url/?token=$NOETL_TOKEN
                                  what runs here; $url/docs has the API
   noetl explain last --server $url
+  docs/tutorials/first-look.md   run, branch, break, fix, in three minutes, in the browser
   docs/tutorials/first-run.md    run, look, answer, fork, in ten minutes (noetl is in .venv/bin)
 TEXT
 

@@ -77,8 +77,8 @@ def test_keys_move_open_and_list_themselves(visitor: Visitor) -> None:
 
 
 def test_the_palette_finds_places_playbooks_and_executions(visitor: Visitor, seeded: Workspace) -> None:
-    page = visitor.go("/")
-    page.keyboard.press("Control+k")
+    page = visitor.go("/no/such/address")
+    page.get_by_role("main").get_by_role("button", name="Find or do").click()
     page.keyboard.type("nightly")
     expect(page.get_by_role("option").filter(has_text="orders/nightly").first).to_be_visible()
     page.get_by_role("combobox").fill(seeded.ids["waiting"])

@@ -30,6 +30,18 @@ def _register(seeded: Workspace, name: str, result: str = "one") -> None:
     seeded.client.register(_ODD.format(name=name, long="x" * 300, result=result))
 
 
+def test_a_playbook_is_found_by_its_tag(visitor: Visitor) -> None:
+    page = visitor.go("/playbooks?tag=nightly")
+    table = page.get_by_role("table", name="Playbooks")
+    expect(table).to_contain_text("orders/nightly")
+    expect(table).not_to_contain_text("orders/load")
+    page.get_by_role("searchbox", name="Filter playbooks").fill("")
+    expect(table).to_contain_text("orders/load")
+    table.get_by_role("button", name="nightly").first.click()
+    expect(table).not_to_contain_text("orders/load")
+    expect(page.get_by_role("searchbox", name="Filter playbooks")).to_have_value("tag:nightly")
+
+
 def test_a_playbook_is_found_by_its_description_and_opened_with_the_keyboard(visitor: Visitor) -> None:
     page = visitor.go("/playbooks")
     page.get_by_role("searchbox", name="Filter playbooks").fill("unknown sku")

@@ -23,6 +23,7 @@ PLACES: Final = frozenset({
     "about", "audit", "credentials", "edit", "executions", "letters", "login", "outbox", "people", "playbooks", "schedules",
     "settings", "tokens", "workers",
 })  # fmt: skip
+_NEVER: Final = frozenset({"api", "assets"})  # an unknown path below them is a problem in a browser too
 _POLICY: Final = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
@@ -52,7 +53,12 @@ class Screen:
             return None
         if path in self._files and path != _INDEX:
             return self._answer(path, scope)
-        return self.page(scope) if self.is_built and path.partition("/")[0] in PLACES else None
+        first = path.partition("/")[0]
+        if not self.is_built or first in _NEVER:
+            return None
+        if first in PLACES:
+            return self.page(scope)
+        return self._answer(_INDEX, scope, 404) if _is_browser(scope) else None  # it says so, and helps to find
 
     def page(self, scope: Scope) -> Response:
         """Return the page that loads the UI. Raises Refusal without a build."""
@@ -60,13 +66,17 @@ class Screen:
             raise not_found("This server has no web UI.", "Build it with `make ui`, and start the server again.")
         return self._answer(_INDEX, scope)
 
-    def _answer(self, name: str, scope: Scope) -> Response:
+    def _answer(self, name: str, scope: Scope, status: int = 200) -> Response:
         kept = _KEPT if name.startswith("assets/") else _ASKED_AGAIN
         headers = {**_POLICY, **kept}
         body, zipped = self._files[name], self._files.get(f"{name}.gz")
         if zipped is not None and _takes_gzip(scope):
             body, headers["Content-Encoding"] = zipped, "gzip"
-        return Response(body, 200, headers, mimetypes.guess_type(name)[0] or "application/octet-stream")
+        return Response(body, status, headers, mimetypes.guess_type(name)[0] or "application/octet-stream")
+
+
+def _is_browser(scope: Scope) -> bool:
+    return any(name == b"accept" and b"text/html" in value for name, value in scope["headers"])
 
 
 def _takes_gzip(scope: Scope) -> bool:

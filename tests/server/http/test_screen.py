@@ -80,6 +80,16 @@ async def test_what_is_no_place_of_the_ui_stays_a_problem(tmp_path: Path) -> Non
 
 
 @pytest.mark.asyncio
+@pytest.mark.usefixtures("built")
+async def test_a_browser_at_an_unknown_address_gets_the_page_that_helps_to_find(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served:
+        for path, kind in (("/nowhere/at/all", "text/html"), ("/api/nothing", "application/problem+json")):
+            answer = await served.http.get(path, headers={"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"})
+            assert answer.status_code == 404
+            assert answer.headers["content-type"].startswith(kind)
+
+
+@pytest.mark.asyncio
 @pytest.mark.usefixtures("unbuilt")
 async def test_a_server_without_a_build_says_how_to_make_one(tmp_path: Path) -> None:
     async with in_process(tmp_path) as served:

@@ -1,6 +1,5 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type PointerEvent, useMemo, useRef, useState } from "react";
-import type { Graph } from "../graph/draw";
 import type { Span, Track } from "../moments/track";
 import { Button, useTick } from "../parts/controls";
 import { Mark, Sign } from "../parts/Mark";
@@ -13,7 +12,8 @@ import css from "./timeline.module.css";
 
 interface Props {
   track: Track;
-  graph?: Graph;
+  /** Arcs of the net; the critical path follows them. */
+  arcs?: readonly { source: string; target: string }[];
   seq: number;
   isLive: boolean;
   ended: boolean;
@@ -40,7 +40,7 @@ const ZOOM = 0.6;
 const NONE: ReadonlySet<string> = new Set();
 
 /** One row per step-run: queued, running, waiting and pauses between attempts; a drag zooms. */
-export function Timeline({ track, graph, seq, isLive, ended, step, run, marked, onRun, onChild }: Props) {
+export function Timeline({ track, arcs, seq, isLive, ended, step, run, marked, onRun, onChild }: Props) {
   const scroller = useRef<HTMLDivElement>(null);
   const tick = useTick(1_000, isLive && !ended);
   const [range, setRange] = useState<[number, number] | null>(null);
@@ -52,7 +52,7 @@ export function Timeline({ track, graph, seq, isLive, ended, step, run, marked, 
   const total = Math.max(1, until);
   const folds = useMemo(() => (range ? [] : foldsOf(track.runs.values(), total)), [track, track.seq, total, range]);
   const scale = scaleOf(range?.[0] ?? 0, range?.[1] ?? total, folds);
-  const critical = useMemo(() => (ended && graph ? criticalPath(track.runs.values(), graph.edges) : NONE), [ended, graph, track]);
+  const critical = useMemo(() => (ended && arcs ? criticalPath(track.runs.values(), arcs) : NONE), [ended, arcs, track]);
   const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => 26, overscan: 10 });
   const drag = useDrag((from, to) => setRange([scale.time(from), scale.time(to)]));
   const hasChildren = rows.some((row) => row.span.child);

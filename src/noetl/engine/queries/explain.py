@@ -291,7 +291,7 @@ def _runs(
         elif state.paused:
             waits, moved = "the execution to be unpaused", f"`noetl unpause {state.execution_id}`"
             yield Standing("run", run.run_id, run.step, waits, moved, run.scheduled_at, until, cause="paused")
-        else:
+        elif run.phase != "routing":  # else it has ended: only its next arcs are to be chosen
             yield replace(_unclaimed(state, run, lacks.get(run.run_id), line), until=until)
 
 

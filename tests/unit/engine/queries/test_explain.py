@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from noetl.engine.queries.explain import Refs, Standing, choices, standings
+from noetl.engine.state.evolve import evolve
+from noetl.engine.state.execution import Execution
 from noetl.model.messages import Pause, Signal, Suspension
 from noetl.model.work import Line
 from noetl.testing.play import BEGIN, Hold, Said, Script
@@ -77,6 +79,19 @@ def test_a_token_without_room_names_the_bound() -> None:
 def test_work_in_the_queue_waits_for_a_worker() -> None:
     found = told(played("- step: a\n  tool: {kind: noop}\n", a=Hold()))
     assert (found["a#1"].waits_for, found["a#1"].until) == ("a worker", None)
+
+
+def test_a_step_run_waits_for_no_worker_once_it_has_ended() -> None:
+    script = played("- step: a\n  tool: {kind: noop}\n  next: b\n- step: b\n  tool: {kind: noop}\n")
+    state = Execution(script.state.execution_id)
+    found = []
+    for event in script.events:
+        evolve(state, event)
+        found.append(
+            (event.event_type, [one.name for one in standings(script.plan, state, script.events[: event.seq])])
+        )
+    assert [names for kind, names in found if kind == "step.done"] == [[], []]
+    assert ("step.scheduled", ["a#1"]) in found
 
 
 def test_a_paused_execution_says_so() -> None:

@@ -54,7 +54,7 @@ export function EventsPane({ id, head, seq, step, onMove }: { id: string; head: 
             <button key={name} type="button" className={css.chip} aria-pressed={group === name} onClick={() => setGroup(group === name ? "" : name)}>{name}</button>
           ))}
           {step ? <button type="button" className={css.chip} aria-pressed={mine} onClick={() => setMine(!mine)}>only {plain(step)}</button> : null}
-          <Filter text={text} onChange={setText} label="Filter events" hint="words of an event" />
+          <Filter text={text} onChange={setText} label="Filter events" hint="words" />
           {isFiltered && filtered.data ? <span role="status">{filtered.data.next ? `first ${count(total)} that fit` : `${plural(total, "event")} of ${count(head)}`}</span> : null}
           <span className={css.fill} />
           <Download id={id} asked={isFiltered ? asked : {}} />
