@@ -2,6 +2,7 @@
 # environment; it is updated when a lock file or pyproject.toml changes.
 #   VENV=/some/where make test     keeps the environment elsewhere
 #   PYTHON=python3.12 make test    builds it with that interpreter
+#   JOBS=2 make test               runs as many tests at once; they wait a third of their time, so more than processors is good
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -10,7 +11,7 @@ SHELL := /bin/bash
 
 VENV ?= .venv
 PYTHON ?=
-JOBS ?= 2
+JOBS ?= 3
 CHECKED ?= dbos-sqlite pgqueuer
 CHECK = --rounds 5 $(foreach peer,$(CHECKED),--peer $(peer)) $(foreach work,W1 W2 W3 W4,--workload $(work))
 BIN := $(VENV)/bin
