@@ -202,29 +202,3 @@ def test_events_are_searched_and_all_of_them_downloaded(visitor: Visitor, seeded
     lines = saved.value.path().read_text().splitlines()
     assert [json.loads(line)["seq"] for line in lines] == list(range(1, len(seeded.client.events(execution)) + 1))
     assert len(lines) > 1_000
-
-
-def test_the_timeline_zooms_folds_long_waits_and_unfolds_children(visitor: Visitor, seeded: Workspace) -> None:
-    page = visitor.go(f"/executions/{seeded.ids['waiting']}")
-    rows = page.get_by_role("list", name="Step-runs in time")
-    expect(rows.locator("[data-fold]")).to_have_count(1, timeout=30_000)  # after ten seconds
-    place = rows.get_by_role("listitem").last.bounding_box()
-    assert place is not None
-    y = place["y"] + place["height"] / 2
-    page.mouse.move(place["x"] + 300, y)
-    page.mouse.down()
-    page.mouse.move(place["x"] + 400, y, steps=3)
-    page.mouse.up()
-    expect(rows.get_by_role("button", name="Whole")).to_be_visible()
-    expect(rows.locator("[data-fold]")).to_have_count(0)
-    assert "step=" not in page.url  # the drag was no click
-    rows.get_by_role("button", name="Whole").click()
-    expect(rows.locator("[data-fold]")).to_have_count(1)
-    parent = seeded.start("orders/regions")
-    seeded.reaches(parent, "waiting")
-    visitor.show(f"/executions/{parent}")
-    rows.get_by_role("button", name="Step-runs of the child").first.click()
-    inner = rows.get_by_role("listitem").nth(1)
-    expect(inner).to_contain_text("report#1")
-    inner.get_by_role("button").last.click()
-    page.wait_for_url(lambda url: "run=" in url and parent not in url)

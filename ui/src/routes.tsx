@@ -52,6 +52,10 @@ export interface ExecutionSearch {
   show?: (typeof SHOWN)[number];
   /** Of a child: the moment of its parent that the way back keeps. */
   up?: number;
+  /** Of the timeline: the part of the time that is shown, gaps that are not folded, and rows whose children are shown. */
+  zoom?: string;
+  unfold?: string;
+  nest?: string;
 }
 export const PLAYBOOK_TABS = ["overview", "executions", "versions", "schedules", "yaml"] as const;
 export interface PlaybookSearch {
@@ -117,6 +121,9 @@ const execution = createRoute({
     find: text(raw, "find"),
     show: one(raw, "show", SHOWN),
     up: whole(raw, "up"),
+    zoom: text(raw, "zoom"),
+    unfold: text(raw, "unfold"),
+    nest: text(raw, "nest"),
   }),
 });
 const compare = createRoute({ getParentRoute: () => inside, path: "/executions/$id/compare/$other", component: lazyRouteComponent(() => import("./views/Compare"), "ComparePage") });

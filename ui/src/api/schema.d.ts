@@ -2697,7 +2697,9 @@ export interface components {
                 string
             ][];
             child: string | null;
+            children: number;
             of: string | null;
+            after: string | null;
             items: components["schemas"]["SpanItems"] | null;
         };
         /**

@@ -14,7 +14,11 @@ export interface Span {
   attempts: [from: number, to: number | null, ok: boolean | null][];
   waits: [from: number, to: number | null, cause: string][];
   child: string | null;
+  /** How many child executions it started. */
+  children: number;
   of: string | null;
+  /** The step-run that sent its last token. */
+  after: string | null;
   items: { total: number; ended: number; failed: number } | null;
 }
 

@@ -213,7 +213,7 @@ export function ExecutionPage() {
         <TabList label="Panes" value={pane} onChange={(next) => set({ pane: next }, true)} tabs={PANES.filter((one) => one !== "items" || pane === one || (track && loopsOf(track).length > 0)).map((one, at) => ({ id: one, label: LABELS[one], key: String(at + 1), badge: one === "events" && head ? head : one === "children" ? found.children?.length || undefined : undefined }))} />
         <div className={css.pane} role="tabpanel" aria-labelledby={`tab-${pane}`}>
           {!track ? <Loading rows={4} /> : pane === "timeline" ? (
-            <Timeline track={track} arcs={graph.data?.edges} seq={seq} isLive={isLive} ended={ended} step={search.step} run={search.run} marked={marked.data?.events ?? NONE} onRun={(span) => select(span.step, { run: span.run })} onChild={(child, span) => void navigate({ to: "/executions/$id", params: { id: child }, search: { up: at, step: span.step, run: span.run } })} />
+            <Timeline id={id} track={track} seq={seq} isLive={isLive} ended={ended} step={search.step} run={search.run} marked={marked.data?.events ?? NONE} search={search} onSearch={set} onRun={(span) => select(span.step, { run: span.run })} />
           ) : pane === "events" ? (
             <EventsPane id={id} head={head} seq={seq} step={search.step} onMove={move} />
           ) : pane === "state" ? (

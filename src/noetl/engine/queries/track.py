@@ -84,7 +84,9 @@ class Span(Struct):
     attempts: list[tuple[int, int | None, bool | None, str]] = []  # from, to, whether it succeeded, task
     waits: list[tuple[int, int | None, str]] = []  # from, to, cause: gate, join, signal, child, sleep, delay
     child: str | None = None  # the last child execution
+    children: int = 0  # child executions that it started
     of: str | None = None  # the step-run that it compensates or retries
+    after: str | None = None  # the step-run that sent its last token
     total: int | None = None  # items of its loop
     items_ended: int = 0
     items_failed: int = 0
@@ -94,6 +96,8 @@ class Span(Struct):
 class _Standing(Struct):
     step: str
     since: int
+    seq: int
+    by: str | None  # the step-run that sent it
     parked: bool = False
 
 
@@ -200,7 +204,7 @@ class Track:
         token_id, standing = event.entity_id, self._standing
         token = state.tokens.get(token_id)
         if token is not None and token_id not in standing:
-            standing[token_id] = _Standing(token.step, self._ms(event))
+            standing[token_id] = _Standing(token.step, self._ms(event), event.seq, event.step_run_id)
             self._count(event.seq, f"n:{token.step}")
         elif token is not None:
             standing[token_id].parked = bool(token.parked)
@@ -270,9 +274,12 @@ class Track:
             return
         span = self._add_span(event, run)
         since = [gone for name in event.payload.get("tokens", ()) if (gone := self._remove_token(event, name))]
-        first = min(since, key=lambda one: one.since, default=None)
-        if first is not None and first.since < ms:
-            span.waits.append((first.since, ms, "gate" if any(one.parked for one in since) else "join"))
+        if not since:
+            return
+        span.after = max(since, key=lambda one: one.seq).by
+        first = min(one.since for one in since)
+        if first < ms:
+            span.waits.append((first, ms, "gate" if any(one.parked for one in since) else "join"))
 
     def _add_span(self, event: Event, run: StepRun) -> Span:
         of = run.compensates if run.of is None else str(run.of.get("run_id"))
@@ -314,6 +321,12 @@ class Track:
         _close(span.waits, self._ms(event))
         span.waits = [*span.waits[1 - _MOST_ATTEMPTS :], (self._ms(event), None, cause)]
         span.child = payload.get("child_id") or span.child
+
+    def child(self, _state: Execution, event: Event) -> None:
+        """Count the children of a step-run."""
+        span = self._touch(event, str(event.step_run_id))
+        if span is not None:
+            span.children += 1
 
     def attempt(self, _state: Execution, event: Event) -> None:
         """Record when attempts of tasks began and ended; not those of items."""
@@ -442,6 +455,7 @@ _HANDLERS: dict[str, tuple[Handler, ...]] = {
     **dict.fromkeys(("token.created", "token.parked", "token.absorbed"), (Track.tokens, *_MOVES)),
     "step.scheduled": (Track.scheduled, Track.step, *_MOVES),
     "step.started": (Track.started, Track.step, Track.status),
+    "child.started": (Track.child,),
     "step.suspended": (Track.suspended, Track.step, Track.status, *_ITEM),
     "step.done": (Track.ended, Track.step, *_MOVES),
     "step.failed": (Track.letters, Track.ended, Track.step, *_MOVES),

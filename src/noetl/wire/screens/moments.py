@@ -45,7 +45,9 @@ class SpanRow(Answer, frozen=True):
     attempts: list[tuple[int, int | None, bool | None]]  # from, to, whether it succeeded; the newest 100
     waits: list[tuple[int, int | None, str]]  # from, to, cause: gate, join, signal, child, sleep, delay, …
     child: str | None  # the last child execution that it started
+    children: int  # child executions that it started
     of: str | None  # the step-run that it compensates or retries
+    after: str | None  # the step-run that sent its last token
     items: SpanItems | None  # of a loop
 
 

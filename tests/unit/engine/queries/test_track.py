@@ -96,6 +96,20 @@ def test_the_times_of_a_step_run_tell_its_queue_attempts_and_end() -> None:
     assert span.waits == []  # its token did not wait
 
 
+def test_a_step_run_names_the_one_that_sent_its_last_token() -> None:
+    two = "- step: {0}\n  tool: {{kind: noop}}\n  next: meet\n"
+    text = "- step: fork\n  tool: {kind: noop}\n  next: [left, right]\n" + two.format("left") + two.format("right")
+    script = Script(book(text + "- step: meet\n  spec: {join: all}\n  tool: {kind: noop}"))
+    script.start()
+    for step in ("fork", "right", "left", "meet"):
+        key, item = next((key, item) for key, item in script.work.items() if item.run_id == f"{step}#1")
+        script.now += 10
+        script.tell(Report(script.message_id(), item.run_id, script.epochs[key], ending=Ending("ok", 1)))
+    spans = holds(script.plan, script.state.execution_id, script.events).spans
+    sent = {"fork#1": None, "left#1": "fork#1", "right#1": "fork#1", "meet#1": "left#1"}
+    assert {run: span.after for run, span in spans.items()} == sent
+
+
 def test_every_state_has_its_place_in_the_list() -> None:
     assert len(set(STATES)) == len(STATES)
     assert STATES[0] == ""

@@ -141,7 +141,9 @@ def _row(span: Span) -> SpanRow:
         attempts=[(since, until, is_ok) for since, until, is_ok, _ in span.attempts],
         waits=list(span.waits),
         child=span.child,
+        children=span.children,
         of=span.of,
+        after=span.after,
         items=items,
     )
 

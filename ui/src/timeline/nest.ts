@@ -1,0 +1,100 @@
+// Children of step-runs as rows below them, loaded when they are opened. Which are open is in the address.
+import { useQueries } from "@tanstack/react-query";
+import { useMemo } from "react";
+import { type Child, childrenOf, MOST_CHILDREN } from "../api/children";
+import { get } from "../api/client";
+import { type Mark, type Span, Track, type TrackPart } from "../moments/track";
+import { hasEnded } from "../words/states";
+
+interface Below {
+  key: string;
+  depth: number;
+}
+export type Row = Below &
+  (
+    | { kind: "run"; span: Span; execution: string; isOpen: boolean }
+    | { kind: "child"; child: Child; from: number; to: number | null; isOpen: boolean; isSole: boolean }
+    | { kind: "more"; execution: string; count: number }
+    | { kind: "note"; error: unknown }
+  );
+export interface Loaded<T> {
+  data?: T;
+  error: unknown;
+}
+/** A step-run of the execution of the page has an empty execution. */
+export const keyOf = (execution: string, run: string): string => `${execution}/${run}`;
+export const openOf = (nest: string | undefined): Set<string> => new Set((nest ?? "").split(",").filter(Boolean));
+
+/** Load what is open: the children of step-runs, and the step-runs of children. */
+export function useNest(id: string, track: Track, open: ReadonlySet<string>) {
+  const runs = [...open].filter((key) => key.includes("/"));
+  const lists = useQueries({
+    queries: runs.map((key) => {
+      const [execution, run] = [key.slice(0, key.indexOf("/")), key.slice(key.indexOf("/") + 1)];
+      return childrenOf(execution || id, run, !execution && !track.runs.get(run)?.ended);
+    }),
+    combine: (found) => new Map(runs.map((key, at) => [key, found[at] as Loaded<Child[]>])),
+  });
+  const sole = [...lists.values()].flatMap((list) => (list.data?.length === 1 ? [(list.data[0] as Child).id] : []));
+  const ids = [...new Set([...sole, ...[...open].filter((key) => !key.includes("/"))])];
+  const tracks = useQueries({
+    queries: ids.map((child) => ({
+      queryKey: ["track", child],
+      staleTime: 1_000,
+      refetchInterval: (query: { state: { data?: Track } }) => (query.state.data && hasEnded(query.state.data.status(query.state.data.seq)) ? false : 2_000),
+      queryFn: async ({ signal }: { signal: AbortSignal }) => {
+        const made = new Track();
+        made.apply(await get<TrackPart>(`/api/executions/${encodeURIComponent(child)}/track`, {}, signal));
+        return made;
+      },
+    })),
+    combine: (found) => new Map(ids.map((child, at) => [child, found[at] as Loaded<Track>])),
+  });
+  return useMemo(() => ({ lists, tracks }), [lists, tracks]);
+}
+
+/** The rows of step-runs with what is open below them, at times of the first execution. */
+export function rowsOf(spans: readonly Span[], t0: number, open: ReadonlySet<string>, { lists, tracks }: { lists: ReadonlyMap<string, Loaded<Child[]>>; tracks: ReadonlyMap<string, Loaded<Track>> }): Row[] {
+  const rows: Row[] = [];
+  const addRuns = (of: readonly Span[], execution: string, depth: number) => {
+    for (const span of of) {
+      const key = keyOf(execution, span.run);
+      const isOpen = span.children > 0 && open.has(key);
+      rows.push({ kind: "run", key, depth, span, execution, isOpen });
+      if (isOpen) addChildren(key, execution, span, depth + 1);
+    }
+  };
+  const addChildren = (key: string, execution: string, span: Span, depth: number) => {
+    const list = lists.get(key);
+    if (!list?.data) return void rows.push({ kind: "note", key: `${key} note`, depth, error: list?.error });
+    const isSole = list.data.length === 1;
+    for (const child of list.data) {
+      const found = tracks.get(child.id);
+      const isOpen = isSole || open.has(child.id);
+      const ended = found?.data && hasEnded(found.data.status(found.data.seq)) ? found.data.t0 + found.data.timeOf(found.data.seq) : child.ended;
+      const status = found?.data ? found.data.status(found.data.seq) : child.status;
+      rows.push({ kind: "child", key: `${key} ${child.id}`, depth, child: { ...child, status }, from: child.started - t0, to: ended === null ? null : ended - t0, isOpen, isSole });
+      if (!isOpen) continue;
+      if (found?.data) addRuns(shifted(found.data, found.data.t0 - t0), child.id, depth + 1);
+      else rows.push({ kind: "note", key: `${child.id} note`, depth: depth + 1, error: found?.error });
+    }
+    if (span.children > MOST_CHILDREN) rows.push({ kind: "more", key: `${key} more`, depth, execution, count: span.children - MOST_CHILDREN });
+  };
+  addRuns(spans, "", 0);
+  return rows;
+}
+
+/** The step-runs of a track in order, at times that count from elsewhere. */
+function shifted(track: Track, by: number): Span[] {
+  const mark = (one: Mark | null): Mark | null => one && [one[0], one[1] + by];
+  const end = (ms: number | null) => (ms === null ? null : ms + by);
+  return inOrder(track).map((span) => ({
+    ...span,
+    scheduled: mark(span.scheduled) as Mark,
+    started: mark(span.started),
+    ended: mark(span.ended),
+    attempts: span.attempts.map(([from, to, ok]) => [from + by, end(to), ok]),
+    waits: span.waits.map(([from, to, cause]) => [from + by, end(to), cause]),
+  }));
+}
+export const inOrder = (track: Track): Span[] => [...track.runs.values()].sort((a, b) => a.scheduled[0] - b.scheduled[0]);
