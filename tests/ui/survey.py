@@ -12,7 +12,7 @@ from playwright.sync_api import CDPSession, Page, expect
 from tests.ui.browsing import AXE, LONG, UNTIL, Visitor
 
 SCREENS = (
-    "/", "/executions", "/executions/{completed}?step=decide", "/executions/{failed}?step=divide&pane=events",
+    "/", "/executions", "/executions/{completed}?step=decide&zoom=0-40", "/executions/{failed}?step=divide&pane=events",
     "/executions/{partial}?at=20&pane=state", "/executions/{waiting}?step=ask&tab=why", "/executions/{completed}?pane=result",
     "/executions/{partial}?pane=items&step=items&item=3", "/executions/{partial}?pane=items&sort=slow",
     "/executions/{failed}?pane=logs&step=divide&tab=logs", "/executions/{completed}?pane=children",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import FloatRect, Locator, expect
+from playwright.sync_api import Page, expect
 
 from tests.ui.browsing import Visitor, Workspace, needs_a_browser
 
@@ -23,28 +23,27 @@ WORLD = _HEAD.format("world") + f"  - step: all\n    tool: {{ {_CALL}/land }}\n"
 MANY = _HEAD.format("many") + f"  - step: all\n{_ALL.format(53)}    tool: {{ {_CALL}/tiny }}\n"
 
 
-def box(found: Locator) -> FloatRect:
-    place = found.bounding_box()
-    assert place is not None
-    return place
+def places(page: Page, *names: str) -> list[tuple[float, float]]:
+    """Return the left and right edges of elements in pixels, all of one frame."""
+    look = "name => [...document.querySelectorAll(name)].at(-1).getBoundingClientRect().toJSON()"
+    return [(one["left"], one["right"]) for one in page.evaluate(f"names => names.map({look})", names)]
 
 
 def test_a_long_wait_is_folded_until_a_click(visitor: Visitor, seeded: Workspace) -> None:
     page = visitor.go(f"/executions/{seeded.ids['waiting']}")
-    fold = page.get_by_role("button", name=re.compile("^Unfold "))
+    fold = page.get_by_role("button", name=re.compile("^Unfold ")).last
     expect(fold).to_have_text(re.compile(r"^\d"))
-    row = page.get_by_role("list", name="Step-runs in time").get_by_role("button", name=re.compile("ask#1"))
-    folded, moment = box(fold), box(page.locator("[data-moment]"))
-    assert abs(moment["x"] - folded["x"]) <= 2  # the last event is the beginning of the wait
-    axis = box(page.locator("[data-axis]"))
-    assert folded["x"] - axis["x"] > 200  # what ran before has the room
-    assert abs(folded["x"] + folded["width"] - axis["x"] - axis["width"]) <= 1  # it waits until now
+    axis, folded, moment = places(page, "[data-axis]", "[data-fold]", "[data-moment]")
+    assert abs(moment[0] - folded[0]) <= 2  # the last event is the beginning of the wait
+    assert folded[0] - axis[0] > 200  # what ran before has the room
+    assert abs(folded[1] - axis[1]) <= 1  # it waits until now
     fold.click()
-    expect(fold).to_have_count(0)
-    expect(row).to_be_visible()
-    assert box(page.locator("[data-moment]"))["x"] < moment["x"]
+    again = page.get_by_role("button", name="Fold gaps")
+    expect(again).to_be_visible()
+    expect(page.get_by_role("group", name="Timeline")).to_be_focused()
+    assert places(page, "[data-moment]")[0][0] < moment[0]
     page.reload()
-    page.get_by_role("button", name="Fold gaps").click()
+    again.click()
     expect(fold).to_be_visible()
     assert "unfold" not in page.url
 
@@ -53,11 +52,14 @@ def test_a_drag_over_the_axis_zooms_and_the_address_keeps_it(visitor: Visitor, s
     page = visitor.go(f"/executions/{seeded.ids['completed']}")
     rows = page.get_by_role("list", name="Step-runs in time").get_by_role("listitem")
     expect(rows).to_have_count(5)
-    axis = box(page.locator("[data-axis]"))
-    page.mouse.move(axis["x"] + 1, axis["y"] + 8)
+    axis, bar = page.locator("[data-axis]").bounding_box(), rows.first.locator("[data-bar]").last.bounding_box()
+    assert axis is not None
+    assert bar is not None
+    y = axis["y"] + 8
+    page.mouse.move(bar["x"] + bar["width"] / 4, y)
     page.mouse.down()
-    page.mouse.move(axis["x"] + 20, axis["y"] + 8)
-    page.mouse.move(axis["x"] + axis["width"] / 50, axis["y"] + 8)
+    page.mouse.move(bar["x"] + bar["width"] / 3, y)
+    page.mouse.move(bar["x"] + bar["width"] / 2, y)  # of the first step-run, which ends before others begin
     page.mouse.up()
     page.wait_for_url(re.compile(r"zoom=\d+-\d+"))
     shown = page.get_by_text("of 5 step-runs")

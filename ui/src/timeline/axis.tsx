@@ -46,7 +46,7 @@ export function Axis({ scale, lane, onZoom, onWhole, onUnfold }: Props) {
         ))}
         <span className={css.lasttick} aria-hidden>{duration(scale.range[1])}</span>
         {scale.folds.map((one) => (
-          <button key={one.fold.from} type="button" className={css.fold} style={{ left: one.x, width: one.width }} title={`Nothing was queued or ran for ${duration(one.to - one.from)}; a click unfolds it`} aria-label={`Unfold ${duration(one.to - one.from)}`} onClick={() => onUnfold(one.fold.from)}>
+          <button key={one.fold.from} type="button" data-fold className={css.fold} style={{ left: one.x, width: one.width }} title={`Nothing was queued or ran for ${duration(one.to - one.from)}; a click unfolds it`} aria-label={`Unfold ${duration(one.to - one.from)}`} onClick={() => onUnfold(one.fold.from)}>
             <svg width="9" height="12" viewBox="0 0 9 12" stroke="currentColor" aria-hidden>
               <path d="M1 11 4 1M5 11 8 1" />
             </svg>

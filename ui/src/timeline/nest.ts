@@ -17,16 +17,21 @@ export type Row = Below &
     | { kind: "more"; execution: string; count: number }
     | { kind: "note"; error: unknown }
   );
-export interface Loaded<T> {
+interface Nest {
+  lists: ReadonlyMap<string, Loaded<Child[]>>;
+  tracks: ReadonlyMap<string, Loaded<Track>>;
+}
+interface Loaded<T> {
   data?: T;
   error: unknown;
 }
+const NOTHING: Nest = { lists: new Map(), tracks: new Map() }; // the same one while a slider moves
 /** A step-run of the execution of the page has an empty execution. */
 export const keyOf = (execution: string, run: string): string => `${execution}/${run}`;
 export const openOf = (nest: string | undefined): Set<string> => new Set((nest ?? "").split(",").filter(Boolean));
 
 /** Load what is open: the children of step-runs, and the step-runs of children. */
-export function useNest(id: string, track: Track, open: ReadonlySet<string>) {
+export function useNest(id: string, track: Track, open: ReadonlySet<string>): Nest {
   const runs = [...open].filter((key) => key.includes("/"));
   const lists = useQueries({
     queries: runs.map((key) => {
@@ -50,11 +55,11 @@ export function useNest(id: string, track: Track, open: ReadonlySet<string>) {
     })),
     combine: (found) => new Map(ids.map((child, at) => [child, found[at] as Loaded<Track>])),
   });
-  return useMemo(() => ({ lists, tracks }), [lists, tracks]);
+  return useMemo(() => (open.size ? { lists, tracks } : NOTHING), [open, lists, tracks]);
 }
 
 /** The rows of step-runs with what is open below them, at times of the first execution. */
-export function rowsOf(spans: readonly Span[], t0: number, open: ReadonlySet<string>, { lists, tracks }: { lists: ReadonlyMap<string, Loaded<Child[]>>; tracks: ReadonlyMap<string, Loaded<Track>> }): Row[] {
+export function rowsOf(spans: readonly Span[], t0: number, open: ReadonlySet<string>, { lists, tracks }: Nest): Row[] {
   const rows: Row[] = [];
   const addRuns = (of: readonly Span[], execution: string, depth: number) => {
     for (const span of of) {

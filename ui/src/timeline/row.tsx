@@ -53,7 +53,7 @@ export function Disclosure({ isOpen, label, onToggle }: { isOpen: boolean; label
 function Part({ scale, from, to, look, children }: { scale: Scale; from: number; to: number; look: string | undefined; children?: ReactNode }) {
   if (to < scale.range[0] || from > scale.range[1]) return null;
   const x = Math.min(scale.x(from), Math.max(0, scale.width - 2));
-  return <span className={`${css.bar} ${look ?? ""}`} style={{ left: x, width: Math.max(2, scale.x(to) - x) }}>{children}</span>;
+  return <span data-bar className={`${css.bar} ${look ?? ""}`} style={{ left: x, width: Math.max(2, scale.x(to) - x) }}>{children}</span>;
 }
 
 /** A step-run in time: queued, running, waiting, pauses and failed attempts. */

@@ -1,5 +1,5 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type CSSProperties, type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
+import { type CSSProperties, type KeyboardEvent, useLayoutEffect, useMemo, useRef, useState } from "react";
 import type { Span, Track } from "../moments/track";
 import { useIsPhone } from "../moments/use";
 import { Button, useTick } from "../parts/controls";
@@ -59,6 +59,11 @@ export function Timeline({ id, track, seq, isLive, ended, step, run, marked, sea
   const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => 26, overscan: 10 });
   const here = track.timeOf(seq);
   const common: Shown = { scale, until, here, up: isLive ? undefined : seq };
+  // A button that goes away leaves the focus here.
+  const change = (next: TimelineSearch) => {
+    onSearch(next, true);
+    scroller.current?.focus({ preventScroll: true });
+  };
   const zoom = (range: Range) => onSearch({ zoom: zoomOf(range, total) }, true);
   const whole = () => onSearch({ zoom: undefined }, true);
   const by = (times: number) => zoom(zoomed(scale.range, times, here, total));
@@ -81,11 +86,11 @@ export function Timeline({ id, track, seq, isLive, ended, step, run, marked, sea
         <Legend />
         <span className={css.fill} />
         {isZoomed ? <span className={css.range} role="status">{count(shown.length)} of {count(all.length)} step-runs, {duration(scale.range[1] - scale.range[0])}</span> : null}
-        {unfolded.size ? <Button kind="quiet" className={css.tool} onClick={() => onSearch({ unfold: undefined }, true)}>Fold gaps</Button> : null}
-        {isZoomed ? <Button kind="quiet" className={css.tool} onClick={whole} title="Show the whole time (0, or Escape)">Whole time</Button> : null}
+        {unfolded.size ? <Button kind="quiet" className={css.tool} onClick={() => change({ unfold: undefined })}>Fold gaps</Button> : null}
+        {isZoomed ? <Button kind="quiet" className={css.tool} onClick={() => change({ zoom: undefined })} title="Show the whole time (0, or Escape)">Whole time</Button> : null}
       </div>
       <div className={css.scroller} ref={scroller} role="group" aria-label="Timeline: + and - zoom, 0 shows the whole time" tabIndex={0}>
-        <Axis scale={scale} lane={lane} onZoom={zoom} onWhole={whole} onUnfold={(gap) => onSearch({ unfold: [...unfolded, gap].join(".") }, true)} />
+        <Axis scale={scale} lane={lane} onZoom={zoom} onWhole={whole} onUnfold={(gap) => change({ unfold: [...unfolded, gap].join(".") })} />
         <div className={`${css.body} ${isTree ? css.tree : ""}`} style={{ height: virtual.getTotalSize() }} role="list" aria-label="Step-runs in time">
           <div className={css.rail} aria-hidden>
             {scale.folds.map((one) => <span key={one.fold.from} className={css.ground} style={{ left: one.x, width: one.width }} />)}
@@ -128,8 +133,9 @@ export function Timeline({ id, track, seq, isLive, ended, step, run, marked, sea
 function useScale(spans: readonly Span[], total: number, search: TimelineSearch) {
   const [element, lane] = useState<HTMLElement | null>(null);
   const [width, setWidth] = useState(0);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!element) return;
+    setWidth(element.getBoundingClientRect().width);
     const watch = new ResizeObserver(([entry]) => setWidth(entry?.contentRect.width ?? 0));
     watch.observe(element);
     return () => watch.disconnect();
