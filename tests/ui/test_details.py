@@ -78,7 +78,7 @@ def test_a_step_under_the_pointer_lights_up_everywhere(visitor: Visitor, seeded:
 
 def test_a_value_is_searched_shown_as_a_table_and_copied_as_a_template(visitor: Visitor, seeded: Workspace) -> None:
     page = visitor.go(f"/executions/{seeded.ids['failed']}?pane=events&at=1")
-    detail = page.get_by_role("region", name="The event")
+    detail = page.get_by_role("region", name="Open events")
     detail.get_by_label("Find in the value").fill("timestamp")
     expect(detail).to_contain_text("timestamp")
     expect(detail).not_to_contain_text("event_id")

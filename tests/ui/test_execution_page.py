@@ -83,7 +83,7 @@ def test_keys_step_through_events(visitor: Visitor, seeded: Workspace) -> None:
 def test_an_answer_moves_the_execution_on_while_one_looks(visitor: Visitor, seeded: Workspace) -> None:
     waiting = seeded.start("release/publish")
     page = visitor.go(f"/executions/{waiting}")
-    expect(page.get_by_role("region", name="Why")).to_contain_text("waits for the signal `approve`")
+    expect(page.get_by_role("region", name="Why")).to_contain_text("waits for the signal approve")
     page.get_by_role("button", name="Answer…").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text(f"noetl approve {waiting}")
@@ -202,3 +202,15 @@ def test_events_are_searched_and_all_of_them_downloaded(visitor: Visitor, seeded
     lines = saved.value.path().read_text().splitlines()
     assert [json.loads(line)["seq"] for line in lines] == list(range(1, len(seeded.client.events(execution)) + 1))
     assert len(lines) > 1_000
+
+
+def test_events_stay_open_beside_the_chosen_one(visitor: Visitor, seeded: Workspace) -> None:
+    page = visitor.go(f"/executions/{seeded.ids['completed']}?pane=events&at=2")
+    opened = page.get_by_role("region", name="Open events")
+    opened.get_by_role("button", name="Keep open").click()
+    page.keyboard.press(".")
+    expect(opened.get_by_role("article", name="Event 3")).to_contain_text("event_type")
+    expect(opened.get_by_role("article", name="Event 2")).to_contain_text("event_type")
+    opened.get_by_role("button", name="Close event 2").click()
+    expect(opened.get_by_role("article")).to_have_count(1)
+    expect(page.get_by_role("button", name="END")).to_be_visible()

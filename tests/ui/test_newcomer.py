@@ -117,7 +117,7 @@ def _edit(page: Page) -> None:
 def _break(page: Page) -> None:
     retype(page, "upper", "uper")
     expect(page.locator(".cm-lintRange-error")).to_have_text("uper")
-    expect(page.get_by_role("list", name="Problems")).to_contain_text("Unknown filter `uper`")
+    expect(page.get_by_role("list", name="Problems")).to_contain_text("Unknown filter uper")
     expect(button(page, "Register…")).to_be_disabled()
 
 

@@ -13,6 +13,8 @@ interface Props {
   track: Track;
   seq: number;
   isLive: boolean;
+  /** Whether no event follows. */
+  ended: boolean;
   /** What the event was, once it is known. */
   event: string;
   vs?: number;
@@ -24,7 +26,7 @@ interface Props {
 const BARS = 240;
 
 /** A slider over events, with how dense they are and where something failed. */
-export function Scrubber({ id, track, seq, isLive, event, vs, onMove, onLive, onCompare }: Props) {
+export function Scrubber({ id, track, seq, isLive, ended, event, vs, onMove, onLive, onCompare }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [by, setBy] = useState<"events" | "time">("events");
   const head = track.seq;
@@ -106,8 +108,8 @@ export function Scrubber({ id, track, seq, isLive, event, vs, onMove, onLive, on
       <Button kind="quiet" aria-pressed={Boolean(vs)} onClick={() => onCompare(vs ? undefined : seq)} title="Keep this moment, and show what changed since (Shift-click on the slider)">
         {vs ? `since ${vs} ✕` : "Diff from here"}
       </Button>
-      <Button className={isLive ? css.live : css.notlive} onClick={onLive} aria-pressed={isLive} title="Follow the last event (l)">
-        ● LIVE
+      <Button className={isLive && !ended ? css.live : css.notlive} onClick={onLive} aria-pressed={isLive} title={ended ? "Show the last event (l)" : "Follow the last event (l)"}>
+        {ended ? "■ END" : "● LIVE"}
       </Button>
     </section>
   );

@@ -1,6 +1,7 @@
 import { type ReactNode, useId, useState } from "react";
 import { createPortal } from "react-dom";
 import { GLOSSARY, type Word } from "../words/glossary";
+import { Words } from "./controls";
 import css from "./Term.module.css";
 
 const WIDE = 320;
@@ -39,7 +40,7 @@ export function Term({ word, children }: { word: Word; children?: ReactNode }) {
       {at
         ? createPortal(
             <div role="tooltip" id={id} className={`${css.tip} ${at.isAbove ? css.above : ""}`} style={{ left: at.left, top: at.top }}>
-              <strong>{word}</strong> {GLOSSARY[word].split("`").map((part, place) => (place % 2 ? <code key={place}>{part}</code> : part))}
+              <strong>{word}</strong> <Words text={GLOSSARY[word]} />
             </div>,
             document.body,
           )

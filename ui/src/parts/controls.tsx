@@ -122,7 +122,7 @@ export function Trouble({ error, again }: { error: unknown; again?: () => void }
       <Sign mark="cross" hue="red" />
       <div>
         <p className={css.detail}>{plain(found.detail || found.title)}</p>
-        {found.fix ? <p className={css.fix}>{plain(found.fix)}</p> : null}
+        {found.fix ? <p className={css.fix}><Words text={found.fix} /></p> : null}
         <p className={css.row}>
           {again ? <Button onClick={again}>Try again</Button> : null}
           <Copy text={JSON.stringify({ status: found.status, body: found.body, page: location.href }, null, 1)} label="Copy report">
@@ -156,6 +156,9 @@ export function Loading({ rows = 6 }: { rows?: number }) {
     </div>
   );
 }
+
+/** Words of the server; what is between backticks is code. */
+export const Words = ({ text }: { text: string }) => <>{plain(text).split("`").map((part, place) => (place % 2 ? <code key={place}>{part}</code> : part))}</>;
 
 export function Tags({ tags, onPick }: { tags: readonly string[]; onPick?: (tag: string) => void }) {
   if (tags.length === 0) return null;

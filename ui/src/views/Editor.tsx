@@ -14,7 +14,7 @@ import { applyEdits, format, jump } from "../editor/language";
 import { TextView } from "../editor/view";
 import { GraphView } from "../graph/view";
 import { useDelayed, useIsPhone } from "../moments/use";
-import { Button, Field, Loading, TabList, Trouble } from "../parts/controls";
+import { Button, Field, Loading, TabList, Trouble, Words } from "../parts/controls";
 import { Dialog } from "../parts/Dialog";
 import { Diff } from "../parts/Diff";
 import { useKeys } from "../parts/keys";
@@ -304,7 +304,7 @@ function Problems({ list, isRead, isHere, onGo, onFix }: ProblemsProps) {
           <button type="button" className={css.place} title={`${one.why} ${one.fix}`} onClick={() => onGo(one)}>
             <Sign mark={one.severity === "error" ? "cross" : "hourglass"} hue={one.severity === "error" ? "red" : "amber"} label={one.severity} size={14} />
             <code>{one.line}:{one.column} {one.code}</code>
-            <span>{plain(one.message)} <span className={css.note}>{plain(one.fix)}</span></span>
+            <span><Words text={one.message} /> <span className={css.note}><Words text={one.fix} /></span></span>
           </button>
           {one.fixes.map((fix, index) => (
             <Button key={fix.title} onClick={() => onFix(one, index)}>{plain(fix.title)}</Button>

@@ -208,7 +208,7 @@ export function ExecutionPage() {
           <Panel id={id} graph={graph.data} track={track} seq={seq} rested={rested} search={search} explain={told} onSearch={set} onClose={() => select(undefined)} onMove={move} />
         ) : null}
       </div>
-      {track ? <Scrubber id={id} track={track} seq={seq} isLive={isLive} event={eventWords} vs={search.vs} onMove={move} onLive={live} onCompare={(vs) => set({ vs, pane: vs ? "state" : search.pane }, true)} /> : null}
+      {track ? <Scrubber id={id} track={track} seq={seq} isLive={isLive} ended={ended} event={eventWords} vs={search.vs} onMove={move} onLive={live} onCompare={(vs) => set({ vs, pane: vs ? "state" : search.pane }, true)} /> : null}
       <div className={css.bottom}>
         <TabList label="Panes" value={pane} onChange={(next) => set({ pane: next }, true)} tabs={PANES.filter((one) => one !== "items" || pane === one || (track && loopsOf(track).length > 0)).map((one, at) => ({ id: one, label: LABELS[one], key: String(at + 1), badge: one === "events" && head ? head : one === "children" ? found.children?.length || undefined : undefined }))} />
         <div className={css.pane} role="tabpanel" aria-labelledby={`tab-${pane}`}>

@@ -1,7 +1,7 @@
 import { useQueries } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useMemo, useRef, useState } from "react";
-import { allEvents, type EventRow, eventsPage, PAGE, useEvents } from "../../api/executions";
+import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
+import { allEvents, type EventRow, eventsPage, PAGE, useEvent, useEvents } from "../../api/executions";
 import { useDelayed } from "../../moments/use";
 import { Button, Empty } from "../../parts/controls";
 import { Json } from "../../parts/Json";
@@ -26,6 +26,7 @@ export function EventsPane({ id, head, seq, step, onMove }: { id: string; head: 
   const [group, setGroup] = useState("");
   const [mine, setMine] = useState(false);
   const [text, setText] = useState("");
+  const [kept, setKept] = useState<number[]>([]);
   const types = GROUPS.find(([name]) => name === group)?.[1];
   const asked = { type: types, step: mine ? step : undefined, text: text || undefined };
   const isFiltered = Boolean(types) || (mine && Boolean(step)) || text !== "";
@@ -86,11 +87,42 @@ export function EventsPane({ id, head, seq, step, onMove }: { id: string; head: 
           {isFiltered && total === 0 ? <Empty title="No such event">Choose another kind.</Empty> : null}
         </div>
       </div>
-      <div className={css.detail} tabIndex={0} role="region" aria-label="The event">
-        {chosen ? <Json value={chosen} /> : <p className={css.none}>Choose an event; the page shows that moment.</p>}
+      <div className={css.detail} tabIndex={0} role="region" aria-label="Open events">
+        {kept.map((one) => (
+          <Kept key={one} id={id} seq={one} onClose={() => setKept(kept.filter((other) => other !== one))} />
+        ))}
+        {chosen && !kept.includes(chosen.seq) ? (
+          <OneEvent event={chosen}>
+            <Button kind="quiet" title="It stays open while you choose others" onClick={() => setKept([...kept, chosen.seq])}>Keep open</Button>
+          </OneEvent>
+        ) : null}
+        {chosen || kept.length > 0 ? null : <p className={css.none}>Choose an event; the page shows that moment.</p>}
       </div>
     </div>
   );
+}
+
+function OneEvent({ event, children }: { event: EventRow; children: ReactNode }) {
+  return (
+    <article aria-label={`Event ${event.seq}`} className={css.one}>
+      <header className={css.title}>
+        <strong>event {event.seq}</strong> {event.event_type}
+        <span className={css.fill} />
+        {children}
+      </header>
+      <Json value={event} />
+    </article>
+  );
+}
+
+/** An event that stays open beside the chosen one. */
+function Kept({ id, seq, onClose }: { id: string; seq: number; onClose: () => void }) {
+  const { data } = useEvent(id, seq);
+  return data ? (
+    <OneEvent event={data}>
+      <Button kind="quiet" aria-label={`Close event ${seq}`} onClick={onClose}>✕</Button>
+    </OneEvent>
+  ) : null;
 }
 
 /** Every event that fits, one JSON object in a line; the server gives them a thousand at a time. */

@@ -3,7 +3,7 @@ import type { CSSProperties } from "react";
 import { type Choice, type Explained, type Run, useCause, useEvents, useRun } from "../../api/executions";
 import { decidedAt, type Graph } from "../../graph/draw";
 import type { Track } from "../../moments/track";
-import { Button, Command, Copy, Countdown, Facts, Loading, TabList, Time, Trouble } from "../../parts/controls";
+import { Button, Command, Copy, Countdown, Facts, Loading, TabList, Time, Trouble, Words } from "../../parts/controls";
 import { Json } from "../../parts/Json";
 import { Mark } from "../../parts/Mark";
 import { Splitter, useWidth } from "../../parts/Splitter";
@@ -113,9 +113,9 @@ function WhyTab({ id, graph, track, seq, step, explain, arc, onMove }: { id: str
     <div className={css.stack}>
       {open.map((one) => (
         <section key={one.name} className={css.card}>
-          <strong>Waits for {plain(one.waits_for)}</strong>
+          <strong>Waits for <Words text={one.waits_for} /></strong>
           <Facts rows={[["since", <Time key="s" at={one.since} />], ["until", one.until ? <span key="u">{clock(one.until)}{seq < track.seq ? "" : <> (<Countdown at={one.until} />)</>}{one.what === "run" ? ", then the step fails" : ""}</span> : ""], ["answered by", one.answered_by ? plain(one.answered_by) : ""]]} />
-          <p className={css.moved}>Moved by: {plain(one.moved_by)}</p>
+          <p className={css.moved}>Moved by: <Words text={one.moved_by} /></p>
           {one.deadlines.length > 1 ? (
             <ul className={css.deadlines} aria-label="Deadlines">
               {one.deadlines.map((late) => <li key={late.what}>{plain(late.what)}: {late.at ? <>{clock(late.at)}{seq < track.seq ? "" : <> (<Countdown at={late.at} />)</>}</> : duration(late.ms)}</li>)}

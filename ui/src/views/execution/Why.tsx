@@ -2,7 +2,7 @@ import { Link } from "@tanstack/react-router";
 import type { Execution, Explained } from "../../api/executions";
 import { useNeeds } from "../../api/session";
 import type { Span } from "../../moments/track";
-import { Button, useTick } from "../../parts/controls";
+import { Button, useTick, Words } from "../../parts/controls";
 import { Sign } from "../../parts/Mark";
 import type { ExecutionSearch } from "../../routes";
 import { clock, duration, errorText, now, plain } from "../../words/format";
@@ -41,7 +41,7 @@ export function Why({ execution, explain, status, at, failures, loops, onStep, o
         <button type="button" className={css.step} onClick={() => onStep(first.step, { tab: "why" })}>
           {plain(first.step || first.name)}
         </button>
-        <span>waits for {plain(first.waits_for)}</span>
+        <span>waits for <Words text={first.waits_for} /></span>
         {first.since ? <span className={css.since}>since {clock(first.since)} ({duration(then - first.since)})</span> : null}
         {first.until ? <span className={first.until - then < 300_000 ? css.soon : css.since}>times out {clock(first.until)} (in {duration(first.until - then)}{first.what === "run" && first.until - then < 300_000 ? ", then the step fails" : ""})</span> : null}
       </span>
@@ -72,7 +72,7 @@ function Failed({ execution, explain, status, failures, loops, onStep, onRetry }
           </button>
         ) : null}
         <span className={css.error} title={error}>{error}</span>
-        {found?.fix ? <span className={css.fix}>{plain(found.fix)}</span> : null}
+        {found?.fix ? <span className={css.fix}><Words text={found.fix} /></span> : null}
       </div>
       {loop ? (
         <button type="button" className={css.step} onClick={() => onStep(loop.step, { run: loop.run, pane: "items", only: "failed" })}>
