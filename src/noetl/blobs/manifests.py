@@ -12,7 +12,7 @@ from typing import Any, Final
 from noetl.blobs import pieces, stored
 from noetl.engine.queries.result_gc import moment
 from noetl.model.errors import BadReference
-from noetl.model.manifest import combined, cut, manifest, within
+from noetl.model.manifest import combined, cut, manifest, ranged, within
 from noetl.model.refs import is_manifest, is_ref, size
 from noetl.ports import Blobs
 
@@ -71,10 +71,10 @@ async def items(
                 recent.pop(oldest, None)
         values.append(found)
     offset = start - near["first"]
-    ranged = combined(near, values)[offset : offset + count]
-    if len(ranged) < count:
+    found_items = ranged(near, values, offset, count)
+    if len(found_items) < count:
         raise BadReference(f"the list {reference['ref']} ends before item {start + count - 1}")
-    whole: list[Any] = await filled(blobs, ranged, now)
+    whole: list[Any] = await filled(blobs, found_items, now)
     return whole
 
 

@@ -108,6 +108,22 @@ def combined(reference: Reference, values: Sequence[Any]) -> Any:
     return whole
 
 
+def ranged(reference: Reference, values: Sequence[Any], offset: int, count: int) -> list[Any]:
+    """Return a range of the list that parts become. Raises BadReference.
+
+    Of a long part, only the items of the range are expanded: loops read it once for each of their chunks.
+    """
+    plain = reference.get("strategy") == "concat" and not reference.get("merge_path")
+    if not plain or not all(isinstance(value, list) for value in values):
+        whole: list[Any] = combined(reference, values)[offset : offset + count]
+        return whole
+    found: list[Any] = []
+    for value in values:
+        found += map(expanded, value[offset : offset + count - len(found)])
+        offset = max(0, offset - len(value))
+    return found
+
+
 def picked(value: Any, path: str, of: str = "the result") -> Any:
     """Return the value at a dotted path of a part. Raises BadReference."""
     for key in path.removeprefix("$").lstrip(".").split("."):

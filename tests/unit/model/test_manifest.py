@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import msgspec
 import pytest
 
 from noetl.model.errors import BadReference
-from noetl.model.manifest import combined, cut, is_list, manifest, picked, within
+from noetl.model.manifest import combined, cut, is_list, manifest, picked, ranged, within
 
 
 def made(strategy: str, *counts: int, merge_path: str | None = None) -> dict[str, Any]:
@@ -82,3 +83,24 @@ def test_what_can_be_read_by_range() -> None:
     assert is_list(made("append", merge_path="a"))
     assert not is_list(made("concat", merge_path="a"))
     assert not is_list(made("merge"))
+
+
+LISTS_OF_PARTS = [
+    ("concat", None, [[1, 2, 3], [], [4], [5, 6]]),
+    ("concat", "rows", [{"rows": [1, 2]}, {"rows": [3]}]),
+    ("append", None, [1, [2, 3], {"a": 4}]),
+    ("concat", None, []),
+]
+
+
+@pytest.mark.parametrize(("strategy", "path", "values"), LISTS_OF_PARTS)
+def test_a_range_is_that_of_the_whole(strategy: str, path: str | None, values: list[Any]) -> None:
+    of = {"ref": "r", "strategy": strategy, "merge_path": path}
+    whole = combined(of, values)
+    for offset, count in product(range(8), range(8)):
+        assert ranged(of, values, offset, count) == whole[offset : offset + count]
+
+
+def test_a_part_that_is_no_list_is_named_in_a_range_too() -> None:
+    with pytest.raises(BadReference, match="part 0 is not a list"):
+        ranged({"ref": "r", "strategy": "concat"}, [1], 0, 1)
