@@ -32,6 +32,7 @@ def screens(url: str, token: str) -> Iterator[tuple[str, str]]:
     pages = {
         "completed": ("examples/quantum_sweep", "completed"),
         "failed": ("examples/parameter_sweep", "failed"),
+        "repaired": ("examples/parameter_sweep", "completed"),
         "partial": ("examples/import_orders", "partial"),
         "waiting": ("examples/release", "waiting"),
         "long": (f"generated/{LONG}/{LONG}", "failed"),
@@ -62,7 +63,8 @@ def screens(url: str, token: str) -> Iterator[tuple[str, str]]:
         "execution-items": f"/executions/{ids['partial']}?step=price&pane=items",
         "execution-logs": f"/executions/{ids['completed']}?pane=logs",
         "execution-children": f"/executions/{ids['completed']}?pane=children",
-        "compare": f"/executions/{ids['failed']}/compare/last-good",
+        "compare": f"/executions/{ids['failed']}/compare/{ids['repaired']}",
+        "compare-none": f"/executions/{ids['failed']}/compare/last-good",
         "execution-result": f"/executions/{ids['completed']}?pane=result",
         "execution-long": f"/executions/{ids['long']}?step={LONG}_fails",
         "execution-absent": "/executions/381359889983153830000",

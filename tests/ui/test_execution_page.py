@@ -93,6 +93,21 @@ def test_an_answer_moves_the_execution_on_while_one_looks(visitor: Visitor, seed
     assert seeded.status(waiting) == "completed"
 
 
+def test_a_token_slides_along_the_arc_that_it_takes(visitor: Visitor, seeded: Workspace) -> None:
+    waiting = seeded.start("release/publish")
+    page = visitor.go(f"/executions/{waiting}")
+    expect(page.locator("[data-step=ask]")).to_have_attribute("data-state", "suspended")
+    page.evaluate(
+        "() => new MutationObserver((found) => { for (const one of found) for (const node of one.addedNodes)"
+        " if (node.dataset?.sliding) window.slid = (window.slid ?? 0) + 1; })"
+        ".observe(document.body, { childList: true, subtree: true })"
+    )
+    seeded.client.signal(waiting, "approve", {"approved": True})
+    expect(page.locator("[data-step=publish]")).to_have_attribute("data-state", "done")
+    page.wait_for_function("window.slid === 1")
+    expect(page.locator("[data-sliding]")).to_have_count(0)
+
+
 def test_what_others_do_appears_without_a_reload(visitor: Visitor, seeded: Workspace) -> None:
     waiting = seeded.start("release/publish")
     page = visitor.go(f"/executions/{waiting}")

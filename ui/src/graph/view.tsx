@@ -6,11 +6,14 @@ import { plain } from "../words/format";
 import { arcState, draw, type Edge, edgeKey, FAR, type Graph, hit, middleOf, type View } from "./draw";
 import css from "./graph.module.css";
 import { type Figures, NodeBox } from "./nodes";
+import { Sliding } from "./sliding";
 
 interface Props {
   graph: Graph;
   track: Track | null;
   seq: number;
+  /** Whether it follows the last event. */
+  isLive?: boolean;
   vs?: number;
   step?: string;
   arc?: string;
@@ -45,7 +48,7 @@ const LEAVES_MS = 300; // how long the pointer may need from an arc to its card
 const clamp = (value: number, least: number, most: number): number => Math.max(least, Math.min(most, value));
 
 /** The net: arcs on a canvas, nodes in view as buttons above it. */
-export function GraphView({ graph, track, seq, vs, step, arc, notes, figures, hints, show, onShow, onStep, onItems, onArc, arcNow }: Props) {
+export function GraphView({ graph, track, seq, isLive, vs, step, arc, notes, figures, hints, show, onShow, onStep, onItems, onArc, arcNow }: Props) {
   const frame = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const [size, setSize] = useState({ width: 0, height: 0 });
@@ -303,6 +306,7 @@ export function GraphView({ graph, track, seq, vs, step, arc, notes, figures, hi
           </Fragment>
         ))}
         {shown && !shown.isFocused ? card(shown) : null}
+        {isLive && track ? <Sliding graph={graph} track={track} seq={seq} /> : null}
       </div>
       <div className={css.tools}>
         <input type="search" placeholder="Find a step" aria-label="Find a step" value={text} onChange={(event) => setText(event.target.value)} />

@@ -3,7 +3,7 @@ import { Link, useParams } from "@tanstack/react-router";
 import { type ReactNode, useEffect } from "react";
 import { get, Problem, type Schemas } from "../api/client";
 import { Changes } from "../parts/Changes";
-import { Command, Copy, Empty, Loading, Time, Trouble } from "../parts/controls";
+import { Command, Copy, Empty, Loading, Time, Trouble, Words } from "../parts/controls";
 import { Diff } from "../parts/Diff";
 import { Mark } from "../parts/Mark";
 import { Card, Lines, Page } from "../parts/Page";
@@ -28,7 +28,7 @@ export function ComparePage() {
     const isAbsent = found.error instanceof Problem && found.error.status === 404;
     return isAbsent ? (
       <Empty title="Nothing to compare with" action={<Link to="/executions/$id" params={{ id }}>Back to the execution</Link>}>
-        {found.error.message}
+        <Words text={found.error.message} />
       </Empty>
     ) : (
       <Trouble error={found.error} again={() => void found.refetch()} />

@@ -202,7 +202,7 @@ export function ExecutionPage() {
             ))}
           </ol>
         ) : (
-          <GraphView graph={graph.data} track={track} seq={seq} vs={search.vs} step={search.step} arc={search.arc} onStep={(step) => select(step)} show={search.show} onShow={(show) => set({ show }, true)} hints={joinHints(told)} onItems={showItems} onArc={(edge) => select(edge.source, { arc: String(edge.arc), tab: "why" })} arcNow={(edge) => (track ? <ArcNow id={id} edge={edge} track={track} seq={seq} /> : null)} />
+          <GraphView graph={graph.data} track={track} seq={seq} isLive={isLive} vs={search.vs} step={search.step} arc={search.arc} onStep={(step) => select(step)} show={search.show} onShow={(show) => set({ show }, true)} hints={joinHints(told)} onItems={showItems} onArc={(edge) => select(edge.source, { arc: String(edge.arc), tab: "why" })} arcNow={(edge) => (track ? <ArcNow id={id} edge={edge} track={track} seq={seq} /> : null)} />
         )}
         {isPanel && track && graph.data ? (
           <Panel id={id} graph={graph.data} track={track} seq={seq} rested={rested} search={search} explain={told} onSearch={set} onClose={() => select(undefined)} onMove={move} />

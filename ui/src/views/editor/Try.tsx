@@ -95,7 +95,7 @@ export function Try({ text, path, steps, step, onClose, onStarted }: Props) {
 /** The graph of the text with the states of its trial. */
 export function TriedGraph({ id, graph, step, onStep }: { id: string; graph: Graph; step?: string; onStep: (step: string) => void }) {
   const { track } = useTrack(id);
-  return <GraphView graph={graph} track={track} seq={track?.seq ?? 0} step={step} onStep={onStep} />;
+  return <GraphView graph={graph} track={track} seq={track?.seq ?? 0} isLive step={step} onStep={onStep} />;
 }
 
 export function Tried({ id, isOld, onClear }: { id: string; isOld: boolean; onClear: () => void }) {

@@ -70,7 +70,7 @@ export function ChildrenPane({ id, at, isOpen, onStep, onOpen }: Props) {
       rowKey={(row) => row.execution_id}
       onOpen={(row) => onOpen(row.execution_id)}
       onEnd={more}
-      empty={<Empty title="It has started no other execution">A task of the kind `playbook` runs another playbook as a child and waits for its result.</Empty>}
+      empty={<Empty title="It has started no other execution">A task of the kind <code>playbook</code> runs another playbook as a child and waits for its result.</Empty>}
     />
   );
 }

@@ -36,7 +36,7 @@ export function ItemsPane({ id, track, search, isLive, ended, onSearch }: Props)
   }, [isRetried]);
   const isOpen = (Boolean(span && !span.ended) && !ended) || isRetried;
   const found = useItems(id, span?.run, isOpen, `${span?.ended?.[0] ?? ""} ${track.at(`d:${span?.step ?? ""}`, track.seq)}`);
-  if (!span) return <Empty title="No loop has begun">A step with a `loop` shows each of its items here.</Empty>;
+  if (!span) return <Empty title="No loop has begun">A step with a <code>loop</code> shows each of its items here.</Empty>;
   if (found.error && !found.data) return <Trouble error={found.error} again={() => void found.refetch()} />;
   if (!found.data) return <Loading rows={3} />;
   const choose = (index: number) => onSearch({ step: span.step, run: span.run, item: index, arc: undefined, tab: "outcome" });
