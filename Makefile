@@ -94,7 +94,7 @@ bench-check: $(STAMP) ## Compare a short run with the baseline; fail on a loss o
 	$(BIN)/python bench/run.py --check $(CHECK)
 
 chaos: $(STAMP) ## Run the long mutation and fault tests, and every law with new random examples
-	NOETL_HYPOTHESIS_PROFILE=chaos $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "chaos or hypothesis"
+	HYPOTHESIS_PROFILE=chaos $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "chaos or hypothesis"
 
 pythons: ## Run the fast tests on the other supported Pythons that this machine has
 	JOBS=$(JOBS) scripts/pythons.sh

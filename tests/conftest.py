@@ -40,7 +40,7 @@ settings.register_profile(
 settings.register_profile(
     "chaos", deadline=None, print_blob=True, max_examples=500, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.load_profile(os.environ.get("NOETL_HYPOTHESIS_PROFILE", "steady"))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -89,7 +89,7 @@ def web() -> Iterator[Web]:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Dealing | None:
     """Keep tests with a slow fixture together; under chaos, each process makes it."""
-    return None if os.environ.get("NOETL_HYPOTHESIS_PROFILE") == "chaos" else Dealing(config, log)
+    return None if os.environ.get("HYPOTHESIS_PROFILE") == "chaos" else Dealing(config, log)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -12,7 +12,7 @@ import httpx
 import msgspec
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, reject, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -98,7 +98,10 @@ def hold(operation: Any, folder: Path, profile: settings) -> None:
         @given(case=cases(operation, names))
         @profile
         def ask(case: Any) -> None:
-            made = httpx.Request(**_request(case))
+            try:
+                made = httpx.Request(**_request(case))
+            except httpx.InvalidURL:
+                reject()  # httpx makes no address of more than 64 KiB; test_bounds.py sends them
             headers = {key: value for key, value in made.headers.items() if key not in ("host", "content-length")}
             target = made.url.raw_path.decode()
             status, text = runner.run(sent(made.method, target, made.read(), headers))
