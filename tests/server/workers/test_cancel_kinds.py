@@ -35,7 +35,8 @@ async def cancelled(kind: str, count: int, folder: Path, database: str) -> float
     held.url = f"http://127.0.0.1:{web.sockets[0].getsockname()[1]}"
     place = folder / "files"
     place.mkdir()
-    async with web, in_process(folder, capacity=count + 8) as served, served.embedded.run_worker(""):
+    capacity = 2 * count + 8  # one playbook never gets all slots of a worker
+    async with web, in_process(folder, capacity=capacity) as served, served.embedded.run_worker(""):
         busy = Busy(served, kind, place, held, database)
         await busy.start(count)
         await until(busy.running, count, _START_S)
