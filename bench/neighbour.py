@@ -2,8 +2,9 @@
 
     python bench/neighbour.py [--queued 10000] [--kind http] [--work-ms 20] [--times 30]
 
-Starts `noetl up` on a new SQLite store. Measures from the request to the start of the first step, of a playbook alone and then
-while another one has many executions queued whose only step takes a while. With `http` the queued work waits, as most work
+Starts `noetl up` on a new SQLite store. Measures from the request to the start of the first step, of a playbook alone, then
+while another one has just enough executions queued to keep the worker busy, and while it has many. The step of those takes a
+while. What the second adds to the first is the price of a busy machine, what the third adds is that of a long queue. With `http` the queued work waits, as most work
 does; with `python` each execution takes a process of its own, so that the processors are the limit. Asserts nothing.
 """
 
@@ -27,7 +28,8 @@ STEPS = {
     "http": "workflow:\n  - step: one\n    tool: {{kind: http, url: '{web}/wait/{work_ms}'}}\n",
     "python": "workflow:\n  - step: one\n    tool: {{kind: python, code: 'import time; time.sleep({work_ms} / 1000)'}}\n",
 }
-_STARTS = 500
+_STARTS = 500  # by one request
+_FEW = 100  # more than the worker runs at once
 
 
 def started_after(client: SyncClient) -> float:
@@ -38,6 +40,18 @@ def started_after(client: SyncClient) -> float:
     events = client.events(execution_id)
     asked = next(event.timestamp for event in events if event.event_type == "playbook.execution.requested")
     return min(whole, next(event.timestamp for event in events if event.event_type == "task.started") - asked)
+
+
+def queued_now(client: SyncClient) -> int:
+    return sum(pool.queued for pool in client.pools())
+
+
+def beside(client: SyncClient, queued: int) -> float:
+    """Measure one start, after a queue that was half empty is filled."""
+    missing = queued - queued_now(client)
+    for first in range(0, missing if missing > queued // 2 else 0, _STARTS):
+        client.execute_many("bench/noisy", [{}] * min(_STARTS, missing - first))
+    return started_after(client)
 
 
 def shown(times: list[float]) -> str:
@@ -60,14 +74,10 @@ def main() -> None:
         started_after(client)
         idle = [started_after(client) for _ in range(chosen.times)]
         print(f"alone                      {shown(idle)}")
-        for first in range(0, chosen.queued, _STARTS):
-            client.execute_many("bench/noisy", [{}] * min(_STARTS, chosen.queued - first))
-        print(f"queued                     {sum(pool.queued for pool in client.pools()):,} of {chosen.queued:,}")
-        busy = [started_after(client) for _ in range(chosen.times)]
-        left = sum(pool.queued for pool in client.pools())
-        print(
-            f"beside {left:>6,} queued      {shown(busy)}; {statistics.median(busy) / statistics.median(idle):.2f} times"
-        )
+        for queued in (_FEW, chosen.queued):
+            busy = [beside(client, queued) for _ in range(chosen.times)]
+            ratio = statistics.median(busy) / statistics.median(idle)
+            print(f"beside {queued_now(client):>6,} queued      {shown(busy)}; {ratio:.2f} times")
 
 
 if __name__ == "__main__":

@@ -348,5 +348,5 @@ async def test_a_cancelled_worker_leaves_no_process(tmp_path: Path) -> None:
     async with system() as run:
         await run.start(LONG, folder=str(tmp_path))
         pid = await pid_in(tmp_path)
-        assert os.getsid(pid) == pid
+        assert os.getpgid(pid) == pid
     assert not Path(f"/proc/{pid}").exists()

@@ -1,11 +1,13 @@
 """Fork server (the nursery): forks, ends and reaps the children of a worker.
 
 It is started by `children.py` and loads, once, what nearly every child needs; a fork of it is ready in about a
-millisecond. Every child has its own session and is a sub-reaper: what it starts stays below it, however it detaches
-itself. The nursery is one too: it adopts what an ended child leaves, and kills it, as it kills everything below it that
-is no child of its own. So nothing outlives its task. When the worker ends for any reason, the control socket closes and
-all children are killed. Children also die with the nursery itself. Limits and the sandbox are in place before a child
-reads its first task. Tested in tests/unit/worker/processes/test_children.py.
+millisecond. Every child has its own process group and is a sub-reaper: what it starts stays below it, however it detaches
+itself. All share the nursery's session: Linux divides the processors among sessions (autogroup), and the tasks together
+take no more from the server than one of them would. The nursery is a sub-reaper too: it adopts what an ended child
+leaves, and kills it, as it kills everything below it that is no child of its own. So nothing outlives its task. When the
+worker ends for any reason, the control socket closes and all children are killed. Children also die with the nursery
+itself. Limits and the sandbox are in place before a child reads its first task. Tested in
+tests/unit/worker/processes/test_children.py.
 
 Control, from the worker: `S` id with four file descriptors (channel, stdin, stdout, stderr) for a program, `W` id with
 them for Python code (it is warm when its first task comes), `K` id. To the worker: `B` id pid (it runs), `F` id errno (it
@@ -129,7 +131,7 @@ class ForkServer:
 
     def _end(self) -> None:
         for pid in self._pids.values():
-            _kill_session(pid)
+            _kill_group(pid)
         numbers, self._pids = list(self._pids), {}
         self._kill_orphans()
         for number in numbers:
@@ -149,7 +151,7 @@ class ForkServer:
         if what in (b"S", b"W"):
             self._fork(number, fds, is_warm=what == b"W")
         elif number in self._pids:
-            _kill_session(self._pids[number])
+            _kill_group(self._pids[number])
         return True
 
     def _fork(self, number: int, fds: list[int], *, is_warm: bool) -> None:
@@ -182,7 +184,7 @@ class ForkServer:
                 break
             number = numbers.get(found.si_pid)
             if number is not None:
-                _kill_session(found.si_pid)
+                _kill_group(found.si_pid)
             _, status = os.waitpid(found.si_pid, 0)
             if number is None:
                 continue
@@ -210,7 +212,7 @@ class ForkServer:
         until = time.monotonic() + _WAIT_S
         while orphans := children_of(os.getpid()) - set(self._pids.values()):  # killed processes may leave orphans
             for pid in orphans:
-                _kill_session(pid)
+                _kill_group(pid)
                 kill_tree(pid)
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(pid, os.WNOHANG)
@@ -231,7 +233,7 @@ class ForkServer:
             self._control.sendall(NOTICE.pack(what, number, value))
 
 
-def _kill_session(pid: int) -> None:
+def _kill_group(pid: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
     with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -244,7 +246,7 @@ def _child(
     """Run as a sandboxed child: code until the channel closes, or a named program."""
     status = 1
     try:
-        os.setsid()
+        os.setpgid(0, 0)
         _process_control(_SET_DEATH_SIGNAL, signal.SIGKILL)
         if os.getppid() != server:
             os._exit(1)  # the nursery died before the signal was set

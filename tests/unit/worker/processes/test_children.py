@@ -56,6 +56,16 @@ async def test_tasks_at_the_same_time_have_a_child_each(pool: ChildPool) -> None
     assert len({outcome.result for outcome in outcomes}) == 6
 
 
+async def test_children_share_a_session_and_none_shares_a_group(pool: ChildPool) -> None:
+    code = "import os, time\ntime.sleep(0.1)\nresult = [os.getpid(), os.getpgid(0), os.getsid(0)]"
+    (pid, group, session), (other, other_group, other_session) = [
+        done.result for done in await asyncio.gather(run(pool, code, "1"), run(pool, code, "2"))
+    ]
+    assert (pid, other) == (group, other_group)
+    assert session == other_session
+    assert session not in (pid, other, os.getsid(0))  # Linux shares the processors among sessions
+
+
 async def test_unused_children_are_ended_beyond_a_number(pool: ChildPool) -> None:
     pids = [(await run(pool, WHO, str(execution))).result for execution in range(6)]
     while is_alive(pids[0]) or is_alive(pids[1]) or is_alive(pids[2]):
