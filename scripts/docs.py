@@ -38,6 +38,7 @@ from noetl.dsl.rules import RULES
 from noetl.expr import FILTERS, FUNCTIONS, TESTS, Callee
 from noetl.model.errors import InvalidInput
 from noetl.model.events import EVENT_TYPES, Event
+from noetl.observe.series import ALL, SERIES
 from noetl.server.auth.credential_types import page
 from noetl.settings import VARIABLES
 from noetl.testing.cases.files.levels import LEVELS as TEST_LEVELS
@@ -68,6 +69,7 @@ These pages are generated from the code, and a test keeps them in step. `noetl e
 - [Exit codes](exit-codes.md): exit codes of the commands
 - [Events](events.md): every event in an execution's log
 - [Credentials](credentials.md): the fields of each type of stored credential
+- [Metrics](metrics.md): the series of servers and workers
 - [Settings](settings.md): environment variables, their defaults and meanings
 - [Tests](tests.md): every map of a test file, for `noetl test`
 - [Graph as JSON](graph-json.md): the output of `noetl graph --format json`
@@ -147,6 +149,19 @@ timeouts: {tool_default_ms: 30000}
 policies: {on_step_fail: halt}
 ```
 """
+METRICS = """\
+# Metrics
+
+A server exposes its series, and those of the workers in its process, at `/metrics` in the text format of Prometheus. The role
+`viewer` may read them: give the scraper a token of `noetl token create`. With `NOETL_METRICS_PORT`, servers and workers also
+expose them on a port of their own, without a token, on loopback unless `NOETL_METRICS_HOST` names another address. A worker has no
+other place for them.
+
+Labels hold what people write, such as paths of playbooks, names of steps, kinds and pools, and ids of workers that have not left;
+never ids of executions. A pool without a name is `default`. `noetl_queue_depth`, `noetl_queue_age_seconds`,
+`noetl_task_queue_inflight`, `dlq_entries`, `noetl_outbox_messages` and `noetl_worker_heartbeat_timestamp` are read from the store:
+every server of a database shows the same numbers. All others count what one process did.
+"""
 LAYERED_SETTINGS = """\
 ## For every execution
 
@@ -189,6 +204,7 @@ def pages() -> dict[str, str]:
         "expressions.md": expressions(),
         "graph-json.md": graph_json(),
         "language.md": language(),
+        "metrics.md": metrics(),
         "settings.md": settings(),
         "tests.md": tests(),
         "diagnostics/README.md": diagnostics(),
@@ -292,6 +308,27 @@ def settings() -> str:
         default = f"`{knob.field.default}`" if knob.field.default else ""
         layered.append(f"| `{name}` | `{'.'.join(knob.path)}` | {default} | {cell(knob.about)} |")
     return text([SETTINGS, own, LAYERED_SETTINGS, "\n".join(layered)])
+
+
+def metrics() -> str:
+    blocks = [METRICS]
+    for source in ("server", "worker"):
+        rows = [
+            f"| `{one.name}` | {one.type} | {', '.join(f'`{label}`' for label in one.labels)} | {cell(one.about)} |"
+            for one in ALL
+            if one.source == source
+        ]
+        blocks += [f"## Of a {source}", "\n".join(["| series | type | labels | meaning |", "|---|---|---|---|", *rows])]
+    buckets = [f"- `{one.name}`: {seconds(one.buckets)}" for one in ALL if one.buckets]
+    kinds: dict[tuple[float, ...], list[str]] = {}
+    for kind, found in SERIES["noetl_worker_task_duration_seconds"].buckets_of.items():
+        kinds.setdefault(found, []).append(f"`{kind}`")
+    named = [f"of {listed(names)} {seconds(found)}" for found, names in kinds.items()]
+    return text([*blocks, "## Buckets", "In seconds.", "\n".join(buckets) + "; " + "; ".join(named)])
+
+
+def seconds(bounds: Sequence[float]) -> str:
+    return ", ".join(f"{bound:g}" for bound in bounds)
 
 
 def exit_codes() -> str:

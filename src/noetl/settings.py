@@ -40,6 +40,10 @@ CREDENTIAL = "NOETL_CREDENTIAL_"
 SECRETS_FOLDERS = "NOETL_SECRETS_FOLDERS"
 KEYCHAIN_REFRESH = "NOETL_KEYCHAIN_REFRESH_SECONDS"
 LOG_LEVEL = "NOETL_LOG_LEVEL"
+METRICS_ENABLED = "NOETL_METRICS_ENABLED"
+METRICS_HOST = "NOETL_METRICS_HOST"
+METRICS_PORT = "NOETL_METRICS_PORT"
+METRICS_PATH = "NOETL_METRICS_PATH"
 REDACT_KEYS = "NOETL_LOGGING_REDACT_KEYS"
 HOST = "NOETL_HOST"
 PORT = "NOETL_PORT"
@@ -105,6 +109,7 @@ _COLLECT_SECONDS = 3600
 _LIVENESS_SECONDS = 10
 _QUEUE_AGEING_SECONDS = 60
 _MOST_LIMIT = 1_000_000
+_MOST_PORT = 65_535
 DEFAULT_POOL = "(default)"
 _RESULT_DAYS = 30
 _DLQ_RETENTION_DAYS = 30
@@ -179,6 +184,13 @@ VARIABLES: dict[str, tuple[str, str]] = {
         "Topic under which each new dead letter is also sent to `NOETL_OUTBOX_URL`, through the outbox. Empty: not sent.",
     ),
     LOG_LEVEL: ("error; `serve`, `up` and `worker`: info", "Log level on stderr: debug, info, warning or error."),
+    METRICS_ENABLED: ("true", "Whether servers and workers expose metrics."),
+    METRICS_HOST: (_HOST, "Address that metrics are exposed on, if they have a port of their own."),
+    METRICS_PORT: (
+        "0",
+        "Port of its own for metrics, without a token, on servers and workers. `0`: none, since several workers may share a machine; a server has them at `/metrics`, for the role `viewer`.",
+    ),
+    METRICS_PATH: ("/metrics", "Path of the metrics on their own port."),
     REDACT_KEYS: (
         "",
         "Names of keys whose values are masked for every reader, besides the usual ones such as `password`; separated by commas. In the file: `logging: {redact_keys: […]}`.",
@@ -341,6 +353,20 @@ class OutboxSettings(Struct, frozen=True):
     timeout_ms: int = 30_000  # of one attempt
 
 
+class MetricsSettings(Struct, frozen=True):
+    """Where metrics are exposed besides `/metrics` of a server."""
+
+    enabled: bool = True
+    host: str = _HOST
+    port: int = 0  # none
+    path: str = "/metrics"
+
+    @property
+    def own_port(self) -> int:
+        """The port of their own; 0: none."""
+        return self.port if self.enabled else 0
+
+
 class Settings(Struct, frozen=True):
     """Settings of one process."""
 
@@ -378,6 +404,7 @@ class Settings(Struct, frozen=True):
     key: str = ""  # that encrypts credentials; empty: the key file beside a SQLite store
     refresh_s: int = _REFRESH_S  # before its end, an access token is renewed
     redact_keys: tuple[str, ...] = ()  # further names whose values are masked for readers
+    metrics: MetricsSettings = MetricsSettings()
 
     @property
     def defaults(self) -> dict[str, Any]:
@@ -672,15 +699,26 @@ def settings(environment: Mapping[str, str], folder: Path, store: str | None = N
         task_cpu_s=_limit(environment, TASK_CPU_SECONDS),
         egress_allow=_split(environment.get(EGRESS_ALLOW, "")),
         egress_deny=_split(environment.get(EGRESS_DENY, "")),
-        egress_private=_private(environment)[0],
-        egress_near=_private(environment)[1],
+        **_private(environment),
         task_network=_ALLOWED[_choice(environment, TASK_NETWORK, tuple(_ALLOWED))],
         outbox=_outbox(environment),
         secret_folders=_split(environment.get(SECRETS_FOLDERS, "") or VARIABLES[SECRETS_FOLDERS][0]),
         key=environment.get(ENCRYPTION_KEY, "").strip(),
         refresh_s=_number(environment, KEYCHAIN_REFRESH, _REFRESH_S, least=0),
         redact_keys=redact_keys(environment),
+        metrics=_metrics(environment),
     )
+
+
+def _metrics(environment: Mapping[str, str]) -> MetricsSettings:
+    path = environment.get(METRICS_PATH, "").strip() or VARIABLES[METRICS_PATH][0]
+    if not re.fullmatch(r"/[\w./-]*", path):
+        raise InvalidInput(f"The environment variable {METRICS_PATH} must be a path such as /metrics, not {path!r}.")
+    port = _number(environment, METRICS_PORT, 0, least=0)
+    if port > _MOST_PORT:
+        raise InvalidInput(f"The environment variable {METRICS_PORT} must be a port of at most {_MOST_PORT}.")
+    is_enabled = _choice(environment, METRICS_ENABLED, ("true", "false")) == "true"
+    return MetricsSettings(is_enabled, environment.get(METRICS_HOST, "").strip() or _HOST, port, path)
 
 
 def _work_limits(environment: Mapping[str, str]) -> dict[str, int]:
@@ -696,10 +734,11 @@ def redact_keys(environment: Mapping[str, str]) -> tuple[str, ...]:
     return _split(environment.get(REDACT_KEYS, ""))
 
 
-def _private(environment: Mapping[str, str]) -> tuple[bool | None, tuple[str, ...]]:
+def _private(environment: Mapping[str, str]) -> dict[str, Any]:
     """Return whether private addresses are allowed, and the named ones that are."""
     text = environment.get(EGRESS_PRIVATE, "").strip() or "auto"
-    return (_ALLOWED[text], ()) if text in _ALLOWED else (False, _split(text))
+    allowed, near = (_ALLOWED[text], ()) if text in _ALLOWED else (False, _split(text))
+    return {"egress_private": allowed, "egress_near": near}
 
 
 def database_option(environment: Mapping[str, str], url: str) -> str:

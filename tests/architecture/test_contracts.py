@@ -35,7 +35,7 @@ def test_the_package_keeps_its_contracts() -> None:
 
 PACKAGES = (
     "cli", "lsp", "testing", "client", "server", "worker", "sources", "tools", "blobs", "doorbells", "stores", "engine", "authoring", "dsl",
-    "triggers", "schedules", "expr", "audit", "model",
+    "triggers", "schedules", "expr", "audit", "model", "observe",
 )  # fmt: skip
 
 

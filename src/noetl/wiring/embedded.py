@@ -16,6 +16,7 @@ from noetl.clock import SteadyClock
 from noetl.dsl.grammar.kinds import Kinds
 from noetl.environ import variables
 from noetl.model.errors import InvalidInput
+from noetl.observe.task_counts import TaskCounts
 from noetl.ports import (
     AuditTrail,
     Blobs,
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from noetl.server.background.subscriptions.feed import OpenSource
     from noetl.server.background.subscriptions.poller import SubscriptionPoller
     from noetl.server.control_plane import LocalControlPlane, Require
+    from noetl.server.metrics.server_metrics import Metrics
     from noetl.server.operations.restore import Held
     from noetl.server.processes.side import SideProcesses
     from noetl.server.services import Bounds, Services
@@ -292,6 +294,7 @@ class Embedded:
     control: LocalControlPlane
     credential: StoredCredentials
     on_outbox: list[Callable[[], None]] = field(default_factory=list)  # callbacks on the first use by a task
+    counts: TaskCounts = field(default_factory=TaskCounts)  # of its workers
 
     def outbox(self) -> Outbox:
         """Return the outbox of the store, for a task."""
@@ -336,6 +339,7 @@ class Embedded:
             self.outbox,
             self.store.clock,
             self.credential.exchange(name),
+            self.counts,
         ) as shared:
             worker = Worker(name, shared, pools=(pool,), capacity=self.settings.capacity)
             running = create_task(worker.run(), name="noetl-worker")
@@ -361,6 +365,7 @@ async def worker_resources(
     outbox: Callable[[], OutboxIn],
     clock: Clock,
     exchange: TokenExchange | None = None,
+    counts: TaskCounts | None = None,
 ) -> AsyncIterator[WorkerResources]:
     """Open what a worker's tasks share; `layer` is read again for each task."""
     from noetl.masking.values import in_process
@@ -389,6 +394,7 @@ async def worker_resources(
         secret_folders=settings.secret_folders,
         exchange=exchange,
         refresh_s=settings.refresh_s,
+        counts=TaskCounts() if counts is None else counts,
     )
     try:
         with in_process(shared.secrets.known):
@@ -479,7 +485,6 @@ async def serving(
     from noetl.masking.readers import ReaderMask
     from noetl.server.app import running
     from noetl.server.cache.catalog_lookup import CatalogLookup
-    from noetl.server.metrics.server_metrics import Metrics
     from noetl.server.processes.side import SideProcesses
     from noetl.server.services import Services
     from noetl.server.store_probe import StoreProbe
@@ -510,7 +515,7 @@ async def serving(
             registry=WorkerRegistry(app.control, store, team, clock, lease_ms=settings.lease_ms),
             **_readers(store, app.control),
             lookups=CatalogLookup(store),
-            metrics=Metrics(app.control.cached_plan),
+            metrics=_metrics(app),
             probe=StoreProbe(store),
             test_credential=CredentialTests(egress_rules(own), clock),
             vault=vault,
@@ -519,8 +524,22 @@ async def serving(
             **access,
         )
         served = replace(app, settings=own, credential=credential)
-        async with served.open_relay() as relay, running(services, relay, *_jobs(settings, app.store, services)):
+        jobs = _jobs(settings, app.store, services)
+        async with served.open_relay() as relay, running(services, relay, *jobs), _exported(settings, services):
             yield services, served
+
+
+def _exported(settings: Settings, services: Services) -> AbstractAsyncContextManager[None]:
+    from noetl.observe.exporter import exporting
+    from noetl.server.api.admin.health import metrics_text
+
+    return exporting(lambda: metrics_text(services), settings.metrics)
+
+
+def _metrics(app: Embedded) -> Metrics:
+    from noetl.server.metrics.server_metrics import Metrics
+
+    return Metrics(app.control.cached_plan, app.counts.counted, is_on=app.settings.metrics.enabled)
 
 
 def _readers(store: Store, control: LocalControlPlane) -> dict[str, Any]:

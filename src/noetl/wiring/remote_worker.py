@@ -16,6 +16,7 @@ from noetl.client.remote import RemoteBlobs, RemoteControl, RemoteCredentials, R
 from noetl.client.session import Session
 from noetl.clock import SteadyClock
 from noetl.environ import variables
+from noetl.observe.exporter import exporting
 from noetl.settings import Settings, WorkerSettings, credential, credential_suffixes
 from noetl.wire.session import Hello
 from noetl.wiring.embedded import WARM_UP_S, child_processes, confined, worker_resources
@@ -56,10 +57,8 @@ async def remote_worker(settings: Settings, worker_settings: WorkerSettings) -> 
         return await opened(name)
 
     try:
-        control, blobs = (
-            RemoteControl(session, http, worker_settings.poll_s),
-            RemoteBlobs(http, worker_settings.name, current_lease),
-        )
+        control = RemoteControl(session, http, worker_settings.poll_s)
+        blobs = RemoteBlobs(http, worker_settings.name, current_lease)
         outbox = RemoteOutbox(http, worker_settings.name, current_lease)
         exchange = RemoteTokens(http, worker_settings.name, current_lease)
         async with (
@@ -67,6 +66,7 @@ async def remote_worker(settings: Settings, worker_settings: WorkerSettings) -> 
             worker_resources(
                 settings, control, blobs, resolve, children, session.layer, lambda: outbox, clock, exchange
             ) as shared,
+            exporting(shared.counts.text, settings.metrics),
         ):
             children.warm_up_soon(WARM_UP_S)
             worker = Worker(

@@ -20,6 +20,7 @@ from noetl.environ import public_variables
 from noetl.model.messages import Record
 from noetl.model.outcome import Outcome
 from noetl.model.plain_data import repaired
+from noetl.observe.task_counts import TaskCounts
 from noetl.ports import Blobs, Children, Clock, Confirm, ControlPlane, Tools
 from noetl.ports.keychain import TokenExchange
 from noetl.ports.outbox import OutboxIn
@@ -116,6 +117,7 @@ class WorkerResources:
     secret_folders: tuple[str, ...] = ()  # of secrets that are mounted as files
     exchange: TokenExchange | None = None  # of access tokens between workers; None: each has its own
     refresh_s: float = EARLY_S  # before its end, an access token is renewed
+    counts: TaskCounts = field(default_factory=TaskCounts)
 
     cooperation: Cooperation = field(default_factory=Cooperation)
     tokens: Tokens = field(init=False)

@@ -7,72 +7,66 @@ tests/server/http/test_serve.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
-
-from prometheus_client import CollectorRegistry, Gauge, generate_latest
-from prometheus_client.core import Metric
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from noetl.model.events import Event
 from noetl.model.letters import OPEN, STATUSES
 from noetl.model.outcome import Outcome
+from noetl.observe.counters import Counted, Counts, Levels, Spread, page
 from noetl.ports import Commit
 from noetl.ports.outbox import OutboxMessage
-from noetl.server.metrics.counters import Counts, Spread
 from noetl.server.metrics.task_metrics import TASK_EVENTS, PlanOf, TaskMetrics
 
 _STATUSES = {"completed": "ok", "partial": "partial", "failed": "fail", "cancelled": "canceled"}
-_STEP_BUCKETS = (0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 _MAX_RUNS = 10_000  # step-runs whose start is remembered
 _MAX_UNCOUNTED = 200  # commits
 
 
+class Readings(NamedTuple):
+    """What is read when the page is, rather than counted."""
+
+    depths: Sequence[Mapping[str, Any]] = ()  # of queues
+    unanswered: int = 0  # messages
+    workers: int = 0  # connected
+    outbox: Mapping[str, int] = {}
+    letters: Mapping[str, int] = {}
+    seen: Mapping[str, int] = {}  # when each worker was last seen
+    now: int = 0
+
+
 class Metrics:
-    """The counters of one server."""
+    """The counters of one server, and of the workers in its process."""
 
-    def __init__(self, plan_of: PlanOf | None = None) -> None:
-        self.registry = registry = CollectorRegistry()
+    def __init__(self, plan_of: PlanOf | None = None, also: Iterable[Counted] = (), *, is_on: bool = True) -> None:
+        self.is_on = is_on
         self._tasks = TaskMetrics(plan_of)
-        self._counters: list[Counts | Spread] = [*self._tasks.counted]
-        registry.register(self)
-
-        def counter(name: str, text: str, *labels: str) -> Counts:
-            made = Counts(name, text, labels)
-            self._counters.append(made)
-            return made
-
-        self._started = counter("noetl_executions_started_total", "Executions started.", "workflow")
-        self._completed = counter("noetl_executions_completed_total", "Executions ended.", "workflow", "status")
-        self._calls = counter("noetl_step_calls_total", "Tokens sent to a step.", "workflow", "step")
-        self._runs = counter("noetl_step_runs_total", "Step-runs started by a worker.", "workflow", "step")
-        duration = "noetl_step_duration_seconds", "Time from scheduled to ended.", ("workflow", "step")
-        self._durations = Spread(*duration, _STEP_BUCKETS)
-        self._counters.append(self._durations)
-        self._items = counter("noetl_loop_items_total", "Loop items.", "workflow", "step")
-        self._ended_items = counter("noetl_loop_completed_total", "Loop items ended.", "workflow", "step", "ok")
-        self._whens = counter("noetl_when_eval_total", "Admission conditions.", "workflow", "step", "outcome")
-        self._edges = counter("noetl_edge_eval_total", "Arcs evaluated.", "workflow", "from", "to", "outcome")
-        self._late = counter("noetl_reports_late_total", "Reports on a lost lease.", "workflow")
-        self._repaired = counter("noetl_executions_repaired_total", "Executions repaired.", "workflow", "what")
-        self._queue = Gauge("noetl_task_queue_inflight", "Work queued or leased.", ("pool",), registry=registry)
-        self._letters = counter("noetl_dlq_total", "Dead letters, new or repeated.", "kind", "sink")
-        self._closed = counter("noetl_dlq_closed_total", "Dead letters replayed or discarded.", "status")
-        self._open = Gauge("dlq_entries", "Dead letters by status.", ("status",), registry=registry)
-        self._waiting = Gauge("noetl_messages_unanswered", "Messages waiting for a commit.", registry=registry)
-        self._workers = Gauge("noetl_workers", "Workers connected to this server.", registry=registry)
-        self._sent = counter("noetl_outbox_attempts_total", "Outbox delivery attempts.", "target", "ok")
-        self._outbox = Gauge("noetl_outbox_messages", "Outbox messages not delivered.", ("state",), registry=registry)
+        self._started = Counts("noetl_executions_started_total")
+        self._completed = Counts("noetl_executions_completed_total")
+        self._repaired = Counts("noetl_executions_repaired_total")
+        self._calls = Counts("noetl_step_calls_total")
+        self._runs = Counts("noetl_step_runs_total")
+        self._durations = Spread("noetl_step_duration_seconds")
+        self._items = Counts("noetl_loop_items_total")
+        self._ended_items = Counts("noetl_loop_completed_total")
+        self._whens = Counts("noetl_when_eval_total")
+        self._edges = Counts("noetl_edge_eval_total")
+        self._late = Counts("noetl_reports_late_total")
+        self._letters = Counts("noetl_dlq_total")
+        self._closed = Counts("noetl_dlq_closed_total")
+        self._sent = Counts("noetl_outbox_attempts_total")
+        self._counters: tuple[Counted, ...] = (
+            self._started, self._completed, self._repaired, self._calls, self._runs, self._durations, self._items,
+            self._ended_items, self._whens, self._edges, self._late, self._letters, self._closed,
+            self._sent, *self._tasks.counted, *also,
+        )  # fmt: skip
         self._scheduled_at: dict[tuple[str, str | None], int] = {}
         self._uncounted: list[Commit] = []
 
-    def collect(self) -> Iterator[Metric]:
-        """Yield all metrics; called by the registry."""
-        self._count()
-        for counter in self._counters:
-            yield from counter.collect()
-
     def committed(self, commits: Sequence[Commit]) -> None:
         """Count commits, at the latest when the page is read."""
+        if not self.is_on:
+            return
         self._uncounted += commits
         if len(self._uncounted) >= _MAX_UNCOUNTED:
             self._count()
@@ -101,29 +95,10 @@ class Metrics:
         """Count an attempt to deliver a message."""
         self._sent[message.target, "true" if outcome.error is None else "false"] += 1
 
-    def page(
-        self,
-        depths: Iterable[Mapping[str, Any]],
-        waiting: int,
-        workers: int,
-        outbox: Mapping[str, int],
-        letters: Mapping[str, int],
-    ) -> bytes:
+    def page(self, now: Readings) -> bytes:
         """Return all metrics in the text format of Prometheus."""
-        for status in STATUSES:
-            self._open.labels(status).set(letters.get(status, 0))
-        for state in ("pending", "dead"):
-            self._outbox.labels(state).set(outbox.get(state, 0))
-        self._queue.clear()
-        sums: dict[str, int] = {}
-        for row in depths:
-            pool = str(row.get("pool", "")) or "default"
-            sums[pool] = sums.get(pool, 0) + int(row.get("queued", 0)) + int(row.get("leased", 0))
-        for pool, number in sums.items():
-            self._queue.labels(pool).set(number)
-        self._waiting.set(waiting)
-        self._workers.set(workers)
-        return generate_latest(self.registry)
+        self._count()
+        return page((*self._counters, *_gauges(now)))
 
     # One method per type of event
 
@@ -137,10 +112,8 @@ class Metrics:
     def _step_scheduled(self, _workflow: str, _playbook: str, event: Event) -> None:
         self._scheduled_at[event.execution_id, event.step_run_id] = event.timestamp
 
-    def _step_started(self, workflow: str, _playbook: str, event: Event) -> None:
-        self._runs[workflow, event.entity_id] += 1
-
     def _step_ended(self, workflow: str, _playbook: str, event: Event) -> None:
+        self._runs[workflow, event.entity_id, "false" if event.event_type == "step.failed" else "true"] += 1
         since = self._scheduled_at.pop((event.execution_id, event.step_run_id), None)
         if since is not None:
             self._durations.observe((workflow, event.entity_id), (event.timestamp - since) / 1000)
@@ -175,7 +148,8 @@ class Metrics:
         self._tasks.count(workflow, playbook, event)
 
     def _admission_evaluated(self, workflow: str, _playbook: str, event: Event) -> None:
-        self._whens[workflow, event.entity_id, "true" if event.payload.get("allow") else "false"] += 1
+        outcome = "error" if event.payload.get("errors") else "true" if event.payload.get("allow") else "false"
+        self._whens[workflow, event.entity_id, outcome] += 1
 
     def _report_late(self, workflow: str, _playbook: str, _event: Event) -> None:
         self._late[workflow,] += 1
@@ -190,10 +164,8 @@ _HANDLERS: dict[str, _Handler] = dict.fromkeys(TASK_EVENTS, Metrics._task) | {
     "playbook.started": Metrics._execution_started,
     "playbook.finished": Metrics._execution_ended,
     "step.scheduled": Metrics._step_scheduled,
-    "step.started": Metrics._step_started,
     "step.done": Metrics._step_ended,
     "step.failed": Metrics._step_failed,
-    "loop.done": Metrics._step_ended,
     "next.evaluated": Metrics._next_evaluated,
     "token.created": Metrics._token_created,
     "loop.started": Metrics._loop_started,
@@ -204,3 +176,23 @@ _HANDLERS: dict[str, _Handler] = dict.fromkeys(TASK_EVENTS, Metrics._task) | {
     "report.late": Metrics._report_late,
     "execution.repaired": Metrics._repair,
 }
+
+
+def _gauges(now: Readings) -> Iterable[Levels]:
+    letters, outbox = Levels("dlq_entries"), Levels("noetl_outbox_messages")
+    letters.update({(status,): now.letters.get(status, 0) for status in STATUSES})
+    outbox.update({(state,): now.outbox.get(state, 0) for state in ("pending", "dead")})
+    inflight, depth, age = (
+        Levels(name) for name in ("noetl_task_queue_inflight", "noetl_queue_depth", "noetl_queue_age_seconds")
+    )
+    for row in now.depths:
+        pool = (str(row.get("pool", "")) or "default",)
+        queued, oldest = int(row.get("queued", 0)), row.get("oldest")
+        depth[pool] = depth.get(pool, 0) + queued
+        inflight[pool] = inflight.get(pool, 0) + queued + int(row.get("leased", 0))
+        age[pool] = max(age.get(pool, 0), 0 if oldest is None else (now.now - int(oldest)) / 1000)
+    unanswered, workers = Levels("noetl_messages_unanswered"), Levels("noetl_workers")
+    unanswered[()], workers[()] = now.unanswered, now.workers
+    seen = Levels("noetl_worker_heartbeat_timestamp")
+    seen.update({(worker_id,): at / 1000 for worker_id, at in now.seen.items()})
+    return letters, outbox, inflight, depth, age, unanswered, workers, seen

@@ -16,14 +16,13 @@ from noetl.engine.plan.plan import Plan
 from noetl.engine.tasks.sinks import sink_id
 from noetl.model.events import Event
 from noetl.model.outcome import class_of
-from noetl.server.metrics.counters import Counts, Spread
+from noetl.observe.counters import Counts, Spread
 
 PlanOf = Callable[[str], Plan | None]  # content hash → plan, if it is in memory
 TASK_EVENTS: Final = frozenset((
     "task.done", "task.failed", "task.attempt.failed", "policy.task.evaluated", "loop.iteration.done",
     "loop.iteration.failed", "timer.fired", "execution.cancelled", "step.failed",
 ))  # fmt: skip
-_SINK_BUCKETS: Final = (0.01, 0.05, 0.1, 0.2, 0.5, 1, 2)
 _DEADLINES: Final = ("execution", "step", "loop", "deadline")
 _MOST: Final = 10_000  # cached tasks, and remembered items
 _Item = tuple[str, str, int | None]
@@ -42,16 +41,15 @@ class TaskMetrics:
 
     def __init__(self, plan_of: PlanOf | None = None) -> None:
         self._plan_of = plan_of or (lambda _: None)
-        where = ("sink", "workflow", "step")
-        self._dispatched = Counts("noetl_sink_dispatch_total", "Sink write attempts.", where)
-        self._took = Spread("noetl_sink_duration_seconds", "Duration of a sink write.", where, _SINK_BUCKETS)
-        self._completed = Counts("noetl_sink_tasks_completed_total", "Sink tasks ended.", ("sink", "ok"))
-        self._modes = Counts("noetl_sink_mode_total", "Successful sink writes by mode.", ("sink", "mode"))
-        self._sink_retries = Counts("noetl_sink_retry_total", "Sink writes retried.", ("sink",))
-        self._retries = Counts("noetl_task_retries_total", "Tasks retried.", ("workflow", "step", "kind"))
-        self._errors = Counts("noetl_plugin_errors_total", "Failed attempts.", ("kind", "error_class"))
-        self._timeouts = Counts("noetl_timeouts_total", "Timeouts.", ("workflow", "step", "of"))
-        self._cancelled = Counts("noetl_cancellations_total", "Cancellations.", ("workflow", "what"))
+        self._dispatched = Counts("noetl_sink_dispatch_total")
+        self._took = Spread("noetl_sink_duration_seconds")
+        self._completed = Counts("noetl_sink_tasks_completed_total")
+        self._modes = Counts("noetl_sink_mode_total")
+        self._sink_retries = Counts("noetl_sink_retry_total")
+        self._retries = Counts("noetl_task_retries_total")
+        self._errors = Counts("noetl_plugin_errors_total")
+        self._timeouts = Counts("noetl_timeouts_total")
+        self._cancelled = Counts("noetl_cancellations_total")
         self.counted = (
             self._dispatched, self._took, self._completed, self._modes, self._sink_retries, self._retries, self._errors,
             self._timeouts, self._cancelled,

@@ -314,9 +314,14 @@ class StepWork:
         if runner is None:
             return failed("unknown", f"this worker does not run tasks of kind `{task.kind}`.", code="NO_TOOL")
         context = TaskContext(self, task, index, self._work.deadline, confirm)
+        counts, pool, time, ok = self.shared.counts, self._work.pool, asyncio.get_running_loop().time, False
+        counts.begin(task.kind, pool)
+        began = time()
         try:
             outcome = await run_attempt(runner, task, context)
+            ok = outcome.error is None
         finally:
+            counts.end(task.kind, pool, time() - began, ok=ok)
             if context.lines is not None:
                 self._reporter.take_lines(context, context.lines)
         if "http" in outcome.helpers:

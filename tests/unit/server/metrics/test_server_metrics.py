@@ -6,8 +6,9 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
 from noetl.model.events import Event
+from noetl.observe.series import SERIES
 from noetl.ports import Commit
-from noetl.server.metrics.server_metrics import _MAX_UNCOUNTED, _STEP_BUCKETS, Metrics
+from noetl.server.metrics.server_metrics import _MAX_UNCOUNTED, Metrics, Readings
 
 pytestmark = pytest.mark.asyncio
 TOOK_MS = (40, 100, 101, 700, 5_000, 400_000)
@@ -25,11 +26,11 @@ def told(text: bytes, name: str) -> list[str]:
 async def test_a_page_says_what_the_library_would_say_of_the_same() -> None:
     metrics, events = Metrics(), []
     registry = CollectorRegistry()
-    runs = Counter(
-        "noetl_step_runs_total", "Step-runs started by a worker.", ("workflow", "step"), registry=registry
-    ).labels("a/b", 'odd "step"')
+    runs = Counter("noetl_step_runs_total", "Step-runs ended.", ("workflow", "step", "ok"), registry=registry).labels(
+        "a/b", 'odd "step"', "true"
+    )
     about = ("noetl_step_duration_seconds", "Time from scheduled to ended.", ("workflow", "step"))
-    spread = Histogram(*about, registry=registry, buckets=_STEP_BUCKETS).labels("a/b", 'odd "step"')
+    spread = Histogram(*about, registry=registry, buckets=SERIES[about[0]].buckets).labels("a/b", 'odd "step"')
     for number, took in enumerate(TOOK_MS):
         run = f"s#{number}"
         for name, at in (("step.scheduled", 0), ("step.started", 0), ("step.done", took)):
@@ -37,7 +38,7 @@ async def test_a_page_says_what_the_library_would_say_of_the_same() -> None:
         runs.inc()
         spread.observe(took / 1000)
     metrics.committed([commit(events)])
-    page, expected = metrics.page((), 0, 0, {}, {}), generate_latest(registry)
+    page, expected = metrics.page(Readings()), generate_latest(registry)
     for name in ("noetl_step_runs", "noetl_step_duration_seconds"):
         assert told(expected, name)
         assert told(page, name) == told(expected, name)
@@ -47,9 +48,9 @@ async def test_what_is_counted_twice_is_added_up() -> None:
     metrics = Metrics()
     for _ in range(3):
         metrics.committed([commit([Event("e", "1", 0, "playbook.started", 0)])])
-    metrics.page((), 0, 0, {}, {})
+    metrics.page(Readings())
     metrics.committed([commit([Event("e", "1", 0, "playbook.started", 0)])])
-    assert b'noetl_executions_started_total{workflow="a/b"} 4.0' in metrics.page((), 0, 0, {}, {})
+    assert b'noetl_executions_started_total{workflow="a/b"} 4.0' in metrics.page(Readings())
 
 
 async def test_what_begins_and_ends_in_one_commit_is_measured_in_its_order() -> None:
@@ -67,22 +68,22 @@ async def test_what_begins_and_ends_in_one_commit_is_measured_in_its_order() -> 
             )
         ]
     )
-    page = told(metrics.page((), 0, 0, {}, {}), "noetl_step_duration_seconds")
+    page = told(metrics.page(Readings()), "noetl_step_duration_seconds")
     assert 'noetl_step_duration_seconds_count{step="s",workflow="a/b"} 2.0' in page
     assert 'noetl_step_duration_seconds_sum{step="s",workflow="a/b"} 2.5' in page
 
 
 async def test_commits_wait_to_be_counted_but_not_without_bound() -> None:
     one, other = Metrics(), Metrics()
-    commits = [commit([Event(str(n), "1", n, "step.started", 0, entity_id=f"s{n % 7}")]) for n in range(1_000)]
+    commits = [commit([Event(str(n), "1", n, "step.done", 0, entity_id=f"s{n % 7}")]) for n in range(1_000)]
     for made in commits:
         one.committed([made])
         assert len(one._uncounted) < _MAX_UNCOUNTED
     other.committed(commits)
     assert other._uncounted == []
     name = "noetl_step_runs_total"
-    assert told(one.page((), 0, 0, {}, {}), name) == told(other.page((), 0, 0, {}, {}), name)
-    assert 'noetl_step_runs_total{step="s6",workflow="a/b"} 142.0' in told(one.page((), 0, 0, {}, {}), name)
+    assert told(one.page(Readings()), name) == told(other.page(Readings()), name)
+    assert 'noetl_step_runs_total{ok="true",step="s6",workflow="a/b"} 142.0' in told(one.page(Readings()), name)
 
 
 async def test_arcs_and_tokens_are_counted_by_where_they_lead() -> None:
@@ -91,7 +92,7 @@ async def test_arcs_and_tokens_are_counted_by_where_they_lead() -> None:
     token = Event("f", "1", 2, "token.created", 0, entity_id="t1", payload={"step": "c"})
     metrics = Metrics()
     metrics.committed([commit([routed, token]), commit([routed, token])])
-    page = metrics.page((), 0, 0, {}, {})
+    page = metrics.page(Readings())
     assert told(page, "noetl_edge_eval_total{") == [
         'noetl_edge_eval_total{from="a",outcome="error",to="d",workflow="a/b"} 2.0',
         'noetl_edge_eval_total{from="a",outcome="skipped",to="b",workflow="a/b"} 2.0',

@@ -9,7 +9,7 @@ import pytest
 from noetl.engine.plan.plan import Plan, plan
 from noetl.model.events import Event
 from noetl.ports import Commit
-from noetl.server.metrics.server_metrics import Metrics
+from noetl.server.metrics.server_metrics import Metrics, Readings
 from noetl.testing.play import read
 from tests.unit.engine.given import book
 
@@ -36,7 +36,7 @@ def page(*events: tuple[str, dict[str, Any], dict[str, Any]], text: str = BOOK, 
         for n, (name, payload, rest) in enumerate(events)
     ]
     metrics.committed([Commit("1", 0, tuple(log), projection={"path": "p", "playbook": "hash"})])
-    lines = metrics.page((), 0, 0, {}, {}).decode().splitlines()
+    lines = metrics.page(Readings()).decode().splitlines()
     told = [line for line in lines if line.startswith("noetl_") and "_created" not in line and "_bucket" not in line]
     return sorted(line.removeprefix("noetl_") for line in told if not line.startswith(("noetl_loop", "noetl_step", "noetl_mess", "noetl_work", "noetl_outbox")))  # fmt: skip
 

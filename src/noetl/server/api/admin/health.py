@@ -7,6 +7,9 @@ from starlette.responses import Response
 from noetl import __version__
 from noetl.model.errors import StoreUnavailable
 from noetl.server.http.endpoint import Call, Noun
+from noetl.server.metrics.server_metrics import Readings
+from noetl.server.problems import not_found
+from noetl.server.services import Services
 from noetl.wire.answers import Health
 
 noun = Noun("health", "Liveness, readiness and metrics.")
@@ -31,12 +34,23 @@ async def ready(call: Call) -> Health:
     return Health(status="ready", version=__version__, server=call.services.server_id, checks=checks)
 
 
-@noun.route("GET", "/metrics", "viewer", gives="text/plain")
+@noun.route("GET", "/metrics", "viewer", gives="text/plain", problems=(404,))
 async def metrics(call: Call) -> Response:
     """Return the metrics in the text format of Prometheus."""
-    services = call.services
-    depths = await services.team.depths()
-    outbox, unanswered = await services.outbox.waiting(), services.control.sequencer.unanswered
-    letters = await services.store.letter_counts()
-    text = services.metrics.page(depths, unanswered, services.registry.workers, outbox, letters)
-    return Response(text, media_type="text/plain; version=0.0.4")
+    if not call.services.metrics.is_on:
+        raise not_found("This server exposes no metrics.", "Set NOETL_METRICS_ENABLED to true.")
+    return Response(await metrics_text(call.services), media_type="text/plain; version=0.0.4")
+
+
+async def metrics_text(services: Services) -> bytes:
+    """Return the metrics of a server, with what its store holds now."""
+    now = Readings(
+        await services.team.depths(),
+        services.control.sequencer.unanswered,
+        services.registry.workers,
+        await services.outbox.waiting(),
+        await services.store.letter_counts(),
+        {one.worker_id: one.seen_at for one in await services.team.workers() if one.status != "gone"},
+        services.clock.now(),
+    )
+    return services.metrics.page(now)

@@ -1,0 +1,1 @@
+"""What servers and workers count, from one table of series."""
