@@ -1,6 +1,6 @@
 """Measure a server under attack: templates, documents, bodies, headers, frames.
 
-    python bench/hostile.py [--seed 0] [--only PHASE] [--document-bytes 1000000] [--at-once 4]
+    python bench/hostile.py [--seed 0] [--only PHASE] [--document-bytes 1000000] [--at-once 4] [--times 1]
 
 Starts `noetl up` on a new SQLite store. A second process asks for `/health` and for an execution all the time, as a
 neighbour does. Prints for each phase how long the slowest attack took, how far the server's memory grew, and how long the
@@ -224,6 +224,7 @@ def main() -> None:
     parser.add_argument("--only")
     parser.add_argument("--document-bytes", type=int, default=1_000_000)
     parser.add_argument("--at-once", type=int, default=4)
+    parser.add_argument("--times", type=int, default=1, help="of each phase: does memory grow on?")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, process(Path(folder), "up") as (url, server):
         target = Target(url, server.pid, asked.at_once)
@@ -236,7 +237,7 @@ def main() -> None:
             "bodies": lambda: bodies(target),
         }
         for name, attacks in phases.items():
-            if asked.only in (None, name):
+            for _ in range(asked.times if asked.only in (None, name) else 0):
                 target.measure(name, attacks())
 
 

@@ -65,9 +65,10 @@ def class_of(error: Mapping[str, Any]) -> str:
     return error.get("class") or ("RetryableError" if error.get("retryable") else "FatalError")
 
 
-def fix_of(error: Mapping[str, Any]) -> str:
-    """Return what helps against an error, or an empty text if that is not known."""
-    return _FIXES.get(str(error.get("code"))) or _FIXES.get(str(error.get("kind")), "")
+def fix_of(error: Mapping[str, Any], execution_id: str) -> str:
+    """Return what helps against an execution's error; empty if that is not known."""
+    found = _FIXES.get(str(error.get("code"))) or _FIXES.get(str(error.get("kind")), "")
+    return found.replace(" ID`", f" {execution_id}`")
 
 
 def whole(error: Mapping[str, Any]) -> dict[str, Any]:

@@ -162,6 +162,17 @@ def test_explain_tells_what_a_token_waits_for(folder: Folder) -> None:
     assert standing["since"] > 0
 
 
+def test_what_helps_against_a_failure_names_the_execution(folder: Folder) -> None:
+    fails = "- step: slow\n  tool: {kind: shell, cmds: ['sleep 9'], timeout_ms: 50}\n"
+    ran = folder.run(folder.playbook(fails))
+    fix = f"find out what takes so long: `noetl logs {ran.id}`."
+    for command in ("status", "explain", "logs"):
+        assert fix in folder.call(command, ran.id).out
+    failure = json.loads(folder.call("explain", ran.id, "--json").out)["failure"]
+    assert (failure["step"], failure["error"]["kind"]) == ("slow", "timeout")
+    assert failure["fix"].endswith(fix)
+
+
 @pytest.mark.parametrize(
     "name", ["status", "events", "logs", "explain", "resume", "replay", "cancel", "pause", "unpause"]
 )

@@ -51,7 +51,7 @@ def command(
             for line in (*output_lines(event), *errors.lines(event)):
                 if "error" in line:
                     line["error"] = await places.place(own, line["error"])
-                for text in [to_json(line)] if json else _texts(line):
+                for text in [to_json(line)] if json else _texts(state.execution_id, line):
                     echo(text)
 
     read_history(store, job)
@@ -87,8 +87,8 @@ class _Errors:
         }
 
 
-def _texts(line: dict[str, Any]) -> Iterator[str]:
+def _texts(execution_id: str, line: dict[str, Any]) -> Iterator[str]:
     from noetl.cli.output.failure import error_lines
 
-    for text in error_lines(line["error"]) if "error" in line else [line["text"]]:
+    for text in error_lines(execution_id, line["error"]) if "error" in line else [line["text"]]:
         yield f"{format_time(line['at'])} {output_text(line, text)}"

@@ -46,7 +46,7 @@ def command(id: ExecutionId, json: AsJson = False, store: Place = None) -> None:
             listed = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
             echo(f"  {name}: {listed}")
         if error is not None:
-            echo("\n".join(failure_lines(step, error, frames=False)))
+            echo("\n".join(failure_lines(state.execution_id, step, error, frames=False)))
         for warning in state.warnings:
             echo(f"⚠ {warning['step']}: {warning['message']}")
         if state.compensated is not None:

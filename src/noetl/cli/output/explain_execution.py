@@ -19,6 +19,7 @@ from noetl.cli.runtime.terminal import echo
 from noetl.clock import SteadyClock
 from noetl.engine.decision.builder import is_blocked, status_of
 from noetl.engine.queries.explain import Choice, Standing, choices, standings, values
+from noetl.model.outcome import fix_of
 from noetl.server.workers.presence import groups
 from noetl.wiring.embedded import open_team
 
@@ -50,6 +51,7 @@ def explain_execution(given: str, store: str | None, *, as_json: bool) -> None:
                 "execution_id": state.execution_id,
                 "status": status_of(state),
                 "error": error,
+                "failure": _failure(state.execution_id, step, error),
                 "warnings": state.warnings,
                 "failed_items": state.partial,
                 "driven_by": driver,
@@ -66,6 +68,10 @@ def explain_execution(given: str, store: str | None, *, as_json: bool) -> None:
             echo(text)
 
     read_history(store, job)
+
+
+def _failure(execution_id: str, step: str | None, error: Error | None) -> dict[str, Any] | None:
+    return None if error is None else {"step": step or "", "error": error, "fix": fix_of(error, execution_id)}
 
 
 async def _load_workers(history: History) -> list[WorkerInfo]:
@@ -88,7 +94,7 @@ def _status_lines(state: Execution, driver: str | None, failures: Sequence[tuple
     elif state.paused:
         yield f"It is paused: no new steps start until `noetl unpause {state.execution_id}`."
     for step, error in failures:
-        yield from failure_lines(step, error)
+        yield from failure_lines(state.execution_id, step, error)
         facts = [f"{name} {error[name]}" for name in ("kind", "code", "task") if error.get(name)]
         yield f"  ({', '.join(facts)})"
     yield from (f"⚠ {one['step']}: {one['message']}" for one in state.warnings)

@@ -86,14 +86,21 @@ class ErrorPlaces:
 
 
 def failure_lines(
-    step: str | None, error: Error, *, frames: bool = True, files: Mapping[str, str] | None = None
+    execution_id: str,
+    step: str | None,
+    error: Error,
+    *,
+    frames: bool = True,
+    files: Mapping[str, str] | None = None,
 ) -> list[str]:
     """Return a failure as lines; `files` are the files of playbooks by path."""
-    first, *more = error_lines(error, frames=frames, files=files or {})
+    first, *more = error_lines(execution_id, error, frames=frames, files=files or {})
     return [f"Step `{step}` failed: {first}" if step else f"The execution ended with an error: {first}", *more]
 
 
-def error_lines(error: Error, *, frames: bool = True, files: Mapping[str, str] | None = None) -> Iterator[str]:
+def error_lines(
+    execution_id: str, error: Error, *, frames: bool = True, files: Mapping[str, str] | None = None
+) -> Iterator[str]:
     """Yield the message, the line of code, the last frames, and what was answered."""
     where, names = error.get("where") or {}, files or {}
     message = str(error.get("message") or "no message")
@@ -111,7 +118,7 @@ def error_lines(error: Error, *, frames: bool = True, files: Mapping[str, str] |
         shown_text = str(details.get(name) or "")
         if shown_text.strip() not in message:
             yield from (f"  {line}" for line in shown_text.splitlines())
-    if fix := fix_of(error):
+    if fix := fix_of(error, execution_id):
         yield f"  fix: {fix}"
 
 

@@ -45,7 +45,7 @@ def _print_result(state: Execution, step: str | None, error: Error | None, files
     colour = "green" if state.outcome == "completed" else "red"
     echo(style(f"{state.status} in {took}", fg=colour, bold=True), err=True)
     if error is not None and state.outcome != "completed":
-        for line in failure_lines(step, error, files=files):
+        for line in failure_lines(state.execution_id, step, error, files=files):
             echo(line, err=True)
         echo(f"`noetl explain {state.execution_id}` shows how it came to that.", err=True)
     if state.partial:

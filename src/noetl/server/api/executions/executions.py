@@ -205,7 +205,7 @@ def _failure(state: ExecutionState) -> FailureRow | None:
     error = first.get("error")
     if not isinstance(error, Mapping):
         return None
-    return FailureRow(str(first["step"]), error, fix_of(error).replace(" ID`", f" {state.execution_id}`"))
+    return FailureRow(str(first["step"]), error, fix_of(error, state.execution_id))
 
 
 @noun.route(
