@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any, Final, Protocol, cast
 
 import yaml
@@ -26,6 +27,8 @@ MAX_BYTES: Final = 4 * 1024 * 1024
 _UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TAG_DIRECTIVE: Final = re.compile(r"(?:[ \t]*(?:#[^\r\n]*)?[\r\n]|%[^\r\n]*[\r\n])*?%TAG\b")
 _AFTER_DOCUMENT: Final = re.compile(r"(?:\s+|#[^\r\n]*|\.\.\.(?=\s|\Z))*")
+_SEPARATORS: Final = "\x85\u2028\u2029"  # end a line in YAML 1.1, and are like any other character in JSON
+_SEPARATOR: Final = re.compile(f"[{_SEPARATORS}]")
 _JSON_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[ \t\r\n]+')
 _SURROGATES: Final = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|\\.")
 
@@ -68,7 +71,7 @@ def default_parser() -> MakeParser:
 def read(source: Source, make_parser: MakeParser) -> Document:
     """Parse a text that is printable and within the size limit, with the given parser."""
     document = _compose(source, _Events(make_parser(source.text)))
-    if any(problem.kind in ("syntax", "tab") for problem in document.problems):
+    if _SEPARATOR.search(source.text) or any(problem.kind in ("syntax", "tab") for problem in document.problems):
         as_json = _json_events(source.text, make_parser)
         if as_json is not None:
             return _compose(source, as_json)
@@ -199,19 +202,19 @@ def _refuse(text: str) -> ReadProblem | None:
     return None
 
 
-class _PaddedEvents(_Events):
-    """Events of a text with padded strings; the padding is removed from every value."""
+class _RewrittenEvents(_Events):
+    """Events of a text with other characters in its strings; values get theirs back."""
 
-    __slots__ = ("_padding",)
+    __slots__ = ("_originals",)
 
-    def __init__(self, parser: Parser, padding: str) -> None:
+    def __init__(self, parser: Parser, originals: Mapping[int, str | None]) -> None:
         super().__init__(parser)
-        self._padding = padding
+        self._originals = originals
 
     def next(self) -> Event:
         event = super().next()
         if _is_of(event, yaml.ScalarEvent):
-            event.value = event.value.replace(self._padding, "")
+            event.value = event.value.translate(self._originals)
         return event
 
 
@@ -219,7 +222,7 @@ def _json_events(text: str, make_parser: MakeParser) -> _Events | None:
     """Return the events of JSON, rewritten for the YAML parser in place.
 
     White space outside strings becomes spaces. A pair of surrogate escapes becomes one long escape, padded to the same
-    length with a character that the text does not use.
+    length with a character that the text does not use. Other such characters stand for what ends a line in YAML alone.
     """
     if not text.lstrip().startswith(("{", "[")):
         return None
@@ -228,11 +231,12 @@ def _json_events(text: str, make_parser: MakeParser) -> _Events | None:
     except (ValueError, RecursionError):
         return None
     folded = text.lower()
-    padding = next(
-        (c for c in map(chr, range(0xE000, 0xF900)) if c not in text and f"\\u{ord(c):x}" not in folded), None
-    )
-    if padding is None:
+    unused = (c for c in map(chr, range(0xE000, 0xF900)) if c not in text and f"\\u{ord(c):x}" not in folded)
+    spare = list(islice(unused, 1 + len(_SEPARATORS)))
+    if len(spare) <= len(_SEPARATORS):
         return None
+    padding, *marks = spare
+    marked = {ord(separator): mark for separator, mark in zip(_SEPARATORS, marks, strict=True)}
 
     def long_escape(pair: re.Match[str]) -> str:
         if pair[1] is None:
@@ -241,6 +245,9 @@ def _json_events(text: str, make_parser: MakeParser) -> _Events | None:
         return f"\\U{0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00):08X}{padding * 2}"
 
     def token(match: re.Match[str]) -> str:
-        return _SURROGATES.sub(long_escape, match[0]) if match[0].startswith('"') else " " * len(match[0])
+        if not match[0].startswith('"'):
+            return " " * len(match[0])
+        return _SURROGATES.sub(long_escape, match[0]).translate(marked)
 
-    return _PaddedEvents(make_parser(_JSON_TOKEN.sub(token, text)), padding)
+    originals = {ord(padding): None, **{ord(mark): chr(separator) for separator, mark in marked.items()}}
+    return _RewrittenEvents(make_parser(_JSON_TOKEN.sub(token, text)), originals)

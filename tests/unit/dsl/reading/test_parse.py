@@ -109,6 +109,16 @@ def test_json_is_read_through_the_same_path(data: dict[str, Any], indent: int | 
         assert plain(document.root) == json.loads(text)
 
 
+def test_json_keeps_characters_that_end_a_line_in_yaml() -> None:
+    data = {"a\x85b": "c\x85d", "e\u2028": ["\u2029", "f\ud7ff"], "g": "\ue000\ue001"}
+    text = json.dumps(data, ensure_ascii=False)
+    document = parse(text)
+    assert kinds(document) == []
+    assert plain(document.root) == data
+    assert isinstance(document.root, MapNode)
+    assert shown(text, document.root.get("a\x85b")) == '"c\x85d"'
+
+
 def test_json_with_tabs_and_surrogate_pairs_keeps_its_places() -> None:
     text = '\t{\n\t"k\\ud83d\\ude00"\n\t:\t"\\ud83d\\ude00 x\\\\ud83d",\n\t"n": [1,\t2]}\n'
     document = parse(text)
