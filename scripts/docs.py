@@ -141,6 +141,10 @@ of the store. Command options override variables, and variables override the fil
 without `NOETL_`, also as nested maps: `NOETL_RETRIES_PLUGIN_BASE_MS` is `retries: {plugin: {base_ms: 50}}`. Credentials are read
 from the environment only.
 
+`noetl config show --origin` prints every setting with its value and where it comes from, without secrets. `noetl config check`
+reports everything that is wrong with file and environment at once, with line and column; `noetl serve`, `up` and `worker` do so
+before they start. A variable that begins with `NOETL_` and is no setting is a warning, with the name that was probably meant.
+
 ```yaml
 capacity: 32
 retries:
@@ -148,6 +152,21 @@ retries:
 timeouts: {tool_default_ms: 30000}
 policies: {on_step_fail: halt}
 ```
+"""
+WHOLE_FILE = """\
+## A file for operation
+
+[deploy/noetl.yaml](../../deploy/noetl.yaml) sets what concerns observability and resilience: `NOETL_CONFIG=deploy/noetl.yaml noetl up`
+starts with it as it is. These of its values are not the defaults:
+
+| setting | in the file | default | why |
+|---|---|---|---|
+| `timeouts.*` | 30 seconds | none | A task or an item that takes longer than half a minute is nothing unusual, and a time-out ends it. |
+| `dlq.topic` | `noetl-dlq` | empty | The receiver of the outbox would get messages that it does not expect. |
+| `tracing.endpoint` | `http://jaeger:4318` | empty | No address suits every machine. |
+| `metrics.port` | 9090 | 0 | Several workers may share a machine. A server has metrics at `/metrics` of its own port. |
+| `logging.format` | `json` | `console` | People read the log of a server that they start; collectors are set up. |
+| `logging.redact_keys` | six names | empty | The usual names of secrets are always masked; `key` masks much else. |
 """
 METRICS = """\
 # Metrics
@@ -307,7 +326,7 @@ def settings() -> str:
     for name, knob in knobs().items():
         default = f"`{knob.field.default}`" if knob.field.default else ""
         layered.append(f"| `{name}` | `{'.'.join(knob.path)}` | {default} | {cell(knob.about)} |")
-    return text([SETTINGS, own, LAYERED_SETTINGS, "\n".join(layered)])
+    return text([SETTINGS, WHOLE_FILE, "## Of a process", own, LAYERED_SETTINGS, "\n".join(layered)])
 
 
 def metrics() -> str:

@@ -6,7 +6,7 @@ settings and their types come from the grammar of `executor.spec`. Tested in tes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -19,8 +19,18 @@ from noetl.dsl.grammar.types import Choice, Field, Flag, LevelOf, ListOf, Number
 from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Scalar
 from noetl.dsl.reading.parse import parse
 from noetl.engine.state.writes import put
-from noetl.model.errors import InvalidInput
-from noetl.settings import CONFIG, CREDENTIAL, PREFIX, VARIABLES, config_file
+from noetl.model.errors import InvalidSetting
+from noetl.settings import (
+    CONFIG,
+    CREDENTIAL,
+    GROUPS,
+    PREFIX,
+    VARIABLES,
+    config_file,
+    server_settings,
+    settings,
+    worker_settings,
+)
 
 _MAPS: Final = ("retries", "timeouts", "limits", "result")  # own sections of the file; other settings are grouped
 _OF_PLAYBOOKS: Final = frozenset(
@@ -107,49 +117,91 @@ def _value(knob: Knob, text: str) -> Any:
             wanted = "one of " + ", ".join((*words, *(f"{prefix}<label>" for prefix in prefixes)))
         case _:
             return text
-    raise InvalidInput(f"The setting {knob.variable} must be {wanted}, not {text!r}.")
+    raise InvalidSetting(f"The setting {knob.variable} must be {wanted}, not {text!r}.", variable=knob.variable)
+
+
+class Entry(Struct, frozen=True):
+    """A setting as the configuration file has it."""
+
+    text: str
+    place: str  # file:line:column
 
 
 def configured(environment: Mapping[str, str], folder: Path) -> Mapping[str, str]:
     """Return the environment over the configuration file. Raises InvalidInput."""
+    return _over(file_entries(environment, folder), environment)
+
+
+def _over(entries: Mapping[str, Entry], environment: Mapping[str, str]) -> dict[str, str]:
+    found = {name: entry.text for name, entry in entries.items()}
+    return found | {name: value for name, value in environment.items() if value.strip()}
+
+
+def file_entries(environment: Mapping[str, str], folder: Path) -> Mapping[str, Entry]:
+    """Return the settings of the configuration file, if any. Raises InvalidSetting."""
     path = config_file(environment, folder)
     try:
         text = path.read_bytes()
     except OSError as error:
         if not environment.get(CONFIG, "").strip() and isinstance(error, FileNotFoundError | NotADirectoryError):
-            return environment
-        raise InvalidInput(f"Cannot read the configuration file {path}: {error.strerror}.") from None
-    return read(text, str(path)) | {name: value for name, value in environment.items() if value.strip()}
+            return {}
+        raise InvalidSetting(f"Cannot read the configuration file {path}: {error.strerror}.") from None
+    return read(text, str(path))
 
 
-def read(text: bytes, file: str) -> dict[str, str]:
-    """Return the variables that a file sets. Raises InvalidInput with the position."""
-    document = parse(text, file)
-    for problem in document.problems:
-        if problem.kind not in _HARMLESS:
-            where = document.source.position(problem.start)
-            raise InvalidInput(f"{file}:{where.line}:{where.column}: {problem.message}")
-    found: dict[str, str] = {}
-    known = _names()
-    for path, node in _leaves(document.root, ()):
-        variable = PREFIX + "_".join(path).upper()
-        where = document.source.position(node.start)
-        if variable not in known:
-            name = ".".join(path)
-            hint = did_you_mean(name, known.values())
-            raise InvalidInput(f"{file}:{where.line}:{where.column}: unknown setting `{name}`.{hint}")
-        found[variable] = _text(node)
+def read(text: bytes, file: str) -> dict[str, Entry]:
+    """Return the settings of a file by variable. Raises InvalidSetting."""
+    found, problems = _read(text, file)
+    if problems:
+        raise InvalidSetting("\n".join(problems))
     return found
 
 
-def _names() -> dict[str, str]:
+def _read(text: bytes, file: str) -> tuple[dict[str, Entry], list[str]]:
+    """Return the settings of a file, and a line for each place that is wrong."""
+    document = parse(text, file)
+
+    def place(offset: int) -> str:
+        where = document.source.position(offset)
+        return f"{file}:{where.line}:{where.column}"
+
+    problems = [
+        f"{place(problem.start)}: {problem.message}" for problem in document.problems if problem.kind not in _HARMLESS
+    ]
+    if problems:
+        return {}, problems
+    found: dict[str, Entry] = {}
+    known = keys()
+    for path, node in _leaves(document.root, ()):
+        variable = PREFIX + "_".join(path).upper()
+        if variable in known:
+            found[variable] = Entry(_text(node), place(node.start))
+        elif not _is_empty_section(node, path, known.values()):
+            name = ".".join(path)
+            problems.append(f"{place(node.start)}: unknown setting `{name}`.{did_you_mean(name, known.values())}")
+    return found, problems
+
+
+def _is_empty_section(node: Node, path: tuple[str, ...], known: Iterable[str]) -> bool:
+    """Return whether a node is a section without settings: `retries: {}`."""
+    is_empty = isinstance(node, MapNode) or (isinstance(node, Scalar) and node.value is None)
+    return is_empty and any(name.startswith(".".join(path) + ".") for name in known)
+
+
+def keys() -> dict[str, str]:
     """Return the variables that a file can set, with their names in the file."""
-    plain = {name: name.removeprefix(PREFIX).lower() for name in VARIABLES if not name.startswith((CREDENTIAL, CONFIG))}
+    plain = {name: _key(name) for name in VARIABLES if not name.startswith((CREDENTIAL, CONFIG))}
     return plain | {knob.variable: knob.key for knob in knobs().values()}
 
 
+def _key(variable: str) -> str:
+    """Return the name of a setting in the file: `metrics.port`."""
+    section, _, name = variable.removeprefix(PREFIX).lower().partition("_")
+    return f"{section}.{name}" if name and section in GROUPS else variable.removeprefix(PREFIX).lower()
+
+
 def _leaves(node: Node | None, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Node]]:
-    if isinstance(node, MapNode):
+    if isinstance(node, MapNode) and node.entries:
         for entry in node:
             yield from _leaves(entry.value, (*path, entry.key.text))
     elif node is not None and path:
@@ -162,3 +214,46 @@ def _text(node: Node) -> str:
     if not isinstance(node, Scalar) or node.value is None:
         return ""
     return str(node.value).lower() if isinstance(node.value, bool) else node.text
+
+
+def problems(environment: Mapping[str, str], folder: Path) -> list[str]:
+    """Return what is wrong with the settings of a process, one line each.
+
+    `environment` is that of the process, without the file. Variables that are no setting are not among them: another program
+    may have a variable of this name.
+    """
+    found: list[str] = []
+    entries: Mapping[str, Entry] = {}
+    path = config_file(environment, folder)
+    try:
+        entries, found = _read(path.read_bytes(), str(path))
+    except OSError as error:
+        if environment.get(CONFIG, "").strip() or not isinstance(error, FileNotFoundError | NotADirectoryError):
+            found.append(f"Cannot read the configuration file {path}: {error.strerror}.")
+    variables = _over(entries, environment)
+    checks: tuple[Callable[[Mapping[str, str]], object], ...] = (
+        lambda given: settings(given, folder),
+        server_settings,
+        lambda given: worker_settings(given, ""),
+        layer,
+    )
+    for check in checks:
+        for wrong in _wrong_values(check, variables):
+            entry = entries.get(wrong.variable)
+            from_file = entry is not None and not environment.get(wrong.variable, "").strip()
+            found.append(f"{entry.place}: {wrong}" if entry is not None and from_file else str(wrong))
+    return list(dict.fromkeys(found))
+
+
+def _wrong_values(check: Callable[[Mapping[str, str]], object], given: Mapping[str, str]) -> Iterator[InvalidSetting]:
+    """Yield what a check refuses, each time without the settings refused before."""
+    left = dict(given)
+    while True:
+        try:
+            check(left)
+        except InvalidSetting as wrong:
+            yield wrong
+            if left.pop(wrong.variable, None) is None:
+                return
+        else:
+            return

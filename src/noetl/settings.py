@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from noetl.model.errors import CredentialUnavailable, InvalidInput
+from noetl.model.errors import CredentialUnavailable, InvalidInput, InvalidSetting
 from noetl.model.letters import NO_LETTERS
 from noetl.model.work import PLAYBOOK_LIMITS, WORK_LIMITS
 
@@ -44,6 +44,13 @@ METRICS_ENABLED = "NOETL_METRICS_ENABLED"
 METRICS_HOST = "NOETL_METRICS_HOST"
 METRICS_PORT = "NOETL_METRICS_PORT"
 METRICS_PATH = "NOETL_METRICS_PATH"
+ROUTE_AFTER_ALL_SINKS = "NOETL_ORCHESTRATOR_ROUTE_AFTER_ALL_SINKS"
+RENDER_ARGS_SERVER_SIDE = "NOETL_ORCHESTRATOR_RENDER_ARGS_SERVER_SIDE"
+TRACING_ENABLED = "NOETL_TRACING_ENABLED"
+TRACING_SAMPLE_RATE = "NOETL_TRACING_SAMPLE_RATE"
+TRACING_ON_ERROR = "NOETL_TRACING_FORCE_SAMPLE_ON_ERROR"
+TRACING_EXPORTER = "NOETL_TRACING_EXPORTER"
+TRACING_ENDPOINT = "NOETL_TRACING_ENDPOINT"
 REDACT_KEYS = "NOETL_LOGGING_REDACT_KEYS"
 HOST = "NOETL_HOST"
 PORT = "NOETL_PORT"
@@ -98,6 +105,8 @@ OUTBOX_BASE_MS = "NOETL_OUTBOX_BASE_MS"
 OUTBOX_MAX_MS = "NOETL_OUTBOX_MAX_MS"
 OUTBOX_DAYS = "NOETL_OUTBOX_DAYS"
 OUTBOX_TIMEOUT_MS = "NOETL_OUTBOX_TIMEOUT_MS"
+# First words of settings that form a section of the configuration file: `metrics: {port: 9090}`.
+GROUPS = ("orchestrator", "dlq", "tracing", "metrics", "logging", "oidc", "http", "outbox", "egress", "queue", "task")
 # Settings for executions: see `configuration`.
 SECTIONS = tuple(f"NOETL_{name}_" for name in ("RETRIES", "TIMEOUTS", "LIMITS", "RESULT", "POLICIES", "ORCHESTRATOR"))
 _CAPACITY = 32
@@ -124,6 +133,10 @@ _HOST = "127.0.0.1"
 _PORT = 8082
 _DATABASES = ("postgresql://", "postgres://")
 _ALLOWED: dict[str, bool | None] = {"auto": None, "allow": True, "deny": False}
+_ONLY_TRUE = {
+    ROUTE_AFTER_ALL_SINKS: "Sinks are tasks of the step's pipeline, and arcs read its result. To wait for none, store in a step of its own on a second arc.",
+    RENDER_ARGS_SERVER_SIDE: "They are recorded with the token, so that every worker reads the same values. Inputs of tools are rendered on the worker, where credentials are.",
+}
 _secret_files: set[str] = set()  # that this process has read; a sandbox hides them from tasks
 # environment variable → (default, meaning); docs/reference/settings.md is generated from it
 VARIABLES: dict[str, tuple[str, str]] = {
@@ -191,6 +204,22 @@ VARIABLES: dict[str, tuple[str, str]] = {
         "Port of its own for metrics, without a token, on servers and workers. `0`: none, since several workers may share a machine; a server has them at `/metrics`, for the role `viewer`.",
     ),
     METRICS_PATH: ("/metrics", "Path of the metrics on their own port."),
+    ROUTE_AFTER_ALL_SINKS: (
+        "true",
+        f"Whether arcs are evaluated after all storing tasks (sinks) of a step have finished; only `true`. {_ONLY_TRUE[ROUTE_AFTER_ALL_SINKS]}",
+    ),
+    RENDER_ARGS_SERVER_SIDE: (
+        "true",
+        f"Whether the server renders the `args` of arcs before it schedules a step; only `true`. {_ONLY_TRUE[RENDER_ARGS_SERVER_SIDE]}",
+    ),
+    TRACING_ENABLED: ("true", "Whether traces are recorded and sent to `NOETL_TRACING_ENDPOINT`."),
+    TRACING_SAMPLE_RATE: ("0.1", "Share of the executions whose trace is sent, from 0 to 1."),
+    TRACING_ON_ERROR: ("true", "Whether the trace of an execution that fails is sent in any case."),
+    TRACING_EXPORTER: ("otlp", "Protocol of the traces: `otlp`, OpenTelemetry over HTTP."),
+    TRACING_ENDPOINT: (
+        "",
+        "Base URL of the receiver of traces, such as `http://jaeger:4318`. Empty: traces are not sent, because no address suits every machine.",
+    ),
     REDACT_KEYS: (
         "",
         "Names of keys whose values are masked for every reader, besides the usual ones such as `password`; separated by commas. In the file: `logging: {redact_keys: […]}`.",
@@ -367,6 +396,16 @@ class MetricsSettings(Struct, frozen=True):
         return self.port if self.enabled else 0
 
 
+class TracingSettings(Struct, frozen=True):
+    """Which traces are sent, and where to."""
+
+    enabled: bool = True
+    sample_rate: float = 0.1
+    on_error: bool = True  # the traces of executions that fail, whatever the rate
+    exporter: str = "otlp"
+    endpoint: str = ""  # base URL; empty: nowhere
+
+
 class Settings(Struct, frozen=True):
     """Settings of one process."""
 
@@ -405,6 +444,7 @@ class Settings(Struct, frozen=True):
     refresh_s: int = _REFRESH_S  # before its end, an access token is renewed
     redact_keys: tuple[str, ...] = ()  # further names whose values are masked for readers
     metrics: MetricsSettings = MetricsSettings()
+    tracing: TracingSettings = TracingSettings()
 
     @property
     def defaults(self) -> dict[str, Any]:
@@ -527,7 +567,9 @@ def server_settings(
 
 def _public_url(given: str) -> str:
     if given and re.fullmatch(r"https?://[^\s/?#@]+[^\s?#]*", given) is None:
-        raise InvalidInput(f"{PUBLIC_URL} is {given!r}. Write a URL such as https://noetl.example.com.")
+        raise InvalidSetting(
+            f"{PUBLIC_URL} is {given!r}. Write a URL such as https://noetl.example.com.", variable=PUBLIC_URL
+        )
     return given.rstrip("/")
 
 
@@ -554,8 +596,9 @@ def _group_role(given: str) -> tuple[str, str, str]:
     group, mark, place = given.rpartition("=")
     role, _, namespace = place.partition("@")
     if not mark or not group.strip() or not role.strip():
-        raise InvalidInput(
-            f"{OIDC_ROLES} has {given!r}. Write GROUP=ROLE or GROUP=ROLE@NAMESPACE, separated by commas."
+        raise InvalidSetting(
+            f"{OIDC_ROLES} has {given!r}. Write GROUP=ROLE or GROUP=ROLE@NAMESPACE, separated by commas.",
+            variable=OIDC_ROLES,
         )
     return group.strip(), role.strip(), namespace.strip()
 
@@ -665,14 +708,10 @@ def settings(environment: Mapping[str, str], folder: Path, store: str | None = N
 
     The store is the argument, else `$NOETL_DB_URL`, else the file in `$NOETL_HOME`, else the one in this folder.
     """
-    home = environment.get(HOME, "").strip()
-    database = (store or environment.get(DB_URL, "")).strip()
-    if not database.startswith(_DATABASES):
-        if database and not store:
-            raise InvalidInput(f"The environment variable {DB_URL} must start with {' or '.join(_DATABASES)}.")
-        database = ""
-    named = store if store and not database else None
-    path = Path(named) if named else (Path(home) if home else folder / ".noetl") / "noetl.db"
+    for name, reason in _ONLY_TRUE.items():
+        if environment.get(name, "").strip() not in ("", "true"):
+            raise InvalidSetting(f"The setting {name} can only be true. {reason}", variable=name)
+    path, database = _store(environment, folder, store)
     return Settings(
         path,
         _number(environment, CAPACITY, _CAPACITY),
@@ -707,16 +746,46 @@ def settings(environment: Mapping[str, str], folder: Path, store: str | None = N
         refresh_s=_number(environment, KEYCHAIN_REFRESH, _REFRESH_S, least=0),
         redact_keys=redact_keys(environment),
         metrics=_metrics(environment),
+        tracing=_tracing(environment),
+    )
+
+
+def _store(environment: Mapping[str, str], folder: Path, store: str | None) -> tuple[Path, str]:
+    """Return the path of the SQLite file, and the database's URL or an empty text."""
+    home = environment.get(HOME, "").strip()
+    database = (store or environment.get(DB_URL, "")).strip()
+    if not database.startswith(_DATABASES):
+        if database and not store:
+            raise _wrong(DB_URL, f"must start with {' or '.join(_DATABASES)}")
+        database = ""
+    named = store if store and not database else None
+    path = Path(named) if named else (Path(home) if home else folder / ".noetl") / "noetl.db"
+    return path, database
+
+
+def _tracing(environment: Mapping[str, str]) -> TracingSettings:
+    rate = environment.get(TRACING_SAMPLE_RATE, "").strip() or VARIABLES[TRACING_SAMPLE_RATE][0]
+    if not re.fullmatch(r"0|1|1\.0+|0?\.[0-9]+", rate):
+        raise _wrong(TRACING_SAMPLE_RATE, f"must be a number from 0 to 1, not {rate!r}")
+    endpoint = environment.get(TRACING_ENDPOINT, "").strip()
+    if endpoint and not endpoint.startswith(("http://", "https://")):
+        raise _wrong(TRACING_ENDPOINT, "must start with http:// or https://")
+    return TracingSettings(
+        _choice(environment, TRACING_ENABLED, ("true", "false")) == "true",
+        float(rate),
+        _choice(environment, TRACING_ON_ERROR, ("true", "false")) == "true",
+        _choice(environment, TRACING_EXPORTER, ("otlp",)),
+        endpoint.rstrip("/"),
     )
 
 
 def _metrics(environment: Mapping[str, str]) -> MetricsSettings:
     path = environment.get(METRICS_PATH, "").strip() or VARIABLES[METRICS_PATH][0]
     if not re.fullmatch(r"/[\w./-]*", path):
-        raise InvalidInput(f"The environment variable {METRICS_PATH} must be a path such as /metrics, not {path!r}.")
+        raise _wrong(METRICS_PATH, f"must be a path such as /metrics, not {path!r}")
     port = _number(environment, METRICS_PORT, 0, least=0)
     if port > _MOST_PORT:
-        raise InvalidInput(f"The environment variable {METRICS_PORT} must be a port of at most {_MOST_PORT}.")
+        raise _wrong(METRICS_PORT, f"must be a port of at most {_MOST_PORT}")
     is_enabled = _choice(environment, METRICS_ENABLED, ("true", "false")) == "true"
     return MetricsSettings(is_enabled, environment.get(METRICS_HOST, "").strip() or _HOST, port, path)
 
@@ -764,15 +833,19 @@ def _outbox(environment: Mapping[str, str]) -> OutboxSettings:
     numbers = [_number(environment, name, int(VARIABLES[name][0]), least.get(name, 0)) for name in names]
     url = environment.get(OUTBOX_URL, "").strip()
     if url and not url.startswith(("http://", "https://")):
-        raise InvalidInput(f"The environment variable {OUTBOX_URL} must start with http:// or https://.")
+        raise _wrong(OUTBOX_URL, "must start with http:// or https://")
     return OutboxSettings(url, *numbers)
+
+
+def _wrong(name: str, what: str) -> InvalidSetting:
+    return InvalidSetting(f"The setting {name} {what}.", variable=name)
 
 
 def _choice(environment: Mapping[str, str], name: str, words: tuple[str, ...]) -> str:
     """Return one of some words; the first is the default."""
     text = environment.get(name, "").strip() or words[0]
     if text not in words:
-        raise InvalidInput(f"The environment variable {name} must be one of {', '.join(words)}, not {text!r}.")
+        raise _wrong(name, f"must be one of {', '.join(words)}, not {text!r}")
     return text
 
 
@@ -781,7 +854,7 @@ def _number(environment: Mapping[str, str], name: str, default: int, least: int 
     if not text:
         return default
     if not text.isdecimal() or int(text) < least:
-        raise InvalidInput(f"The environment variable {name} must be an integer of at least {least}, not {text!r}.")
+        raise _wrong(name, f"must be an integer of at least {least}, not {text!r}")
     return int(text)
 
 
@@ -795,9 +868,8 @@ def _limits(environment: Mapping[str, str], name: str, example: str) -> dict[str
     for part in _split(environment.get(name, "")):
         what, equals, number = (word.strip() for word in part.rpartition("="))
         if not equals or not what or not number.isdecimal() or not 0 < int(number) <= _MOST_LIMIT:
-            raise InvalidInput(
-                f"The environment variable {name} must be names with numbers from 1 to {_MOST_LIMIT:,}, such as"
-                f" `{example}`; `{part}` is not."
+            raise _wrong(
+                name, f"must be names with numbers from 1 to {_MOST_LIMIT:,}, such as `{example}`; `{part}` is not"
             )
         found["" if what == DEFAULT_POOL else what] = int(number)
     return found
@@ -808,7 +880,7 @@ def _seconds(environment: Mapping[str, str], name: str, default: float) -> float
     if not text:
         return default
     if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) is None or not float(text):
-        raise InvalidInput(f"The environment variable {name} must be a positive number of seconds, not {text!r}.")
+        raise _wrong(name, f"must be a positive number of seconds, not {text!r}")
     return float(text)
 
 

@@ -72,7 +72,7 @@ def test_a_value_that_does_not_fit_is_refused_by_name(variable: str, text: str, 
 
 def test_a_file_says_what_variables_say() -> None:
     text = b"capacity: 3\nretries: {plugin: {base_ms: 5}}\npolicies: {no_next_is_error: true}\negress: {allow: [a.org, b.org]}\ntoken:\n"
-    assert read(text, "c.yaml") == {
+    assert {name: entry.text for name, entry in read(text, "c.yaml").items()} == {
         CAPACITY: "3",
         "NOETL_RETRIES_PLUGIN_BASE_MS": "5",
         "NOETL_POLICIES_NO_NEXT_IS_ERROR": "true",

@@ -63,6 +63,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "token": ("noetl.cli.admin.token", "Create, list and revoke API tokens."),
     "user": ("noetl.cli.admin.user", "Create, list, disable and delete users, and set passwords."),
     "group": ("noetl.cli.admin.group", "Create, list and delete groups of users."),
+    "config": ("noetl.cli.admin.config", "Show the settings with their origin, and check them."),
     "audit": ("noetl.cli.admin.audit", "List, verify and export the audit trail."),
     "db": ("noetl.cli.admin.db", "Create, migrate and check the PostgreSQL database of the store."),
     "admin": ("noetl.cli.admin.admin", "Maintain a store: rebuild projections, collect garbage, prune."),

@@ -4,6 +4,7 @@
     ├── InvalidInput        invalid input (exit 2)
     │   ├── InvalidPlaybook
     │   ├── InvalidPayload
+    │   ├── InvalidSetting  settings of this process; all of them are reported at once
     │   ├── MissingCredentials  the playbook needs credentials that are not stored
     │   └── UnknownExecution
     ├── Conflict            it was changed concurrently
@@ -41,6 +42,14 @@ class InvalidInput(NoetlError):
     """The input is invalid."""
 
     exit_code = 2
+
+
+class InvalidSetting(InvalidInput):
+    """A setting has a name or a value that does not fit."""
+
+    def __init__(self, message: str = "", *, variable: str = "") -> None:
+        super().__init__(message)
+        self.variable = variable  # empty: the message is about a file
 
 
 class InvalidPlaybook(InvalidInput):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,76 @@ def test_explain_knows_the_settings_too(folder: Folder) -> None:
     workflow = "- {step: s, tool: {kind: noop}, next: [a, b]}\n- {step: a, tool: {kind: wait, signal: go}}\n- {step: b, tool: {kind: noop}}"
     assert folder.call("run", folder.playbook(workflow)).code == 4
     assert "`max_parallel` allows 1 step-runs at once" in folder.call("explain", "last").out
+
+
+WRONG = """\
+retires: {plugin: {base_ms: 1}}
+capacity: none
+metrics: {prot: 9, port: 99999}
+policies: {on_step_fail: explode}
+orchestrator: {route_after_all_sinks: false, render_args_server_side: "no"}
+tracing: {sample_rate: 1.5, endpoint: jaeger, exporter: smoke}
+"""
+EVERYTHING_WRONG = [
+    "noetl.yaml:1:29: unknown setting `retires.plugin.base_ms`. Did you mean 'retries.plugin.base_ms'?",
+    "noetl.yaml:2:11: The setting NOETL_CAPACITY must be an integer of at least 1, not 'none'.",
+    "noetl.yaml:3:17: unknown setting `metrics.prot`. Did you mean 'metrics.port'?",
+    "noetl.yaml:3:26: The setting NOETL_METRICS_PORT must be a port of at most 65535.",
+    "noetl.yaml:4:26: The setting NOETL_POLICIES_ON_STEP_FAIL must be one of halt, continue, route_edge:<label>, not 'explode'.",
+    "noetl.yaml:5:39: The setting NOETL_ORCHESTRATOR_ROUTE_AFTER_ALL_SINKS can only be true.",
+    "noetl.yaml:5:71: The setting NOETL_ORCHESTRATOR_RENDER_ARGS_SERVER_SIDE can only be true.",
+    "noetl.yaml:6:24: The setting NOETL_TRACING_SAMPLE_RATE must be a number from 0 to 1, not '1.5'.",
+    "noetl.yaml:6:39: The setting NOETL_TRACING_ENDPOINT must start with http:// or https://.",
+    "noetl.yaml:6:57: The setting NOETL_TRACING_EXPORTER must be one of otlp, not 'smoke'.",
+    "The setting NOETL_LEASE_SECONDS must be an integer of at least 1, not 'x'.",
+]
+
+
+@pytest.mark.parametrize("command", ["serve", "up", "worker start", "runs", "config check"])
+def test_everything_that_is_wrong_is_reported_at_once(folder: Folder, command: str) -> None:
+    (folder.path / ".noetl" / "noetl.yaml").write_text(WRONG)
+    ran = folder.call(*command.split(), NOETL_LEASE_SECONDS="x")
+    lines = (ran.out if command == "config check" else ran.err).splitlines()
+    assert ran.code == 2
+    for wanted in EVERYTHING_WRONG:
+        assert sum(wanted in line for line in lines) == 1, (wanted, lines)
+    assert len(lines) == len(EVERYTHING_WRONG)
+
+
+def test_settings_are_shown_with_their_origin_and_without_secrets(folder: Folder) -> None:
+    (folder.path / ".noetl" / "noetl.yaml").write_text(
+        "capacity: 7\nretries: {plugin: {base_ms: 5}}\ntoken: hush-file\n"
+    )
+    (folder.path / "key").write_text("hush-key")
+    given = {
+        "NOETL_DB_URL": "postgresql://me:hush-db@db.example/noetl?password=hush-query",
+        "NOETL_CAPACITY": "9",
+        "NOETL_ENCRYPTION_KEY_FILE": "key",
+        "NOETL_CREDENTIAL_PG": "hush-credential",
+    }
+    ran = folder.call("config", "show", "--origin", "--changed", **given)
+    assert ran.code == 0, ran.err
+    shown = {line.split()[0]: line.split(maxsplit=2)[1:] for line in ran.out.splitlines()}
+    assert shown["capacity"] == ["9", "NOETL_CAPACITY"]
+    assert shown["retries.plugin.base_ms"] == ["5", f"{folder.path}/.noetl/noetl.yaml:2:29"]
+    assert shown["token"] == ["(secret)", f"{folder.path}/.noetl/noetl.yaml:3:8"]
+    assert shown["encryption_key"] == ["(secret)", "NOETL_ENCRYPTION_KEY_FILE=key"]
+    assert shown["db_url"] == ["postgresql://me:***@db.example/noetl?password=***", "NOETL_DB_URL"]
+    assert "hush" not in ran.out + ran.err
+    rows = [json.loads(line) for line in folder.call("config", "show", "--json", **given).out.splitlines()]
+    keys = {row["key"]: row for row in rows}
+    assert keys["retries.sink.max_attempts"] | {"variable": "", "value": ""} == {
+        "key": "retries.sink.max_attempts",
+        "variable": "",
+        "value": "",
+        "origin": "default",
+        "default": True,
+    }
+    assert keys["retries.sink.max_attempts"]["value"] == "8"
+    assert "hush" not in json.dumps(rows)
+
+
+def test_variables_that_are_no_setting_are_reported(folder: Folder) -> None:
+    ran = folder.call("runs", NOETL_METRICS_PROT="1", NOETL_CREDENTIAL_ANY="{}")
+    assert "variable NOETL_METRICS_PROT is no setting. Did you mean 'NOETL_METRICS_PORT'?" in ran.err
+    assert "CREDENTIAL" not in ran.err

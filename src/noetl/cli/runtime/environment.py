@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from noetl.environ import variables
+from noetl.model.errors import InvalidInput
 from noetl.settings import (
     CONFIG,
     CREDENTIAL,
@@ -39,6 +40,16 @@ def environment() -> Mapping[str, str]:
     found = configured(own, folder)
     overridden = {name + FILE for name in IN_FILES if own.get(name, "").strip()}
     return with_files({name: value for name, value in found.items() if name not in overridden})
+
+
+def setting_problems() -> list[str]:
+    """Return what is wrong with the settings of this process, one line each."""
+    from noetl.configuration import problems
+
+    try:
+        return problems(with_files(variables()), Path.cwd())
+    except InvalidInput as error:  # a file that `NAME_FILE` names
+        return [str(error)]
 
 
 def unknown_variables() -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 import typer
 
 from noetl.cli.runtime.terminal import echo
-from noetl.model.errors import InvalidPayload, NoetlError
+from noetl.model.errors import InvalidPayload, InvalidSetting, NoetlError
 
 if TYPE_CHECKING:
     import logging
@@ -30,8 +30,8 @@ T = TypeVar("T")
 def call(job: Callable[[], Awaitable[T]], *, fast: bool = False, service: bool = False) -> T:
     """Run a coroutine function; print a NoetlError on one line, exit with its code.
 
-    `fast` uses uvloop, which takes longer to load than a short command can save. A `service` runs until it is stopped and
-    logs with time and level.
+    `fast` uses uvloop, which takes longer to load than a short command can save. A `service` runs until it is stopped,
+    checks every setting first, and logs with time and level.
     """
     import asyncio
 
@@ -39,6 +39,8 @@ def call(job: Callable[[], Awaitable[T]], *, fast: bool = False, service: bool =
         return await job()
 
     try:
+        if service:
+            _refuse_wrong_settings()
         _configure_logging(service)
         warn_of_unknown_variables()
         with asyncio.Runner(loop_factory=fast_loop() if fast else None) as runner:
@@ -54,9 +56,31 @@ def fail(error: NoetlError) -> NoReturn:
 
 
 def print_error(error: NoetlError) -> None:
-    echo(f"noetl: {error}", err=True)
+    """Print an error on stderr; of settings, everything that is wrong with them."""
+    lines = _setting_lines(error) if isinstance(error, InvalidSetting) else [str(error)]
+    for line in lines:
+        echo(f"noetl: {line}", err=True)
     if isinstance(error, InvalidPayload):
         echo("Pass values with --set KEY=VALUE or --payload JSON, or correct their defaults in `workload`.", err=True)
+
+
+def _setting_lines(error: InvalidSetting) -> list[str]:
+    from noetl.cli.runtime.environment import setting_problems
+
+    found = setting_problems()
+    own = str(error).splitlines()
+    return found if any(line.endswith(own[0]) for line in found) else [*own, *found]
+
+
+def _refuse_wrong_settings() -> None:
+    """Exit if any setting is wrong, also one that is read later or by another part."""
+    from noetl.cli.runtime.environment import setting_problems
+
+    found = setting_problems()
+    for line in found:
+        echo(f"noetl: {line}", err=True)
+    if found:
+        raise typer.Exit(InvalidSetting.exit_code)
 
 
 def _configure_logging(service: bool) -> None:
