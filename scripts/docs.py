@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
+from logging import getLevelName
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ from noetl.dsl.rules import RULES
 from noetl.expr import FILTERS, FUNCTIONS, TESTS, Callee
 from noetl.model.errors import InvalidInput
 from noetl.model.events import EVENT_TYPES, Event
+from noetl.observe.logs.table import COMMON, LOG_EVENTS
 from noetl.observe.series import ALL, SERIES
 from noetl.server.auth.credential_types import page
 from noetl.settings import VARIABLES
@@ -70,6 +72,7 @@ These pages are generated from the code, and a test keeps them in step. `noetl e
 - [Events](events.md): every event in an execution's log
 - [Credentials](credentials.md): the fields of each type of stored credential
 - [Metrics](metrics.md): the series of servers and workers
+- [Log events](log-events.md): the lines of servers and workers, and their fields
 - [Settings](settings.md): environment variables, their defaults and meanings
 - [Tests](tests.md): every map of a test file, for `noetl test`
 - [Graph as JSON](graph-json.md): the output of `noetl graph --format json`
@@ -181,6 +184,21 @@ never ids of executions. A pool without a name is `default`. `noetl_queue_depth`
 `noetl_task_queue_inflight`, `dlq_entries`, `noetl_outbox_messages` and `noetl_worker_heartbeat_timestamp` are read from the store:
 every server of a database shows the same numbers. All others count what one process did.
 """
+LOG_LINES = """\
+# Log events
+
+Servers and workers log to stderr. `NOETL_LOGGING_LEVEL=info` shows every step, task and arc; by default only what went wrong is
+shown, such as `task_dlq`. `NOETL_LOGGING_FORMAT=json` writes one object per line. `noetl run` logs errors only, unless you set a
+level. Secrets are masked as [everywhere](../explanation/secrets.md), and sinks show a checksum instead of data.
+
+```json
+{"ts": "2026-11-06T12:00:00.123Z", "level": "INFO", "logger": "noetl.server.events", "msg": "step_done", "event": "step_done",
+ "ok": true, "done": true, "duration_ms": 1234.0, "execution_id": "484377543601029219", "workflow_ref": "playbooks/users",
+ "step_id": "fetch", "call_id": "fetch#1"}
+```
+
+Lines of a server are derived from the events that it has committed, after the commit: what is logged has happened.
+"""
 LAYERED_SETTINGS = """\
 ## For every execution
 
@@ -223,6 +241,7 @@ def pages() -> dict[str, str]:
         "expressions.md": expressions(),
         "graph-json.md": graph_json(),
         "language.md": language(),
+        "log-events.md": log_events(),
         "metrics.md": metrics(),
         "settings.md": settings(),
         "tests.md": tests(),
@@ -344,6 +363,21 @@ def metrics() -> str:
         kinds.setdefault(found, []).append(f"`{kind}`")
     named = [f"of {listed(names)} {seconds(found)}" for found, names in kinds.items()]
     return text([*blocks, "## Buckets", "In seconds.", "\n".join(buckets) + "; " + "; ".join(named)])
+
+
+def log_events() -> str:
+    rows = [f"| `{name}` | {cell(about)} |" for name, about in COMMON.items()]
+    blocks = [LOG_LINES, "## Fields of every line", "Fields that do not apply are left out."]
+    blocks.append("\n".join(["| field | meaning |", "|---|---|", *rows]))
+    for source in ("server", "worker"):
+        rows = [
+            f"| `{one.name}` | {getLevelName(one.level)} | {', '.join(f'`{field}`' for field in one.fields)} | {cell(one.about)} |"
+            for one in LOG_EVENTS.values()
+            if one.source == source
+        ]
+        head = ["| event | level | further fields | meaning |", "|---|---|---|---|"]
+        blocks += [f"## Of a {source}", "\n".join([*head, *rows])]
+    return text(blocks)
 
 
 def seconds(bounds: Sequence[float]) -> str:

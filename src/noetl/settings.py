@@ -40,6 +40,8 @@ CREDENTIAL = "NOETL_CREDENTIAL_"
 SECRETS_FOLDERS = "NOETL_SECRETS_FOLDERS"
 KEYCHAIN_REFRESH = "NOETL_KEYCHAIN_REFRESH_SECONDS"
 LOG_LEVEL = "NOETL_LOG_LEVEL"
+LOGGING_LEVEL = "NOETL_LOGGING_LEVEL"
+LOGGING_FORMAT = "NOETL_LOGGING_FORMAT"
 METRICS_ENABLED = "NOETL_METRICS_ENABLED"
 METRICS_HOST = "NOETL_METRICS_HOST"
 METRICS_PORT = "NOETL_METRICS_PORT"
@@ -131,6 +133,7 @@ _TASK_CPU_SECONDS = 3600
 CHECK_SECONDS = 1.5
 _HOST = "127.0.0.1"
 _PORT = 8082
+LEVELS = ("debug", "info", "warning", "error")  # of log lines
 _DATABASES = ("postgresql://", "postgres://")
 _ALLOWED: dict[str, bool | None] = {"auto": None, "allow": True, "deny": False}
 _ONLY_TRUE = {
@@ -196,7 +199,15 @@ VARIABLES: dict[str, tuple[str, str]] = {
         "",
         "Topic under which each new dead letter is also sent to `NOETL_OUTBOX_URL`, through the outbox. Empty: not sent.",
     ),
-    LOG_LEVEL: ("error; `serve`, `up` and `worker`: info", "Log level on stderr: debug, info, warning or error."),
+    LOGGING_LEVEL: (
+        "error; `serve`, `up` and `worker`: info, and warning for log events",
+        "Level from which on lines are logged on stderr: debug, info, warning or error.",
+    ),
+    LOG_LEVEL: ("", "Other name of NOETL_LOGGING_LEVEL, which overrides it."),
+    LOGGING_FORMAT: (
+        "console",
+        "Form of log lines: `console` for terminals, where a server's first lines are read, or `json`, one object per line, for collectors.",
+    ),
     METRICS_ENABLED: ("true", "Whether servers and workers expose metrics."),
     METRICS_HOST: (_HOST, "Address that metrics are exposed on, if they have a port of their own."),
     METRICS_PORT: (
@@ -796,6 +807,18 @@ def _work_limits(environment: Mapping[str, str]) -> dict[str, int]:
     return {f"kind {name}": most for name, most in kinds.items()} | {
         f"pool {name}": most for name, most in pools.items()
     }
+
+
+def logging_settings(environment: Mapping[str, str]) -> tuple[str, str]:
+    """Return level (in capitals, empty for the default) and format of log lines.
+
+    Raises InvalidInput.
+    """
+    name = LOGGING_LEVEL if environment.get(LOGGING_LEVEL, "").strip() else LOG_LEVEL
+    level = environment.get(name, "").strip()
+    if level and level.lower() not in LEVELS:
+        raise InvalidInput(f"{name} is `{level}`, which is no level. Use {', '.join(LEVELS[:-1])} or {LEVELS[-1]}.")
+    return level.upper(), _choice(environment, LOGGING_FORMAT, ("console", "json"))
 
 
 def redact_keys(environment: Mapping[str, str]) -> tuple[str, ...]:

@@ -26,8 +26,10 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from noetl.cli.runtime.runner import _safe_lines
+from noetl.cli.runtime.terminal import escaped
+from noetl.masking.readers import ReaderMask
 from noetl.masking.values import MASK
+from noetl.observe.logs.lines import ConsoleLines, JsonLines
 from noetl.server.auth.vault import new_key
 from noetl.settings import ServerSettings
 from noetl.stores.postgres.archive import read_archive, write_archive
@@ -49,6 +51,7 @@ CREDENTIALS = {
     "hook": {"url": "{web}/hooks/" + HOOK},
     "client": {"token_url": "{web}/token", "client_id": "noetl", "client_secret": PASSWORD},
 }
+_LOGGED = {"step_done", "plugin_done", "sink_done", "sink_write", "task_dlq"}  # lines that tell of the canaries
 # One task for each way in which a secret may leave a kind. `{web}` is a server that sends back what it gets.
 TASKS: dict[str, dict[str, Any]] = {
     "prints": {
@@ -215,17 +218,23 @@ def hits(places: dict[str, bytes]) -> list[tuple[str, str, str]]:
 @contextmanager
 def logged() -> Iterator[io.StringIO]:
     """Collect what this process logs, at the finest level, as its log shows it."""
-    lines = io.StringIO()
-    handler = logging.StreamHandler(lines)
-    handler.setFormatter(_safe_lines()("%(message)s"))
+    lines, mask = io.StringIO(), ReaderMask()
     root, noetl_log = logging.getLogger(), logging.getLogger("noetl")
-    before = noetl_log.level
-    root.addHandler(handler)
+    before, handlers = noetl_log.level, [logging.StreamHandler(lines), logging.StreamHandler(lines)]
+    for handler, form in zip(
+        handlers, (JsonLines(lambda: mask, escaped), ConsoleLines(lambda: mask, escaped)), strict=True
+    ):
+        handler.setFormatter(form)
+        root.addHandler(handler)
     noetl_log.setLevel(logging.DEBUG)
     try:
         yield lines
+        assert {
+            json.loads(line).get("event") for line in lines.getvalue().splitlines() if line.startswith("{")
+        } >= _LOGGED
     finally:
-        root.removeHandler(handler)
+        for handler in handlers:
+            root.removeHandler(handler)
         noetl_log.setLevel(before)
 
 

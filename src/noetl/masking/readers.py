@@ -58,15 +58,15 @@ class ReaderMask:
             return await asyncio.to_thread(self._copied, coded, type(data))
 
     def _copied(self, coded: bytes, kind: type[Any]) -> bytes:
-        return _encode(self.data(msgspec.json.decode(coded, type=kind))) if self._may_hold(coded) else coded
+        return _encode(self.data(msgspec.json.decode(coded, type=kind))) if self.may_hold(coded) else coded
 
     def _json(self, coded: bytes, data: Any) -> bytes:
-        if not self._may_hold(coded):
+        if not self.may_hold(coded):
             return coded
         masked = self.data(data)
         return coded if masked is data else _encode(masked)
 
-    def _may_hold(self, coded: bytes) -> bool:
+    def may_hold(self, coded: bytes) -> bool:
         """Return whether JSON may hold a secret."""
         if self._has_more:
             return True

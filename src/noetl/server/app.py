@@ -20,7 +20,6 @@ from noetl.server.background.schedules import Scheduler
 from noetl.server.background.subscriptions.poller import SubscriptionPoller
 from noetl.server.http.guard import Guard
 from noetl.server.http.worker_socket import PATH, session_app
-from noetl.server.operations.dead_letters import log_letters
 from noetl.server.problems import Refusal, problem_response
 from noetl.server.screen import Screen
 from noetl.server.services import Services
@@ -110,7 +109,7 @@ async def running(
     subscriptions: SubscriptionPoller | None = None,
 ) -> AsyncIterator[None]:
     """Run the background tasks of the routes; on exit, end all streams and sessions."""
-    services.control.sequencer.hooks.register(commits=services.metrics.committed, letters=log_letters)
+    services.control.sequencer.hooks.register(commits=services.metrics.committed)
     jobs = {
         "noetl-worker-registry": services.registry.run(),
         "noetl-revocation": services.gate.run(),

@@ -423,6 +423,7 @@ async def embedded(settings: Settings, *, apart: bool = False) -> AsyncIterator[
     With `apart`, for a server, heavy templates of decisions are evaluated in processes of their own, and starts whose
     credentials are missing are refused.
     """
+    from noetl.observe.logs.commits import CommitLog
     from noetl.server.background.maintenance import run_maintenance
     from noetl.server.control_plane import LocalControlPlane
     from noetl.server.processes.side import SideProcesses
@@ -451,6 +452,9 @@ async def embedded(settings: Settings, *, apart: bool = False) -> AsyncIterator[
             side=side,
             credentials=_required_credentials(store) if apart else None,
         )
+        log = CommitLog(control.cached_plan)
+        if log.is_on:
+            control.sequencer.hooks.register(commits=log.committed)
         async with control, run_maintenance(getattr(store, "tend", None), store.clock):
             yield Embedded(settings, store, control, StoredCredentials(settings, lambda: open_team(store), store.clock))
     finally:

@@ -18,6 +18,7 @@ from noetl.model.errors import NoetlError, log_level
 from noetl.model.messages import Ending
 from noetl.model.outcome import ErrorKind, failed
 from noetl.model.work import Lease, kept_slots
+from noetl.observe.logs.lines import working
 from noetl.ports.work import Subscription
 from noetl.worker.steps.playbook_cache import Playbooks
 from noetl.worker.steps.reporter import FLUSH_MS, Reporter
@@ -153,9 +154,11 @@ class Worker:
         """Do the work of one lease; return the new leases from its last report."""
         work = held.lease.work
         _lease.set((work.work_id, held.lease.epoch))
+        working.set(work)
         RUNNING.begin(work.execution_id)
         try:
             plan = self._playbooks.cached(work) or await self._playbooks.fetched(work)
+            held.open_log(plan.playbook, plan.step)
             return await StepWork(self._shared, plan, held, self._want).run()
         except asyncio.CancelledError:
             _log.info("stopped %s", work.work_id)

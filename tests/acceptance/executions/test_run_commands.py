@@ -255,9 +255,12 @@ def test_a_failed_run_prints_no_result(folder: Folder) -> None:
     assert "exit 3" in ran.err or "exit code 3" in ran.err
 
 
-def test_a_level_that_does_not_exist_is_told(folder: Folder) -> None:
+def test_a_level_that_does_not_exist_is_refused(folder: Folder) -> None:
     ran = folder.call("runs", NOETL_LOG_LEVEL="verbos")
-    assert "NOETL_LOG_LEVEL is `VERBOS`, which is no level. Use DEBUG" in ran.err
+    assert (ran.code, ran.err) == (
+        2,
+        "noetl: NOETL_LOG_LEVEL is `verbos`, which is no level. Use debug, info, warning or error.\n",
+    )
 
 
 def test_a_variable_that_is_no_setting_gets_a_warning(folder: Folder) -> None:

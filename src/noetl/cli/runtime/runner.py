@@ -16,7 +16,6 @@ from noetl.cli.runtime.terminal import echo
 from noetl.model.errors import InvalidPayload, InvalidSetting, NoetlError
 
 if TYPE_CHECKING:
-    import logging
     from collections.abc import Mapping
 
 EXIT_CODES: Final[Mapping[str, int]] = {"completed": 0, "failed": 1, "cancelled": 3, "partial": 5}
@@ -84,40 +83,18 @@ def _refuse_wrong_settings() -> None:
 
 
 def _configure_logging(service: bool) -> None:
-    import logging
-    import time
+    """Log to stderr as the settings say. Raises InvalidInput."""
+    from noetl.cli.runtime.environment import environment, reader_mask
+    from noetl.cli.runtime.terminal import escaped
+    from noetl.observe.logs.lines import ConsoleLines, JsonLines, configure
+    from noetl.settings import logging_settings
 
-    from noetl.cli.runtime.environment import environment
-    from noetl.settings import LOG_LEVEL
-
-    given = environment().get(LOG_LEVEL, "").upper()
-    if given and given not in logging.getLevelNamesMapping():
-        echo(f"noetl: {LOG_LEVEL} is `{given}`, which is no level. Use DEBUG, INFO, WARNING or ERROR.", err=True)
-        given = ""
+    given, form = logging_settings(environment())
     # Libraries log addresses with their query, headers and statements at INFO and DEBUG, so only their warnings are
     # shown; and these are noise for a user who runs a playbook: a task's outcome has the error.
-    libraries = "WARNING" if given in ("DEBUG", "INFO", "NOTSET") else given or "ERROR"
-    time_and_level = "%(asctime)s.%(msecs)03dZ %(levelname)s " if service else "noetl: "
-    logging.basicConfig(level=libraries)
-    logging.getLogger("noetl").setLevel(given or ("INFO" if service else "ERROR"))
-    formatter = _safe_lines()(f"{time_and_level}%(message)s", "%Y-%m-%dT%H:%M:%S")
-    formatter.converter = time.gmtime
-    for handler in logging.getLogger().handlers:
-        handler.setFormatter(formatter)
-
-
-def _safe_lines() -> type[logging.Formatter]:
-    """Return the class of log lines without secrets and terminal escapes."""
-    import logging
-
-    from noetl.cli.runtime.environment import reader_mask
-    from noetl.cli.runtime.terminal import escaped
-
-    class SafeLines(logging.Formatter):
-        def format(self, record: logging.LogRecord) -> str:
-            return escaped(reader_mask().line(super().format(record)))
-
-    return SafeLines
+    libraries = "WARNING" if given in ("DEBUG", "INFO") else given or "ERROR"
+    lines = JsonLines(reader_mask, escaped) if form == "json" else ConsoleLines(reader_mask, escaped, service=service)
+    configure(lines, given or ("INFO" if service else "ERROR"), libraries, given or ("WARNING" if service else "ERROR"))
 
 
 def warn_of_unknown_variables() -> None:

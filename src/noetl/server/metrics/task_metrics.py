@@ -8,15 +8,14 @@ log has an event of the task. Tested in tests/unit/server/metrics/test_task_metr
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from noetl.dsl.tree.playbook import Task
-from noetl.engine.plan.patches import called
 from noetl.engine.plan.plan import Plan
 from noetl.engine.tasks.sinks import sink_id
 from noetl.model.events import Event
 from noetl.model.outcome import class_of
 from noetl.observe.counters import Counts, Spread
+from noetl.observe.task_facts import TaskFacts, run_by, task_facts, task_in
 
 PlanOf = Callable[[str], Plan | None]  # content hash → plan, if it is in memory
 TASK_EVENTS: Final = frozenset((
@@ -26,14 +25,6 @@ TASK_EVENTS: Final = frozenset((
 _DEADLINES: Final = ("execution", "step", "loop", "deadline")
 _MOST: Final = 10_000  # cached tasks, and remembered items
 _Item = tuple[str, str, int | None]
-
-
-class About(NamedTuple):
-    """Kind, sink and write mode of a task."""
-
-    kind: str
-    sink: str | None = None
-    mode: str = ""
 
 
 class TaskMetrics:
@@ -54,8 +45,8 @@ class TaskMetrics:
             self._dispatched, self._took, self._completed, self._modes, self._sink_retries, self._retries, self._errors,
             self._timeouts, self._cancelled,
         )  # fmt: skip
-        self._known: dict[tuple[str, str, str], About] = {}
-        self._quiet: dict[tuple[str, str], tuple[tuple[str, About], ...]] = {}  # tasks of loops with sinks
+        self._known: dict[tuple[str, str, str], TaskFacts] = {}
+        self._quiet: dict[tuple[str, str], tuple[tuple[str, TaskFacts], ...]] = {}  # tasks of loops with sinks
         self._sinks_of: dict[str, bool] = {}  # playbook → whether it has sinks
         self._led: dict[_Item, None] = {}  # items whose policies changed the flow
 
@@ -95,7 +86,7 @@ class TaskMetrics:
         else:
             self._task(workflow, step, self._about(playbook, step, event.entity_id), event)
 
-    def _task(self, workflow: str, step: str, about: About, event: Event) -> None:
+    def _task(self, workflow: str, step: str, about: TaskFacts, event: Event) -> None:
         """Count an ended task or a failed attempt, except a task's last one."""
         error: Any = event.payload.get("error")
         again = event.event_type == "task.attempt.failed"
@@ -117,7 +108,7 @@ class TaskMetrics:
         if event.duration_ms is not None:
             self._took.observe((about.sink, workflow, step), event.duration_ms / 1000)
 
-    def _sunk(self, about: About, sink: str, ok: bool) -> None:
+    def _sunk(self, about: TaskFacts, sink: str, ok: bool) -> None:
         self._completed[sink, "true" if ok else "false"] += 1
         if ok and about.mode:
             self._modes[sink, about.mode] += 1
@@ -142,47 +133,30 @@ class TaskMetrics:
                 self._dispatched[about.sink, workflow, step] += 1
                 self._sunk(about, about.sink, True)
 
-    def _sinks(self, playbook: str, step: str) -> tuple[tuple[str, About], ...]:
+    def _sinks(self, playbook: str, step: str) -> tuple[tuple[str, TaskFacts], ...]:
         """Return the tasks of loop items in order; none if each has an event."""
         found = self._quiet.get((playbook, step))
         plan = self._plan_of(playbook) if found is None else None
         if plan is not None and step in plan.net.index:
             quiet = plan.setting("durability", plan.step(step)) != "task"
             tasks = plan.step(step).tasks if quiet else ()
-            found = self._quiet[playbook, step] = tuple((task.label, _about(_called(plan, task))) for task in tasks)
+            found = self._quiet[playbook, step] = tuple((task.label, task_facts(run_by(plan, task))) for task in tasks)
             if all(about.sink is None for _, about in found):
                 found = self._quiet[playbook, step] = ()
             _bound(self._quiet)
         return found or ()
 
-    def _about(self, playbook: str, step: str, label: str) -> About:
+    def _about(self, playbook: str, step: str, label: str) -> TaskFacts:
         name = (playbook, step, label)
         found = self._known.get(name)
         if found is None:
             plan = self._plan_of(playbook)
-            task = None if plan is None else _named(plan, step, label)
+            task = None if plan is None else task_in(plan, step, label)
             if task is None:
-                return About("")
-            found = self._known[name] = _about(task)
+                return TaskFacts("")
+            found = self._known[name] = task_facts(task)
             _bound(self._known)
         return found
-
-
-def _named(plan: Plan, step: str, label: str) -> Task | None:
-    """Return a task by its label; the label of a workbook task follows a slash."""
-    inner = label.rpartition("/")[2]
-    tasks = plan.playbook.workbook if inner != label else plan.step(step).tasks if step in plan.net.index else ()
-    return next((task for task in tasks if task.label == inner), None)
-
-
-def _called(plan: Plan, task: Task) -> Task:
-    found = {one.label: one for one in plan.playbook.workbook}
-    return found.get(called(task), task) if task.kind == "workbook" else task
-
-
-def _about(task: Task) -> About:
-    mode = task.fields["mode"].data if "mode" in task.fields else ""
-    return About(task.kind, sink_id(task), mode if isinstance(mode, str) and "{" not in mode else "")
 
 
 def _item_of(event: Event) -> _Item:

@@ -6,7 +6,6 @@ decides what a replay leads to. Tested in tests/server/api/test_dlq.py and tests
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -21,7 +20,7 @@ from noetl.model.errors import InvalidInput
 from noetl.model.ids import message_digest
 from noetl.model.letters import DISCARDED, PENDING, DeadLetter
 from noetl.model.messages import Again, AnyMessage, Discard, Redrive
-from noetl.ports import Audit, Commit, EventLog, IdempotencyKeys
+from noetl.ports import Audit, EventLog, IdempotencyKeys
 from noetl.ports.letters import DeadLetters, LetterSelection
 from noetl.server.cache.ids import KEY_MS
 from noetl.server.operations.forks import submit_with_retry
@@ -30,7 +29,6 @@ from noetl.server.operations.poisoned_messages import split
 if TYPE_CHECKING:
     from noetl.server.control_plane import LocalControlPlane
 
-_log = logging.getLogger(__name__)
 MOST: Final = 10_000  # letters that one request replays or discards
 _PAGE: Final = 1_000
 _TOGETHER: Final = 200  # letters of one execution in one commit
@@ -176,16 +174,6 @@ async def first_letters(
     count = await keys.keep_key(f"{name}:count", str(len(letters)), now, now - KEY_MS)
     until = int(await keys.keep_key(f"{name}:until", str(newest), now, now - KEY_MS))
     return [letter for letter in letters if letter.last_seen <= until], int(count)
-
-
-def log_letters(commit: Commit) -> None:
-    """Log every dead letter of a commit."""
-    for change in commit.letters:
-        letter = change.letter
-        if letter is not None:
-            kind = letter.error.get("class") or letter.reason
-            values = (letter.message_id, letter.attempts, kind, letter.last_error)
-            _log.warning("task_dlq message_id=%s attempt=%d error_class=%s error=%s", *values)
 
 
 def preview(letter: DeadLetter, patch: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,6 @@ class CommitHooks:
         self._on_end: list[Callable[[Commit], None]] = []  # commits of executions that are over after them
         self._on_drop: list[Callable[[Commit], None]] = []  # commits that take work away from its worker
         self._on_slot: list[Callable[[], None]] = []  # an execution was queued by a limit, or one with a limit ended
-        self._on_letters: list[Callable[[Commit], None]] = []  # commits with dead letters
         self._on_time: list[Callable[[int], None]] = []  # times at which something may be due
         self._on_doubt: list[Callable[[str], None]] = []  # executions that have changed in an unknown way
         self._on_change: list[Callable[[], None]] = []  # that there is anything new, whatever it is
@@ -35,7 +34,6 @@ class CommitHooks:
         commits: Callable[[Sequence[Commit]], None] | None = None,
         end: Callable[[Commit], None] | None = None,
         drop: Callable[[Commit], None] | None = None,
-        letters: Callable[[Commit], None] | None = None,
         slot: Callable[[], None] | None = None,
         time: Callable[[int], None] | None = None,
         doubt: Callable[[str], None] | None = None,
@@ -43,7 +41,7 @@ class CommitHooks:
     ) -> None:
         """Add callbacks, each by what it is called for."""
         pairs: tuple[tuple[list[Any], Any], ...] = (
-            (self._on_commits, commits), (self._on_end, end), (self._on_drop, drop), (self._on_letters, letters), (self._on_slot, slot),
+            (self._on_commits, commits), (self._on_end, end), (self._on_drop, drop), (self._on_slot, slot),
             (self._on_time, time), (self._on_doubt, doubt), (self._on_change, change),
         )  # fmt: skip
         for calls, call in pairs:
@@ -71,9 +69,6 @@ class CommitHooks:
                     call(commit)
             if commit.dropped:
                 for call in self._on_drop:
-                    call(commit)
-            if commit.letters:
-                for call in self._on_letters:
                     call(commit)
             for _, at in commit.timers:
                 soonest = min(soonest, at)

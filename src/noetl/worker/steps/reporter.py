@@ -12,9 +12,11 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
+from noetl.dsl.tree.playbook import Playbook, Step
 from noetl.model.errors import Conflict, NoetlError, StoreUnavailable, log_level
 from noetl.model.messages import Ending, ItemEnd, Record, Report, Row, Suspension
 from noetl.model.work import Lease
+from noetl.observe.logs.work import WorkLog, work_log
 from noetl.ports.work import Answer, resolve
 from noetl.worker.tool_context import Log, WorkerResources
 
@@ -29,6 +31,7 @@ class Reporter:
     """The reports of one lease, and the task that runs its work."""
 
     task: asyncio.Task[None] | None = None
+    log: WorkLog | None = None  # None: no level of its events is on
     snapshot: Callable[[], Mapping[str, Any] | None] | None = None  # None: it has ended, and its last report follows
     finishing = False  # the last report is being sent: too late to stop
     _since: int | None = None  # when what waits to be reported came, as far as that was looked at
@@ -42,6 +45,10 @@ class Reporter:
         self._shared = shared
         self._worker = worker
         self._items: list[ItemEnd] = []
+
+    def open_log(self, playbook: Playbook, step: Step) -> None:
+        """Log what becomes of the work, if a level of its events is on."""
+        self.log = work_log(self.lease, playbook, step, self._worker, self._shared.clock.now)
 
     def stop(self) -> None:
         """Stop the work, but not during its last report: its answer would be lost."""
@@ -161,10 +168,15 @@ class Reporter:
 
     async def deliver(self, report: Report, want: int) -> list[Lease]:
         """Send a report until it is answered; return the new work of the answer."""
-        tries, work = 0, self.lease.work
+        tries, work, log = 0, self.lease.work, self.log
+        if log is not None:
+            log.reported(report)
         while True:
             try:
-                return (await self._answer(report, want)).leases
+                leases = (await self._answer(report, want)).leases
+                if log is not None and self.finishing:
+                    log.acknowledged(report)
+                return leases
             except (StoreUnavailable, Conflict, OSError) as error:
                 if tries == 0:
                     _log.log(log_level(error), "a report of %s is sent again: %s", work.work_id, error)

@@ -315,18 +315,27 @@ class StepWork:
             return failed("unknown", f"this worker does not run tasks of kind `{task.kind}`.", code="NO_TOOL")
         context = TaskContext(self, task, index, self._work.deadline, confirm)
         counts, pool, time, ok = self.shared.counts, self._work.pool, asyncio.get_running_loop().time, False
+        log, outcome = self._reporter.log, None
         counts.begin(task.kind, pool)
+        if log is not None:
+            log.attempt_started(task, index)
         began = time()
         try:
             outcome = await run_attempt(runner, task, context)
             ok = outcome.error is None
         finally:
-            counts.end(task.kind, pool, time() - began, ok=ok)
+            took = time() - began
+            counts.end(task.kind, pool, took, ok=ok)
+            if log is not None and outcome is None:
+                log.attempt_ended(task, index, None, took)
             if context.lines is not None:
                 self._reporter.take_lines(context, context.lines)
         if "http" in outcome.helpers:
             self.shared.secrets.learn_response(outcome.helpers["http"])
-        return outcome if outcome.error is None else self.shared.secrets.outcome(outcome)
+        outcome = outcome if outcome.error is None else self.shared.secrets.outcome(outcome)
+        if log is not None:
+            log.attempt_ended(task, index, outcome, took)
+        return outcome
 
     async def _kept(
         self, results: Results, pipeline: Pipeline, task: RunTask, outcome: Outcome

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import pytest
 
-from noetl.model.letters import LetterChange
 from noetl.model.work import WorkItem
 from noetl.ports import Commit
 from noetl.server.sequencer.commit_hooks import CommitHooks
@@ -25,7 +24,6 @@ class Told:
             commits=self._commits,
             end=lambda commit: self.heard.append(f"end of {commit.execution_id}"),
             drop=lambda commit: self.heard.append(commit.dropped),
-            letters=lambda commit: self.heard.append(commit.letters),
             time=self.heard.append,
             doubt=lambda name: self.heard.append(f"doubt about {name}"),
             change=self._changed,
@@ -50,17 +48,16 @@ async def test_a_plain_commit_concerns_only_those_who_hear_everything() -> None:
 async def test_what_a_commit_holds_is_published_to_whom_it_concerns() -> None:
     listeners = CommitHooks()
     told = Told(listeners)
-    letters = (LetterChange("m", "discarded", 1),)
     later = WorkItem("w", "1", "s#1", "s", 1, "hash", {}, available_at=30)
     for commit in (
-        Commit("1", 0, dropped=("w1",), letters=letters, projection={"ended_at": 9}),
+        Commit("1", 0, dropped=("w1",), projection={"ended_at": 9}),
         Commit("2", 0, work=(later,), timers=(("t", 40), ("u", 20))),
         Commit("3", 0, work=(later,)),
     ):
         listeners.publish([commit])
         await asyncio.sleep(0)
     listeners.publish_unknown("4", 50)
-    assert told.heard == ["end of 1", ("w1",), letters, ["1"], 20, ["2"], 30, ["3"], "doubt about 4", 50]
+    assert told.heard == ["end of 1", ("w1",), ["1"], 20, ["2"], 30, ["3"], "doubt about 4", 50]
     assert told.changes == 4
 
 

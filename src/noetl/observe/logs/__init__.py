@@ -1,0 +1,1 @@
+"""Log lines of servers and workers: one table of events, one formatter."""
