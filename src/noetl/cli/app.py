@@ -39,6 +39,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "up": ("noetl.cli.servers.up", "Run a server and a worker in one process."),
     "queue": ("noetl.cli.servers.queue", "Show queues and pools: waiting work, its playbooks, and limits."),
     "worker": ("noetl.cli.servers.worker", "Run a worker for a remote server; list and drain workers."),
+    "doctor": ("noetl.cli.servers.doctor", "Check configuration, store, keys, clocks, disk and server."),
     "context": ("noetl.cli.servers.context", "Name servers and choose the one that commands use."),
     "register": ("noetl.cli.servers.register", "Register playbooks in a server's catalog."),
     "playbooks": ("noetl.cli.servers.playbooks", "List, show and delete the playbooks of a catalog."),

@@ -600,6 +600,14 @@ class Client:
         body = {"role": role, "name": name, "expires_s": expires_s, "pool": pool, "namespaces": list(namespaces)}
         return await self._http.ask("POST", "/api/tokens", TokenMade, body)
 
+    async def health(self) -> answers.Health:
+        """Return status, version and time of the server."""
+        return await self._http.ask("GET", "/health", answers.Health)
+
+    async def ready(self) -> answers.Health:
+        """Check that the server can work. Raises StoreUnavailable with the reason."""
+        return await self._http.ask("GET", "/ready", answers.Health)
+
     async def me(self) -> Me:
         """Return who the caller is, with roles and namespaces."""
         return await self._http.ask("GET", "/api/me", Me)

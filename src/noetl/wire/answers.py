@@ -679,6 +679,7 @@ class Health(Answer, frozen=True):
     status: str
     version: str
     server: str
+    time: int = 0  # of the clock that servers and workers share, in milliseconds since the epoch
     checks: dict[str, str] = {}
 
 

@@ -2269,6 +2269,8 @@ export interface components {
             status: string;
             version: string;
             server: string;
+            /** @default 0 */
+            time: number;
             /** @default {} */
             checks: {
                 [key: string]: string;

@@ -59,6 +59,10 @@ class Vault:
         """Name of the master key that wraps: the start of its hash."""
         return _mark(self._first).hex()
 
+    def has_master(self, name: str) -> bool:
+        """Return whether a master key of this name is among the keys."""
+        return bytes.fromhex(name) in self._masters
+
     async def seal(self, team: Credentials, name: str, data: Mapping[str, Any], now: int) -> bytes:
         """Encrypt the data of a credential."""
         if not self._newest:

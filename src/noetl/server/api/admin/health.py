@@ -19,7 +19,7 @@ noun = Noun("health", "Liveness, readiness and metrics.")
 async def health(call: Call) -> Health:
     """Answer while the process is alive."""
     checks = {"clock": call.services.clock.report}
-    return Health(status="ok", version=__version__, server=call.services.server_id, checks=checks)
+    return _health("ok", call, checks)
 
 
 @noun.route("GET", "/ready", "open", problems=(503,))
@@ -31,7 +31,17 @@ async def ready(call: Call) -> Health:
         raise StoreUnavailable("A background task crashed; see the server log. Restart the server.")
     await call.services.probe.check()
     checks = {"store": "ok", "clock": call.services.clock.report}
-    return Health(status="ready", version=__version__, server=call.services.server_id, checks=checks)
+    return _health("ready", call, checks)
+
+
+def _health(status: str, call: Call, checks: dict[str, str]) -> Health:
+    return Health(
+        status=status,
+        version=__version__,
+        server=call.services.server_id,
+        time=call.services.clock.now(),
+        checks=checks,
+    )
 
 
 @noun.route("GET", "/metrics", "viewer", gives="text/plain", problems=(404,))

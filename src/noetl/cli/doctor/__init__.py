@@ -1,0 +1,1 @@
+"""Checks of `noetl doctor`: this machine, its store, and a server."""
