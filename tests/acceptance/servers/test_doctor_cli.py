@@ -1,4 +1,4 @@
-"""`noetl doctor` on broken set-ups: each finding names a fix, and it helps.
+"""`noetl doctor` on broken set-ups: each finding names a fix, and it helps."""
 
 from __future__ import annotations
 
