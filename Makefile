@@ -68,6 +68,7 @@ test: $(STAMP) ## Run every check and every test; CI runs exactly this
 	@$(MAKE) --no-print-directory --jobs=2 check ui $(PROVIDER) # side by side
 	@scripts/chromium.sh
 	@scripts/prometheus.sh $(VENV)/prometheus
+	@scripts/clickhouse.sh $(VENV)/clickhouse $(BIN)/python
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
 
 check: $(STAMP) ## Check format, lint, types, import contracts and the English of code and docs

@@ -83,6 +83,10 @@ ALERTS = (
         "{{ $value | humanize }} reports a second came after their lease was lost: workers are overloaded or cut off.",
     ),
     Alert(
+        "ExportLagging", "max by (target) (noetl_export_lag_seconds) > 300", "5m",
+        "The export to {{ $labels.target }} lags", "It is {{ $value | humanizeDuration }} behind: see the server log.",
+    ),
+    Alert(
         "OutboxStuck", 'max(noetl_outbox_messages{state="dead"}) > 0', "5m",
         "Outbox messages were given up", "{{ $value }} messages: `noetl outbox list --state dead`.",
     ),
@@ -139,6 +143,7 @@ DASHBOARDS: Mapping[str, tuple[str, Sequence[Panel]]] = {
         Panel("Executions repaired", by("what", "sum by (what) (increase(noetl_executions_repaired_total[1h]))")),
         Panel("Failed attempts", by("kind}} {{error_class", "sum by (kind, error_class) (rate(noetl_plugin_errors_total[5m]))"), "ops"),
         Panel("Outbox messages", by("state", "max by (state) (noetl_outbox_messages)")),
+        Panel("Lag of exports", by("target", "max by (target) (noetl_export_lag_seconds)"), "s"),
     )),
 }  # fmt: skip
 

@@ -12,7 +12,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-_SECRET: Final = re.compile(r"NOETL_\w*(CREDENTIAL|KEY|TOKEN|SECRET|PASSWORD|PASSPHRASE|DSN|DATABASE|DB_URL|STORE)")
+_SECRET: Final = re.compile(
+    r"NOETL_\w*(CREDENTIAL|KEY|TOKEN|SECRET|PASSWORD|PASSPHRASE|DSN|DATABASE|DB_URL|STORE|HEADERS)"
+)
 _PASSWORD: Final = re.compile(r"\w://[^/\s:@]*:[^/\s@]+@")  # in an address
 _OPTIONS: Final = (b"--token", b"--key", b"--data")  # whose values are secrets
 _FIELDS: Final = 45  # of /proc/self/stat, after the state: where the arguments begin and end, and the environment

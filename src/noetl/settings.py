@@ -86,7 +86,6 @@ ENCRYPTION_KEY = "NOETL_ENCRYPTION_KEY"
 SERVER_URL = "NOETL_SERVER_URL"
 TOKEN = "NOETL_TOKEN"
 FILE = "_FILE"  # NOETL_TOKEN_FILE names a file that holds NOETL_TOKEN
-IN_FILES = (TOKEN, DB_URL, ENCRYPTION_KEY, OIDC_CLIENT_SECRET)  # settings that may be in a file
 WORKER_ID = "NOETL_WORKER_ID"
 WORKER_CONCURRENCY = "NOETL_WORKER_CONCURRENCY"
 QUEUE_POLL_INTERVAL = "NOETL_QUEUE_POLL_INTERVAL"
@@ -107,8 +106,33 @@ OUTBOX_BASE_MS = "NOETL_OUTBOX_BASE_MS"
 OUTBOX_MAX_MS = "NOETL_OUTBOX_MAX_MS"
 OUTBOX_DAYS = "NOETL_OUTBOX_DAYS"
 OUTBOX_TIMEOUT_MS = "NOETL_OUTBOX_TIMEOUT_MS"
+EXPORT_CLICKHOUSE_URL = "NOETL_EXPORT_CLICKHOUSE_URL"
+EXPORT_CLICKHOUSE_TABLE = "NOETL_EXPORT_CLICKHOUSE_TABLE"
+EXPORT_PARQUET_FOLDER = "NOETL_EXPORT_PARQUET_FOLDER"
+EXPORT_OTLP_URL = "NOETL_EXPORT_OTLP_URL"
+EXPORT_OTLP_HEADERS = "NOETL_EXPORT_OTLP_HEADERS"
+EXPORT_OPENLINEAGE_URL = "NOETL_EXPORT_OPENLINEAGE_URL"
+EXPORT_OPENLINEAGE_NAMESPACE = "NOETL_EXPORT_OPENLINEAGE_NAMESPACE"
+EXPORT_OPENLINEAGE_HEADERS = "NOETL_EXPORT_OPENLINEAGE_HEADERS"
+IN_FILES = (  # settings that may be in a file
+    TOKEN, DB_URL, ENCRYPTION_KEY, OIDC_CLIENT_SECRET, EXPORT_CLICKHOUSE_URL, EXPORT_OTLP_HEADERS,
+    EXPORT_OPENLINEAGE_HEADERS,
+)  # fmt: skip
 # First words of settings that form a section of the configuration file: `metrics: {port: 9090}`.
-GROUPS = ("orchestrator", "dlq", "tracing", "metrics", "logging", "oidc", "http", "outbox", "egress", "queue", "task")
+GROUPS = (
+    "orchestrator",
+    "dlq",
+    "tracing",
+    "metrics",
+    "logging",
+    "oidc",
+    "http",
+    "outbox",
+    "export",
+    "egress",
+    "queue",
+    "task",
+)
 # Settings for executions: see `configuration`.
 SECTIONS = tuple(f"NOETL_{name}_" for name in ("RETRIES", "TIMEOUTS", "LIMITS", "RESULT", "POLICIES", "ORCHESTRATOR"))
 _CAPACITY = 32
@@ -367,6 +391,32 @@ VARIABLES: dict[str, tuple[str, str]] = {
     OUTBOX_MAX_MS: ("300000", "Maximum delay between two deliveries of a message, in milliseconds."),
     OUTBOX_TIMEOUT_MS: ("30000", "Timeout of one delivery, in milliseconds."),
     OUTBOX_DAYS: ("7", "How long messages are kept after they were delivered or discarded, in days."),
+    EXPORT_CLICKHOUSE_URL: (
+        "",
+        "Address of ClickHouse's HTTP interface that the event log is exported to: `http://user:password@host:8123`.",
+    ),
+    EXPORT_CLICKHOUSE_URL + FILE: ("", "File that holds NOETL_EXPORT_CLICKHOUSE_URL."),
+    EXPORT_CLICKHOUSE_TABLE: (
+        "observability.noetl_events",
+        "Table of the exported events. It is created if it is missing.",
+    ),
+    EXPORT_PARQUET_FOLDER: ("", "Folder that the event log is exported to, as Parquet files by day."),
+    EXPORT_OTLP_URL: (
+        "",
+        "Address of an OpenTelemetry collector that the event log is exported to as log records, by OTLP over HTTP: `http://host:4318`.",
+    ),
+    EXPORT_OTLP_HEADERS: ("", "Headers of these requests, such as `Authorization=Bearer …`, separated by commas."),
+    EXPORT_OTLP_HEADERS + FILE: ("", "File that holds NOETL_EXPORT_OTLP_HEADERS."),
+    EXPORT_OPENLINEAGE_URL: (
+        "",
+        "Address of an OpenLineage server that executions and step-runs are exported to as runs: `http://host:5000`.",
+    ),
+    EXPORT_OPENLINEAGE_NAMESPACE: ("noetl", "Namespace of the jobs in OpenLineage."),
+    EXPORT_OPENLINEAGE_HEADERS: (
+        "",
+        "Headers of these requests, such as `Authorization=Bearer …`, separated by commas.",
+    ),
+    EXPORT_OPENLINEAGE_HEADERS + FILE: ("", "File that holds NOETL_EXPORT_OPENLINEAGE_HEADERS."),
     SECRETS_FOLDERS: (
         "/run/secrets",
         "Folders of secrets that Docker or Kubernetes mounts as files, separated by commas; `provider: file` reads them.",
@@ -391,6 +441,19 @@ class OutboxSettings(Struct, frozen=True):
     max_ms: int = 300_000
     days: int = 7  # retention after delivery
     timeout_ms: int = 30_000  # of one attempt
+
+
+class ExportSettings(Struct, frozen=True):
+    """Where servers export the event log to; an empty address: not there."""
+
+    clickhouse_url: str = ""
+    clickhouse_table: str = "observability.noetl_events"
+    parquet_folder: str = ""
+    otlp_url: str = ""
+    otlp_headers: Mapping[str, str] = {}
+    openlineage_url: str = ""
+    openlineage_namespace: str = "noetl"
+    openlineage_headers: Mapping[str, str] = {}
 
 
 class MetricsSettings(Struct, frozen=True):
@@ -456,6 +519,7 @@ class Settings(Struct, frozen=True):
     redact_keys: tuple[str, ...] = ()  # further names whose values are masked for readers
     metrics: MetricsSettings = MetricsSettings()
     tracing: TracingSettings = TracingSettings()
+    export: ExportSettings = ExportSettings()
 
     @property
     def defaults(self) -> dict[str, Any]:
@@ -758,6 +822,7 @@ def settings(environment: Mapping[str, str], folder: Path, store: str | None = N
         redact_keys=redact_keys(environment),
         metrics=_metrics(environment),
         tracing=_tracing(environment),
+        export=_export(environment),
     )
 
 
@@ -788,6 +853,36 @@ def _tracing(environment: Mapping[str, str]) -> TracingSettings:
         _choice(environment, TRACING_EXPORTER, ("otlp",)),
         endpoint.rstrip("/"),
     )
+
+
+def _export(environment: Mapping[str, str]) -> ExportSettings:
+    def text(name: str) -> str:
+        return environment.get(name, "").strip() or VARIABLES[name][0]
+
+    for name in (EXPORT_CLICKHOUSE_URL, EXPORT_OTLP_URL, EXPORT_OPENLINEAGE_URL):
+        if text(name) and not text(name).startswith(("http://", "https://")):
+            raise _wrong(name, "must start with http:// or https://")
+    return ExportSettings(
+        text(EXPORT_CLICKHOUSE_URL),
+        text(EXPORT_CLICKHOUSE_TABLE),
+        text(EXPORT_PARQUET_FOLDER),
+        text(EXPORT_OTLP_URL),
+        _headers(environment, EXPORT_OTLP_HEADERS),
+        text(EXPORT_OPENLINEAGE_URL),
+        text(EXPORT_OPENLINEAGE_NAMESPACE),
+        _headers(environment, EXPORT_OPENLINEAGE_HEADERS),
+    )
+
+
+def _headers(environment: Mapping[str, str], name: str) -> dict[str, str]:
+    """Return HTTP headers of a setting; an error shows none of them."""
+    found = {}
+    for part in _split(environment.get(name, "")):
+        header, equals, value = part.partition("=")
+        if not equals or re.fullmatch(r"[\w-]+", header.strip()) is None:
+            raise _wrong(name, "must hold headers as NAME=VALUE, separated by commas")
+        found[header.strip()] = value.strip()
+    return found
 
 
 def _metrics(environment: Mapping[str, str]) -> MetricsSettings:

@@ -177,6 +177,7 @@ def test_every_library_that_the_package_imports_is_declared() -> None:
         "noetl.cli.language.lsp": editors,
         "noetl.doorbells.pg_notify": postgres,
         "noetl.dsl.analysis.workload_schema": {"jsonschema-specifications"},  # comes with jsonschema
+        "noetl.observe.export.parquet": declared("archive"),
         "noetl.sources.postgres": postgres,
         "noetl.stores.postgres": postgres,
         "noetl.stores.postgres.archive": postgres | declared("archive"),

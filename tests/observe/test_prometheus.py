@@ -54,6 +54,9 @@ CASES: Mapping[str, tuple[Mapping[str, str], Mapping[str, str]]] = {
     "LeasesLost": (
         {'noetl_reports_late_total{workflow="a/b"}': "0+60x40"}, {'noetl_reports_late_total{workflow="a/b"}': "0+1x40"},
     ),
+    "ExportLagging": (
+        {'noetl_export_lag_seconds{target="clickhouse"}': "0+60x40"}, {'noetl_export_lag_seconds{target="otlp"}': "200x40"},
+    ),
     "OutboxStuck": (
         {'noetl_outbox_messages{state="dead"}': "3x40"}, {'noetl_outbox_messages{state="pending"}': "9x40"},
     ),

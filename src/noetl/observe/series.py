@@ -75,6 +75,9 @@ ALL: Final = (
     ),
     Series("noetl_outbox_attempts_total", "counter", ("target", "ok"), "Outbox delivery attempts."),
     Series("noetl_outbox_messages", "gauge", ("state",), "Outbox messages not delivered."),
+    Series("noetl_export_events_total", "counter", ("target",), "Events exported."),
+    Series("noetl_export_failures_total", "counter", ("target",), "Batches of an export that failed."),
+    Series("noetl_export_lag_seconds", "gauge", ("target",), "Age of the oldest event that is not exported."),
     Series("noetl_worker_tasks_started_total", "counter", ("kind", "pool"), "Attempts of tasks started.", "worker"),
     Series(
         "noetl_worker_tasks_completed_total", "counter", ("kind", "pool", "ok"), "Attempts of tasks ended.", "worker"

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from noetl.masking.values import in_process
 from noetl.server.api import endpoints
 from noetl.server.background.audit_links import link_audit
+from noetl.server.background.log_export import LogExport
 from noetl.server.background.outbox_relay import OutboxRelay
 from noetl.server.background.reactions.ended_triggers import EndedTriggers
 from noetl.server.background.reactions.notifications import Notifications
@@ -107,6 +108,7 @@ async def running(
     ended: EndedTriggers | None = None,
     notifications: Notifications | None = None,
     subscriptions: SubscriptionPoller | None = None,
+    exports: Iterable[LogExport] = (),
 ) -> AsyncIterator[None]:
     """Run the background tasks of the routes; on exit, end all streams and sessions."""
     services.control.sequencer.hooks.register(commits=services.metrics.committed)
@@ -130,6 +132,7 @@ async def running(
         jobs["noetl-notifications"] = notifications.run()
     if subscriptions is not None:
         jobs["noetl-subscriptions"] = subscriptions.run()
+    jobs |= {f"noetl-{one.name}": one.run() for one in exports}
     tasks = [asyncio.create_task(job, name=name) for name, job in jobs.items()]
     release = asyncio.create_task(_release_waiters(services))
     try:

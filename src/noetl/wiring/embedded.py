@@ -11,6 +11,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from logging import getLogger
 from typing import TYPE_CHECKING, Any, Protocol
+from uuid import uuid4
 
 from noetl.clock import SteadyClock
 from noetl.dsl.grammar.kinds import Kinds
@@ -45,11 +46,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from noetl.model.events import Event
+    from noetl.observe.export.counts import ExportCounts
     from noetl.ports.keychain import TokenExchange
     from noetl.ports.outbox import Outbox, OutboxIn
     from noetl.ports.people import People
     from noetl.server.auth.people.oidc import OpenIdConnect
     from noetl.server.auth.vault import Vault
+    from noetl.server.background.log_export import LogExport
     from noetl.server.background.outbox_relay import OutboxRelay
     from noetl.server.background.reactions.ended_triggers import EndedTriggers
     from noetl.server.background.reactions.notifications import Notifications
@@ -487,6 +490,7 @@ async def serving(
 ) -> AsyncIterator[tuple[Services, Embedded]]:
     """Run the services of a server, from which its HTTP application is built."""
     from noetl.masking.readers import ReaderMask
+    from noetl.observe.export.counts import ExportCounts
     from noetl.server.app import running
     from noetl.server.cache.catalog_lookup import CatalogLookup
     from noetl.server.processes.side import SideProcesses
@@ -500,7 +504,7 @@ async def serving(
         store, team, clock = app.store, open_team(app.store), app.store.clock
         access, several_users = await _access(store, team, settings, server, own_token)
         vault = await _open_vault(settings, server.key, team, clock.now())
-        own = confined(settings, several_users=several_users)
+        own, exported = confined(settings, several_users=several_users), ExportCounts(clock)
         credential, side = StoredCredentials(own, lambda: team, clock, vault), SideProcesses()
         services = Services(
             server_id=f"{os.uname().nodename}:{os.getpid()}",
@@ -519,7 +523,7 @@ async def serving(
             registry=WorkerRegistry(app.control, store, team, clock, lease_ms=settings.lease_ms),
             **_readers(store, app.control),
             lookups=CatalogLookup(store),
-            metrics=_metrics(app),
+            metrics=_metrics(app, exported),
             probe=StoreProbe(store),
             test_credential=CredentialTests(egress_rules(own), clock),
             vault=vault,
@@ -528,22 +532,23 @@ async def serving(
             **access,
         )
         served = replace(app, settings=own, credential=credential)
-        jobs = _jobs(settings, app.store, services)
-        async with served.open_relay() as relay, running(services, relay, *jobs), _exported(settings, services):
+        jobs = _jobs(settings, app.store, services, exported)
+        async with served.open_relay() as relay, running(services, relay, *jobs), _exposed(settings, services):
             yield services, served
 
 
-def _exported(settings: Settings, services: Services) -> AbstractAsyncContextManager[None]:
+def _exposed(settings: Settings, services: Services) -> AbstractAsyncContextManager[None]:
     from noetl.observe.exporter import exporting
     from noetl.server.api.admin.health import metrics_text
 
     return exporting(lambda: metrics_text(services), settings.metrics)
 
 
-def _metrics(app: Embedded) -> Metrics:
+def _metrics(app: Embedded, exports: ExportCounts) -> Metrics:
     from noetl.server.metrics.server_metrics import Metrics
 
-    return Metrics(app.control.cached_plan, app.counts.counted, is_on=app.settings.metrics.enabled)
+    also = (*app.counts.counted, *exports.counted)
+    return Metrics(app.control.cached_plan, also, is_on=app.settings.metrics.enabled)
 
 
 def _readers(store: Store, control: LocalControlPlane) -> dict[str, Any]:
@@ -589,13 +594,21 @@ def _limits(server: ServerSettings) -> dict[str, Any]:
 
 
 def _jobs(
-    settings: Settings, store: Store, services: Services
-) -> tuple[ResultGC, Scheduler, EndedTriggers, Notifications, SubscriptionPoller]:
+    settings: Settings, store: Store, services: Services, exported: ExportCounts
+) -> tuple[ResultGC, Scheduler, EndedTriggers, Notifications, SubscriptionPoller, list[LogExport]]:
     from noetl.wiring.triggers import open_ended_triggers, open_notifications, open_poller, open_scheduler
 
     parts = (services, open_derived(store))
     triggers = (open_scheduler(*parts), open_ended_triggers(*parts), open_notifications(*parts), open_poller(*parts))
-    return open_collector(settings, store), *triggers
+    return open_collector(settings, store), *triggers, _exports(settings, store, services, exported)
+
+
+def _exports(settings: Settings, store: Store, services: Services, counts: ExportCounts) -> list[LogExport]:
+    from noetl.observe.export.targets import export_targets
+    from noetl.server.background.log_export import LogExport
+
+    parts = (store, services.triggers, open_derived(store), services.clock, services.mask.event, counts)
+    return [LogExport(target, *parts, holder=uuid4().hex) for target in export_targets(settings.export)]
 
 
 async def _access(

@@ -75,6 +75,23 @@ def test_stored_results_go_when_their_scope_is_over(tmp_path: Path) -> None:
     assert "its scope is `step`" in forked.out
 
 
+def test_it_shows_how_far_the_log_is_exported(tmp_path: Path) -> None:
+    (tmp_path / "playbook.yaml").write_text(PLAYBOOK)
+    assert call(tmp_path, "run", "playbook.yaml").code == 4
+    (tmp_path / "noetl.yaml").write_text(f"export: {{parquet: {{folder: '{tmp_path}/log'}}}}\n")
+    shown = noetl("admin", "export", "--store", str(tmp_path / "noetl.db"), cwd=tmp_path, NOETL_CONFIG="noetl.yaml")
+    assert shown.code == 0
+    first, second, *_ = shown.out.splitlines()
+    assert first.split() == ["clickhouse", "off"]
+    assert second.split()[0::2] == ["parquet", "events"]
+    assert int(second.split()[1]) > 5
+    found = json.loads(call(tmp_path, "admin", "export", "--reset", "parquet", "--json").out)
+    assert [one["target"] for one in found] == ["clickhouse", "parquet", "otlp", "openlineage"]
+    assert not any(one["is_on"] for one in found)
+    wrong = call(tmp_path, "admin", "export", "--reset", "kafka")
+    assert (wrong.code, "no export target `kafka`" in wrong.err) == (2, True)
+
+
 def test_an_unknown_action_is_told(tmp_path: Path) -> None:
     told = call(tmp_path, "admin", "refresh")
     assert told.code == 2

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
+from noetl.clock import SteadyClock
 from noetl.model.events import Event
+from noetl.observe.export.counts import ExportCounts
 from noetl.observe.series import ALL, SERIES
 from noetl.observe.task_counts import TaskCounts
 from noetl.ports import Commit
@@ -47,7 +49,7 @@ def test_what_operators_were_promised_is_in_the_table() -> None:
 
 
 def test_a_page_has_the_table_and_nothing_else() -> None:
-    page = Metrics(also=TaskCounts().counted).page(Readings())
+    page = Metrics(also=(*TaskCounts().counted, *ExportCounts(SteadyClock()).counted)).page(Readings())
     assert exposed(page) == {one.name: one.type for one in ALL}
 
 

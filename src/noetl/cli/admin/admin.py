@@ -1,4 +1,4 @@
-"""`noetl admin`: back up, restore, rebuild projections, collect garbage, prune.
+"""`noetl admin`: back up, restore, rebuild, collect garbage, prune, see exports.
 
 Tested in tests/acceptance/admin/test_admin.py, test_restore.py, test_dlq_cli.py and tests/unit/stores/postgres/test_admin.py.
 """
@@ -9,7 +9,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -271,3 +271,45 @@ def _parse_day(text: str) -> int:
     except ValueError:
         raise InvalidInput(f"`--before {text}` is not a date. Write it as 2026-01-01.") from None
     return int(day.replace(tzinfo=day.tzinfo or UTC).timestamp() * 1000)
+
+
+@command.command("export")
+def export(
+    reset: Annotated[
+        str | None,
+        typer.Option(
+            "--reset",
+            metavar="TARGET",
+            help="Export the whole log to this target again: clickhouse, parquet, otlp or openlineage.",
+        ),
+    ] = None,
+    json: AsJson = False,
+    store: StorePath = None,
+) -> None:
+    """Show how far the event log is exported, or begin again.
+
+    Servers export; the settings NOETL_EXPORT_... name the targets. Of each target, this prints how many events
+    are not there yet.
+    """
+
+    async def job(opened: Store) -> list[dict[str, Any]]:
+        from noetl.observe.export.targets import TARGETS, export_targets
+        from noetl.server.background.log_export import behind, restart
+        from noetl.wiring.triggers import open_triggers
+
+        positions, on = open_triggers(opened), {one.name for one in export_targets(local_settings(store).export)}
+        if reset is not None:
+            if reset not in TARGETS:
+                raise InvalidInput(f"There is no export target `{reset}`. Targets: {', '.join(TARGETS)}.")
+            if not await restart(reset, positions):
+                raise InvalidInput(f"The export to {reset} moved on meanwhile. Try again.")
+        return [{"target": one, "is_on": one in on, "behind": await behind(one, opened, positions)} for one in TARGETS]
+
+    found = call(lambda: with_store(store, job))
+    if json:
+        from noetl.cli.output.format import to_json
+
+        echo(to_json(found))
+        return
+    for one in found:
+        echo(f"{one['target']:<12} {one['behind']:>12,} events behind" if one["is_on"] else f"{one['target']:<12} off")

@@ -1,0 +1,1 @@
+"""Export of the event log to other systems, one module per target."""
