@@ -260,6 +260,32 @@ def _slot(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: row["slot"][name] for name in ("group", "limit", "queued")}
 
 
+async def test_parked_steps_are_counted_until_their_gate_opens(store: Store, team: Team) -> None:
+    """A step counts once, however many tokens wait at its gate."""
+    gated = """
+workflow:
+  - step: split
+    next: {spec: {mode: inclusive}, arcs: [{step: pay}, {step: pay}, {step: ship}]}
+  - step: pay
+    spec: {join: each, policy: {admit: {rules: [{when: "{{ ctx.signals.paid is defined }}", then: {allow: true}}]}}}
+    tool: {kind: noop}
+  - step: ship
+    spec: {policy: {admit: {rules: [{when: "{{ ctx.signals.packed is defined }}", then: {allow: true}}]}}}
+    tool: {kind: noop}
+"""
+    async with LocalControlPlane(store, SteadyClock()) as control:
+        playbook = await register(store, f"{HEAD}{gated}")
+        one, two = [await begin(control, playbook) for _ in range(2)]
+        assert await team.parked() == {"tests/test": 4}
+        await control.submit(one, Signal("paid", "paid"))
+        assert await team.parked() == {"tests/test": 3}
+        await control.submit(two, Cancel("cancel"))
+        assert await team.parked() == {"tests/test": 1}
+        row = await store.execution(one)
+        assert row is not None
+        assert row["parked"] == 1
+
+
 async def test_a_limit_of_the_server_counts_all_playbooks_of_its_pattern(store: Store, team: Team) -> None:
     defaults = {PLAYBOOK_LIMITS: {"other/*": 1, "tests/*": 2, "*": 1}}
     async with LocalControlPlane(store, SteadyClock(), defaults=defaults) as control:

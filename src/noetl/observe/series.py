@@ -18,6 +18,10 @@ _SINK: Final = (0.01, 0.05, 0.1, 0.2, 0.5, 1, 2)
 _TASK: Final = (0.01, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 _HTTP: Final = (0.05, 0.1, 0.2, 0.5, 1, 2, 5)
 _PYTHON: Final = (0.1, 0.5, 1, 2, 5, 10, 30)
+_COMMIT: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1)
+_WAIT: Final = (0.001, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1800)
+_LAG: Final = (0.5, 1, 2, 5, 10, 30, 60, 300, 1800, 3600)
+_BATCH: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500)
 _DATABASES: Final = ("duckdb", "ducklake", "postgres", "snowflake", "transfer")
 
 
@@ -48,6 +52,9 @@ ALL: Final = (
     Series("noetl_step_calls_total", "counter", _OF_STEP, "Tokens sent to a step."),
     Series("noetl_step_runs_total", "counter", (*_OF_STEP, "ok"), "Step-runs ended."),
     Series("noetl_step_duration_seconds", "histogram", _OF_STEP, "Time from scheduled to ended.", buckets=_STEP),
+    Series("noetl_claim_wait_seconds", "histogram", _OF_STEP, "Time from scheduled to started.", buckets=_WAIT),
+    Series("noetl_events_total", "counter", _WORKFLOW, "Events written to the log."),
+    Series("parked_steps_gauge", "gauge", _WORKFLOW, "Steps whose gate denied all of their tokens."),
     Series("noetl_loop_items_total", "counter", _OF_STEP, "Loop items."),
     Series("noetl_loop_completed_total", "counter", (*_OF_STEP, "ok"), "Loop items ended."),
     Series("noetl_when_eval_total", "counter", (*_OF_STEP, "outcome"), "Admission conditions."),
@@ -68,6 +75,14 @@ ALL: Final = (
     Series("noetl_task_queue_inflight", "gauge", ("pool",), "Work queued or leased."),
     Series("noetl_queue_depth", "gauge", ("pool",), "Work queued."),
     Series("noetl_queue_age_seconds", "gauge", ("pool",), "Age of the oldest queued work."),
+    Series("noetl_commit_messages", "histogram", (), "Messages in a transaction.", buckets=_BATCH),
+    Series("noetl_commit_duration_seconds", "histogram", (), "Duration of a transaction.", buckets=_COMMIT),
+    Series("noetl_state_cache_total", "counter", ("outcome",), "States of executions, in memory or not."),
+    Series("noetl_replay_duration_seconds", "histogram", (), "Time to read and fold a state.", buckets=_SINK),
+    Series("noetl_lease_expiries_total", "counter", (), "Leases that ran out."),
+    Series("noetl_trigger_lag_seconds", "histogram", ("kind",), "Time from due to fired.", buckets=_LAG),
+    Series("noetl_sse_followers", "gauge", (), "Open event streams."),
+    Series("noetl_key_rotations_total", "counter", (), "Rotations of the master key."),
     Series("noetl_messages_unanswered", "gauge", (), "Messages waiting for a commit."),
     Series("noetl_workers", "gauge", (), "Workers connected to this server."),
     Series(
@@ -81,6 +96,10 @@ ALL: Final = (
     Series("noetl_worker_tasks_started_total", "counter", ("kind", "pool"), "Attempts of tasks started.", "worker"),
     Series(
         "noetl_worker_tasks_completed_total", "counter", ("kind", "pool", "ok"), "Attempts of tasks ended.", "worker"
+    ),
+    Series(
+        "noetl_worker_sink_duration_seconds", "histogram", ("sink",), "Duration of a sink write, in loops too.", "worker",
+        _SINK,
     ),
     Series(
         "noetl_worker_task_duration_seconds", "histogram", ("kind",), "Duration of an attempt.", "worker", _TASK,

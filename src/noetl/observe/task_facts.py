@@ -39,6 +39,12 @@ def find_task(tasks: Sequence[Task], workbook: Sequence[Task], label: str) -> Ta
     return next((task for task in (workbook if inner != label else tasks) if task.label == inner), None)
 
 
+def sink_of(tasks: Sequence[Task], workbook: Sequence[Task], label: str) -> str | None:
+    """Return the sink of a task as the playbook names it."""
+    task = find_task(tasks, workbook, label)
+    return None if task is None else sink_id(task)
+
+
 def task_in(plan: Plan, step: str, label: str) -> Task | None:
     """Return a task of a step by its label."""
     tasks = plan.step(step).tasks if step in plan.net.index else ()

@@ -69,6 +69,9 @@ class Runtime(Protocol):
     async def flows(self) -> list[Mapping[str, Any]]:
         """Count queued work: pool, priority, flow, queued, oldest."""
 
+    async def parked(self) -> Mapping[str, int]:
+        """Count the parked steps of executions that have not ended, by path."""
+
     async def limits(self) -> list[Mapping[str, Any]]:
         """Count executions by the group of their limit: group, running, waiting, oldest.
 

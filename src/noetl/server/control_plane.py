@@ -30,6 +30,7 @@ from noetl.model.events import Event
 from noetl.model.letters import DeadLetter, LetterChange
 from noetl.model.messages import AnyMessage, Report, Start
 from noetl.model.work import WORK_LIMITS, Lease, kept_slots
+from noetl.observe.engine_counts import EngineCounts
 from noetl.ports import Audit, Blobs, Catalog, CivilClock, Commit, DerivedTables, Doorbell, EventLog, Receipt, WorkQueue
 from noetl.ports.work import Deliver, Reply, Stop
 from noetl.server.background.flow.admissions import Admissions
@@ -88,30 +89,30 @@ class LocalControlPlane:
         side: SideProcesses | None = None,
         credentials: Require | None = None,
     ) -> None:
-        self._store, self._clock = store, clock
+        self._store, self._clock, self.counts = store, clock, EngineCounts()
         self._lease_ms, self.defaults = round(lease_s * 1000), defaults or {}
         self._doorbell: Doorbell = doorbell or Poll(clock)
         self._look_s, self._credentials = look_s, credentials
         self._plans = PlanCache(store, self.defaults, cannot_run=cannot_run, unavailable=unavailable)
         self._heavy = HeavyTemplates(side, self._plans) if side is not None else None
-        parts = (store, store, self._plans, clock)
         self.sequencer = Sequencer(
-            *parts,
-            states=StateCache(store, every=snapshot_every),
+            *(store, store, self._plans, clock),
+            states=StateCache(store, every=snapshot_every, counts=self.counts),
             stored=ResultLoader(blobs, clock, load_max_bytes),
             lease_ms=self._lease_ms,
             most_unanswered=most_unanswered,
             patience_s=patience_s,
             heavy=self._heavy,
             limits=self.defaults.get(WORK_LIMITS),
+            counts=self.counts,
         )
         listeners = self.sequencer.hooks
         self.followers, self.completion = Followers(store, clock, listeners), CompletionWaiters(store, listeners)
         if doorbell is not None:
             listeners.register(change=doorbell.ring)
         self.timers = Timers(store, self.sequencer, clock)
-        every_s = min(1.0, max(lease_s / 10, 0.01))
-        self.lease_reaper = LeaseReaper(store, self.sequencer, clock, max_attempts=max_attempts, every_s=every_s)
+        parts = (store, self.sequencer, clock, self.counts)
+        self.lease_reaper = LeaseReaper(*parts, max_attempts=max_attempts, every_s=min(1.0, max(lease_s / 10, 0.01)))
         self.admissions = Admissions(store, self.sequencer.submit, clock, listeners)
         self._derived, self._liveness_s, self._ageing_s = derived, liveness_s, ageing_s
         self._takes: dict[str, Takes] = {}  # by worker

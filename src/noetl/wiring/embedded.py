@@ -547,7 +547,7 @@ def _exposed(settings: Settings, services: Services) -> AbstractAsyncContextMana
 def _metrics(app: Embedded, exports: ExportCounts) -> Metrics:
     from noetl.server.metrics.server_metrics import Metrics
 
-    also = (*app.counts.counted, *exports.counted)
+    also = (*app.control.counts.counted, *app.counts.counted, *exports.counted)
     return Metrics(app.control.cached_plan, also, is_on=app.settings.metrics.enabled)
 
 

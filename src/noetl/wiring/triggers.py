@@ -91,7 +91,7 @@ def trigger_parts(store: object, team: AuditTrail, clock: Clock) -> dict[str, An
 def open_scheduler(services: Services, duties: DerivedTables) -> Scheduler:
     """Return the scheduler of a server; the caller runs it."""
     parts = (services.schedules, services.store, duties, services.control.submit, services.clock)
-    return Scheduler(*parts, holder=uuid4().hex)
+    return Scheduler(*parts, holder=uuid4().hex, counts=services.control.counts)
 
 
 def open_ended_triggers(services: Services, duties: DerivedTables) -> EndedTriggers:
@@ -101,7 +101,7 @@ def open_ended_triggers(services: Services, duties: DerivedTables) -> EndedTrigg
         return await render_apart(services.side, data, scope, services.clock.now(), services.bounds.check_s)
 
     parts = (services.triggers, services.store, services.team, duties, services.control.submit, render, services.clock)
-    return EndedTriggers(*parts, holder=uuid4().hex)
+    return EndedTriggers(*parts, holder=uuid4().hex, counts=services.control.counts)
 
 
 def open_notifications(services: Services, duties: DerivedTables) -> Notifications:

@@ -53,6 +53,7 @@ async def test_a_rotation_wraps_the_data_keys_again_and_no_credential() -> None:
     with pytest.raises(InvalidInput, match="which this process does not have"):
         await new.rotate(team)
     assert [await both.rotate(team), await both.rotate(team)] == [1, 0]
+    assert both.rotations == 2
     # A server that runs with the old key goes on; one that starts needs the new one.
     for name in ("c0", "c9999"):
         at = int(name[1:])

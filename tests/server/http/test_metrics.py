@@ -23,7 +23,34 @@ def test_the_page_of_up_has_what_its_worker_counts(tmp_path: Path) -> None:
         page = httpx.get(f"{url}/metrics").text
         assert STARTED.findall(page) == [("noop", "default", "1.0")]
         assert 'noetl_step_runs_total{ok="true",step="one",workflow="test/one"} 1.0' in page
+        for series in (
+            "noetl_commit_messages_count",
+            "noetl_commit_duration_seconds_count",
+            'noetl_state_cache_total{outcome="hit"}',
+        ):
+            [value] = re.findall(rf"^{re.escape(series)} (\S+)$", page, re.MULTILINE)
+            assert float(value) >= 1
+        assert 'noetl_claim_wait_seconds_count{step="one",workflow="test/one"} 1.0' in page
         assert len(re.findall(r'noetl_worker_heartbeat_timestamp\{worker_id="[^"]+"\} ', page)) == 1
+
+
+SAVES = """
+apiVersion: noetl.io/v10
+kind: Playbook
+metadata: {name: saves, path: test/saves}
+workflow:
+  - step: save
+    loop: {in: "{{ range(4) }}", iterator: n}
+    tool: {kind: artifact, action: put, data: "{{ iter.n }}"}
+"""
+
+
+def test_the_sink_of_each_loop_item_is_measured(tmp_path: Path) -> None:
+    with process(tmp_path, "up") as (url, _up):
+        body = {"content": SAVES, "wait_ms": 30_000}
+        assert httpx.post(f"{url}/api/execute", json=body, timeout=60).json()["status"] == "completed"
+        page = httpx.get(f"{url}/metrics").text
+    assert 'noetl_worker_sink_duration_seconds_count{sink="artifact"} 4.0' in page
 
 
 def test_a_server_and_a_worker_have_ports_of_their_own(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import re
 
 from noetl.clock import SteadyClock
 from noetl.model.events import Event
+from noetl.observe.engine_counts import EngineCounts
 from noetl.observe.export.counts import ExportCounts
 from noetl.observe.series import ALL, SERIES
 from noetl.observe.task_counts import TaskCounts
@@ -36,6 +37,7 @@ PROMISED = {
     "noetl_sink_mode_total": {"sink", "mode"},
     "noetl_sink_retry_total": {"sink"},
     "noetl_worker_heartbeat_timestamp": {"worker_id"},
+    "parked_steps_gauge": {"workflow"},
 }
 _TYPE = re.compile(r"^# TYPE (\w+) (counter|gauge|histogram)$", re.MULTILINE)
 
@@ -49,7 +51,8 @@ def test_what_operators_were_promised_is_in_the_table() -> None:
 
 
 def test_a_page_has_the_table_and_nothing_else() -> None:
-    page = Metrics(also=(*TaskCounts().counted, *ExportCounts(SteadyClock()).counted)).page(Readings())
+    also = (*EngineCounts().counted, *TaskCounts().counted, *ExportCounts(SteadyClock()).counted)
+    page = Metrics(also=also).page(Readings())
     assert exposed(page) == {one.name: one.type for one in ALL}
 
 
@@ -86,7 +89,12 @@ def test_gauges_add_up_the_queues_of_a_pool() -> None:
         {"pool": "", "requires": ("gpu",), "queued": 3, "leased": 0, "dead": 0, "oldest": 9_000},
         {"pool": "slow", "requires": (), "queued": 0, "leased": 7, "dead": 0, "oldest": None},
     ]
-    page = Metrics().page(Readings(rows, seen={"host:1": 8_500}, now=10_000)).decode().splitlines()
+    page = (
+        Metrics()
+        .page(Readings(rows, seen={"host:1": 8_500}, parked={"a/b": 2}, followers=3, now=10_000))
+        .decode()
+        .splitlines()
+    )
     for line in (
         'noetl_task_queue_inflight{pool="default"} 6.0',
         'noetl_task_queue_inflight{pool="slow"} 7.0',
@@ -95,6 +103,8 @@ def test_gauges_add_up_the_queues_of_a_pool() -> None:
         'noetl_queue_age_seconds{pool="default"} 6.0',
         'noetl_queue_age_seconds{pool="slow"} 0.0',
         'noetl_worker_heartbeat_timestamp{worker_id="host:1"} 8.5',
+        'parked_steps_gauge{workflow="a/b"} 2.0',
+        "noetl_sse_followers 3.0",
     ):
         assert line in page
 
@@ -107,3 +117,15 @@ def test_a_condition_that_cannot_be_evaluated_is_no_false_one() -> None:
     page = metrics.page(Readings()).decode()
     for outcome in ("true", "false", "error"):
         assert f'noetl_when_eval_total{{outcome="{outcome}",step="a",workflow="p"}} 1.0' in page
+
+
+def test_a_step_run_waits_from_scheduled_to_its_first_start() -> None:
+    metrics = Metrics()
+    times = {"step.scheduled": 1_000, "step.started": 3_000, "step.done": 9_000}
+    events = [Event(name, "1", 1, name, at, entity_id="a", step_run_id="a#1") for name, at in times.items()]
+    again = Event("again", "1", 1, "step.started", 8_000, entity_id="a", step_run_id="a#1")  # after a suspension
+    metrics.committed([Commit("1", 0, (events[0], events[1], again, events[2]), projection={"path": "p"})])
+    page = metrics.page(Readings()).decode().splitlines()
+    assert 'noetl_claim_wait_seconds_sum{step="a",workflow="p"} 2.0' in page
+    assert 'noetl_claim_wait_seconds_count{step="a",workflow="p"} 1.0' in page
+    assert 'noetl_events_total{workflow="p"} 4.0' in page

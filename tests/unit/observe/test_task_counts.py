@@ -44,3 +44,13 @@ async def test_buckets_fit_the_kind() -> None:
         "postgres": "0.01",
     }
     assert 'bucket{kind="shell",le="30.0"} 1.0' in page
+
+
+async def test_a_sink_is_measured_by_the_name_in_the_playbook() -> None:
+    counts = TaskCounts()
+    counts.end("postgres", "", 0.03, ok=True, sink="postgres:results")
+    counts.end("python", "", 0.03, ok=True)
+    page = (await counts.text()).decode().splitlines()
+    assert [line for line in page if line.startswith("noetl_worker_sink_duration_seconds_count")] == [
+        'noetl_worker_sink_duration_seconds_count{sink="postgres:results"} 1.0'
+    ]

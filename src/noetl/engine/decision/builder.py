@@ -33,8 +33,8 @@ from noetl.model.work import WorkItem
 _KINDS = {name: (kind.entity, name in WORK_EVENTS) for name, kind in EVENT_TYPES.items()}
 _LAST = 253_402_300_799_000  # the end of the year 9999: no timer is later, as no store has room for more
 _NO_TIMERS: frozenset[str] = frozenset()
-_Standing = tuple[str, bool, tuple[str, ...]]  # status, whether it needs a signal, names of such signals
-_NO_ROW: _Standing = ("", False, ())
+_Standing = tuple[str, bool, tuple[str, ...], int]  # status, whether it needs a signal, such signals, parked steps
+_NO_ROW: _Standing = ("", False, (), 0)
 _SIGNAL = re.compile(r"(?:ctx|vars)\.signals(?:\.(\w+)|\['([^']+)'\])")  # what a gate reads of a signal
 
 Decision = Commit  # the server adds the sender of the message
@@ -306,7 +306,7 @@ def projection(state: Execution) -> dict[str, Any]:
 
 
 def _row(state: Execution, standing: _Standing) -> dict[str, Any]:
-    status, waits, signals = standing
+    status, waits, signals, parked = standing
     row: dict[str, Any] = {
         "status": status,
         "path": state.path,
@@ -316,6 +316,8 @@ def _row(state: Execution, standing: _Standing) -> dict[str, Any]:
     }
     if signals:
         row["signals"] = list(signals)
+    if parked:
+        row["parked"] = parked
     if state.parent is not None:
         row["parent"] = state.parent.get("execution_id")
     if state.tags:
@@ -344,6 +346,11 @@ def is_blocked(state: Execution) -> bool:
 
 
 def _standing(state: Execution) -> _Standing:
+    parked = len({token.step for token in state.tokens.values() if token.parked}) if state.tokens else 0
+    return *_waits(state), parked
+
+
+def _waits(state: Execution) -> tuple[str, bool, tuple[str, ...]]:
     status = state.status
     for run in state.runs.values():
         loop = run.loop

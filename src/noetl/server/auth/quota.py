@@ -24,6 +24,11 @@ class Quota:
         self._used = 0
         self._by_token: Counter[str] = Counter()
 
+    @property
+    def used(self) -> int:
+        """How much is in use, by all."""
+        return self._used
+
     def take(self, actor: Actor, amount: int = 1) -> Callable[[], None]:
         """Take an amount; return what gives it back, once. Raises Refusal.
 

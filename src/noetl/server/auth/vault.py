@@ -44,6 +44,7 @@ class Vault:
 
     def __init__(self, keys: Sequence[bytes], read: Callable[[], Sequence[bytes]] | None = None) -> None:
         self._read = read
+        self.rotations = 0  # by this process
         self._use(keys)
         self._data_keys: dict[bytes, bytes] = {}
         self._newest = b""  # id of the data key that seals
@@ -121,6 +122,7 @@ class Vault:
         count = await team.rewrap_data_keys(self._outdated(await team.data_keys()), act)
         while changed := self._outdated(await team.data_keys()):  # another process was faster
             count += await team.rewrap_data_keys(changed)
+        self.rotations += 1
         return count
 
     def _outdated(self, rows: Iterable[DataKey]) -> dict[str, tuple[bytes, bytes]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 
 from noetl.model.errors import NoetlError, log_level
+from noetl.observe.engine_counts import EngineCounts
 from noetl.ports import Clock, WorkQueue
 from noetl.server.sequencer.sequencer import Sequencer
 
@@ -26,10 +27,12 @@ class LeaseReaper:
         queue: WorkQueue,
         sequencer: Sequencer,
         clock: Clock,
+        counts: EngineCounts | None = None,
         *,
         max_attempts: int = 6,
         every_s: float = 1.0,
     ) -> None:
+        self._counts = counts or EngineCounts()
         self._queue = queue
         self._sequencer = sequencer
         self._clock = clock
@@ -47,6 +50,7 @@ class LeaseReaper:
         self._notice_gap(now)
         since = self._since if now < self._grace_until else 0
         expired = await self._queue.expired(now, self._max_attempts, since)
+        self._counts.expired(len(expired))
         if expired:
             await self._sequencer.gather()
             self._sequencer.look()

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from noetl.model.errors import Conflict, InvalidInput, LimitReached, NoetlError, StoreUnavailable, log_level
 from noetl.model.messages import AnyMessage, Cancel, Start
+from noetl.observe.engine_counts import EngineCounts
 from noetl.ports import Audit, AuditEntry, Catalog, CivilClock, EventLog
 from noetl.ports.schedules import Firing, Schedule, Schedules
 from noetl.schedules.due import MOST_STARTS, Missed, due, start_at
@@ -57,7 +58,9 @@ class Scheduler:
         *,
         holder: str,
         every_s: float = 1.0,
+        counts: EngineCounts | None = None,
     ) -> None:
+        self._counts = counts or EngineCounts()
         self._schedules = schedules
         self._store = store
         self._duties = duties
@@ -190,6 +193,8 @@ class Scheduler:
             await self._refuse(schedule, firing, str(error))
             return False
         await self._note_start(firing)
+        if not schedule.spec.at_once:  # a backfill is late on purpose
+            self._counts.fired("schedule", (self._clock.civil() - firing.at) / 1000)
         return True
 
     async def _note_start(self, firing: Firing) -> None:

@@ -18,6 +18,7 @@ from noetl.engine.state.evolve import fold
 from noetl.engine.state.execution import STATE_VERSION, Execution, dump, load
 from noetl.model.errors import Foreign, StoreUnavailable, log_level
 from noetl.model.events import SCHEMA_VERSION
+from noetl.observe.engine_counts import EngineCounts
 from noetl.ports import EventLog
 from noetl.ports.log import SavedState
 
@@ -39,9 +40,16 @@ class StateCache:
     """States by execution, bounded: ended ones go first, then least recently used."""
 
     def __init__(
-        self, log: EventLog, most: int = 2_048, every: int = 500, few: int = 512, most_bytes: int = 24 << 20
+        self,
+        log: EventLog,
+        most: int = 2_048,
+        every: int = 500,
+        few: int = 512,
+        most_bytes: int = 24 << 20,
+        counts: EngineCounts | None = None,
     ) -> None:
         self._log = log
+        self._counts = counts or EngineCounts()
         self._most = most
         self._few = min(few, most)
         self._most_bytes = most_bytes
@@ -59,8 +67,10 @@ class StateCache:
         if state is None and new:
             return self.new(execution_id)
         if state is None:
+            began = self._counts.begin()
             [saved] = await self._log.saved_states([execution_id], STATE_VERSION, _FIRST_PAGE)
             state = self._keep(execution_id, *await self._folded(saved))
+            self._counts.replayed(began)
         return state
 
     async def load(self, execution_ids: Iterable[str]) -> None:
@@ -68,9 +78,12 @@ class StateCache:
         unknown = [one for one in dict.fromkeys(execution_ids) if one not in self._known]
         if len(unknown) < 2:
             return
+        began = self._counts.begin()
         for saved in await self._log.saved_states(unknown, STATE_VERSION, _FIRST_PAGE):
             with suppress(Foreign):
                 loaded = await self._folded(saved)
+                self._counts.replayed(began)
+                began = self._counts.begin()
                 if saved.execution_id not in self._known:  # another reader may have been faster
                     self._keep(saved.execution_id, *loaded)
 
@@ -83,6 +96,7 @@ class StateCache:
         known = self._known.get(execution_id)
         if known is None:
             return None
+        self._counts.found_state()
         self._known.move_to_end(execution_id)
         return known.state
 

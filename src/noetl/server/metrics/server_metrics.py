@@ -21,6 +21,7 @@ from noetl.server.metrics.task_metrics import TASK_EVENTS, PlanOf, TaskMetrics
 _STATUSES = {"completed": "ok", "partial": "partial", "failed": "fail", "cancelled": "canceled"}
 _MAX_RUNS = 10_000  # step-runs whose start is remembered
 _MAX_UNCOUNTED = 200  # commits
+_Run = tuple[str, str | None]  # execution, step-run
 
 
 class Readings(NamedTuple):
@@ -32,6 +33,9 @@ class Readings(NamedTuple):
     outbox: Mapping[str, int] = {}
     letters: Mapping[str, int] = {}
     seen: Mapping[str, int] = {}  # when each worker was last seen
+    parked: Mapping[str, int] = {}  # steps, by path of the playbook
+    followers: int = 0  # open event streams
+    rotations: int = 0  # of the master key
     now: int = 0
 
 
@@ -47,6 +51,8 @@ class Metrics:
         self._calls = Counts("noetl_step_calls_total")
         self._runs = Counts("noetl_step_runs_total")
         self._durations = Spread("noetl_step_duration_seconds")
+        self._waits = Spread("noetl_claim_wait_seconds")
+        self._events = Counts("noetl_events_total")
         self._items = Counts("noetl_loop_items_total")
         self._ended_items = Counts("noetl_loop_completed_total")
         self._whens = Counts("noetl_when_eval_total")
@@ -56,11 +62,12 @@ class Metrics:
         self._closed = Counts("noetl_dlq_closed_total")
         self._sent = Counts("noetl_outbox_attempts_total")
         self._counters: tuple[Counted, ...] = (
-            self._started, self._completed, self._repaired, self._calls, self._runs, self._durations, self._items,
-            self._ended_items, self._whens, self._edges, self._late, self._letters, self._closed,
-            self._sent, *self._tasks.counted, *also,
+            self._started, self._completed, self._repaired, self._calls, self._runs, self._durations, self._waits,
+            self._events, self._items, self._ended_items, self._whens, self._edges, self._late, self._letters,
+            self._closed, self._sent, *self._tasks.counted, *also,
         )  # fmt: skip
-        self._scheduled_at: dict[tuple[str, str | None], int] = {}
+        self._scheduled_at: dict[_Run, int] = {}
+        self._unstarted: dict[_Run, int] = {}  # likewise, until a worker starts the step-run
         self._uncounted: list[Commit] = []
 
     def committed(self, commits: Sequence[Commit]) -> None:
@@ -75,14 +82,17 @@ class Metrics:
         commits, self._uncounted = self._uncounted, []
         for commit in commits:
             workflow, playbook = commit.projection.get("path", ""), commit.projection.get("playbook", "")
+            if commit.events:
+                self._events[workflow,] += len(commit.events)
             for event in commit.events:
                 handler = _HANDLERS.get(event.event_type)
                 if handler is not None:
                     handler(self, workflow, playbook, event)
             if commit.letters:
                 self._count_letters(commit)
-        while len(self._scheduled_at) > _MAX_RUNS:
-            del self._scheduled_at[next(iter(self._scheduled_at))]
+        for known in (self._scheduled_at, self._unstarted):
+            while len(known) > _MAX_RUNS:
+                del known[next(iter(known))]
 
     def _count_letters(self, commit: Commit) -> None:
         for change in commit.letters:
@@ -98,7 +108,9 @@ class Metrics:
     def page(self, now: Readings) -> bytes:
         """Return all metrics in the text format of Prometheus."""
         self._count()
-        return page((*self._counters, *_gauges(now)))
+        rotations = Counts("noetl_key_rotations_total")
+        rotations[()] = now.rotations
+        return page((*self._counters, rotations, *_gauges(now)))
 
     # One method per type of event
 
@@ -110,7 +122,13 @@ class Metrics:
         self._completed[workflow, _STATUSES.get(status, status)] += 1
 
     def _step_scheduled(self, _workflow: str, _playbook: str, event: Event) -> None:
-        self._scheduled_at[event.execution_id, event.step_run_id] = event.timestamp
+        run = event.execution_id, event.step_run_id
+        self._scheduled_at[run] = self._unstarted[run] = event.timestamp
+
+    def _step_started(self, workflow: str, _playbook: str, event: Event) -> None:
+        since = self._unstarted.pop((event.execution_id, event.step_run_id), None)
+        if since is not None:
+            self._waits.observe((workflow, event.entity_id), max(0, event.timestamp - since) / 1000)
 
     def _step_ended(self, workflow: str, _playbook: str, event: Event) -> None:
         self._runs[workflow, event.entity_id, "false" if event.event_type == "step.failed" else "true"] += 1
@@ -164,6 +182,7 @@ _HANDLERS: dict[str, _Handler] = dict.fromkeys(TASK_EVENTS, Metrics._task) | {
     "playbook.started": Metrics._execution_started,
     "playbook.finished": Metrics._execution_ended,
     "step.scheduled": Metrics._step_scheduled,
+    "step.started": Metrics._step_started,
     "step.done": Metrics._step_ended,
     "step.failed": Metrics._step_failed,
     "next.evaluated": Metrics._next_evaluated,
@@ -195,4 +214,7 @@ def _gauges(now: Readings) -> Iterable[Levels]:
     unanswered[()], workers[()] = now.unanswered, now.workers
     seen = Levels("noetl_worker_heartbeat_timestamp")
     seen.update({(worker_id,): at / 1000 for worker_id, at in now.seen.items()})
-    return letters, outbox, inflight, depth, age, unanswered, workers, seen
+    parked, followers = Levels("parked_steps_gauge"), Levels("noetl_sse_followers")
+    parked.update({(path,): count for path, count in now.parked.items()})
+    followers[()] = now.followers
+    return letters, outbox, inflight, depth, age, unanswered, workers, seen, parked, followers

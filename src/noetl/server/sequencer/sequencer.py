@@ -28,6 +28,7 @@ from noetl.model.commit import Intake
 from noetl.model.errors import Overloaded, Passed, StoreUnavailable, log_level
 from noetl.model.messages import AnyMessage, Report, Start
 from noetl.model.work import Lease
+from noetl.observe.engine_counts import EngineCounts
 from noetl.ports import Audit, Claim, Clock, Commit, Committed, EventLog, Receipt, WorkQueue
 from noetl.ports.work import Answer, resolve
 from noetl.server.cache.plan_cache import PlanCache
@@ -67,6 +68,7 @@ class Batch(Struct):
     broken: set[str] = set()  # executions whose state was dropped: their later messages are postponed
     unread: list[tuple[Entry, Committed]] = []  # applied; the row of the answer has to be made of the state
     snapshots: list[Committed] = []  # applied; a snapshot is due
+    began: float = 0.0  # its transaction
 
     def claim(self, inbox: Inbox, lease_ms: int, limits: Mapping[str, int]) -> None:
         """Claim work for the reporters, then for subscriptions it may suffice for."""
@@ -111,8 +113,10 @@ class Sequencer:
         patience_s: float | None = None,
         heavy: HeavyTemplates | None = None,
         limits: Mapping[str, int] | None = None,
+        counts: EngineCounts | None = None,
     ) -> None:
         self._store = log
+        self._counts = counts or EngineCounts()
         self._limits = limits or {}
         self._heavy = heavy
         self._quick = QUICK if heavy is not None else None
@@ -446,6 +450,7 @@ class Sequencer:
         batch.claim(self._inbox, self._lease_ms, self._limits)
         if not batch.entries and not batch.claims:
             return None
+        batch.began = self._counts.begin()
         try:
             return self._store.commit(batch.commits, batch.claims)
         except Exception as error:  # noqa: BLE001  whatever it was: nothing in memory can be trusted, the log can
@@ -488,6 +493,7 @@ class Sequencer:
 
     def _publish(self, batch: Batch, receipt: Receipt) -> None:
         """Answer a batch that is durable, take in what it sends, and deliver new work."""
+        self._counts.committed(len(batch.entries), batch.began)
         count = len(batch.reporters)
         for entry, leases in zip(batch.reporters, receipt.leases[:count], strict=True):
             entry.serve(leases)

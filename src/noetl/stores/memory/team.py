@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from noetl.audit.chain import Chained, Head, with_references
 from noetl.model.errors import Conflict
 from noetl.ports import Audit, AuditEntry, Token, WorkerInfo
 from noetl.ports.keychain import DAY_MS, SealedToken
+from noetl.ports.log import OPEN
 from noetl.ports.team import DataKey
 from noetl.stores.common.batch import slot_columns
 from noetl.stores.common.work_limits import count_by_limit
@@ -88,6 +90,13 @@ class MemoryTeam:
             }
             for (pool, priority, flow), rows in sorted(groups.items())
         ]
+
+    async def parked(self) -> Mapping[str, int]:
+        found: Counter[str] = Counter()
+        for row in map(msgspec.json.decode, self.tables.executions.values()):
+            if row.get("parked") and row.get("status") in OPEN:
+                found[row.get("path", "")] += row["parked"]
+        return found
 
     async def limits(self) -> list[Mapping[str, Any]]:
         rows = [msgspec.json.decode(text) for text in self.tables.executions.values()]

@@ -71,6 +71,9 @@ class PostgresTeam:
     async def flows(self) -> list[Mapping[str, Any]]:
         return [dict(row) for row in await self._rows("queue_flows")]
 
+    async def parked(self) -> Mapping[str, int]:
+        return {row[0]: row[1] for row in await self._rows("parked")}
+
     async def limits(self) -> list[Mapping[str, Any]]:
         return [dict(row) for row in await self._rows("limits")]
 

@@ -75,6 +75,9 @@ class SqliteTeam:
         names = ("pool", "priority", "flow", "queued", "oldest")
         return [dict(zip(names, row, strict=True)) for row in await self._rows("queue_flows")]
 
+    async def parked(self) -> Mapping[str, int]:
+        return dict(await self._rows("parked"))
+
     async def limits(self) -> list[Mapping[str, Any]]:
         names = ("group", "running", "waiting", "oldest")
         return [dict(zip(names, row, strict=True)) for row in await self._rows("limits")]

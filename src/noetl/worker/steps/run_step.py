@@ -28,6 +28,7 @@ from noetl.model.messages import Ending, ItemEnd, Record, Suspension
 from noetl.model.outcome import Outcome, failed
 from noetl.model.refs import expanded, holds_ref, is_manifest
 from noetl.model.work import Chunk, Lease
+from noetl.observe.task_facts import sink_of
 from noetl.ports import Confirm
 from noetl.worker.secrets.keychain import KeyRing, Users
 from noetl.worker.steps.attempts import run_attempt
@@ -325,7 +326,8 @@ class StepWork:
             ok = outcome.error is None
         finally:
             took = time() - began
-            counts.end(task.kind, pool, took, ok=ok)
+            sink = sink_of(self._step.tasks, self._plan.playbook.workbook, task.label)
+            counts.end(task.kind, pool, took, ok=ok, sink=sink)
             if log is not None and outcome is None:
                 log.attempt_ended(task, index, None, took)
             if context.lines is not None:

@@ -61,6 +61,9 @@ async def metrics_text(services: Services) -> bytes:
         await services.outbox.waiting(),
         await services.store.letter_counts(),
         {one.worker_id: one.seen_at for one in await services.team.workers() if one.status != "gone"},
+        await services.team.parked(),
+        services.streams.used,
+        services.vault.rotations if services.vault is not None else 0,
         services.clock.now(),
     )
     return services.metrics.page(now)

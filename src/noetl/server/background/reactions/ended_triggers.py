@@ -17,6 +17,7 @@ from noetl.model.errors import Conflict, InvalidInput, LimitReached
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Start
 from noetl.model.refs import expanded
+from noetl.observe.engine_counts import EngineCounts
 from noetl.ports import Audit, AuditEntry, AuditTrail, Catalog, Clock, EventLog, IdempotencyKeys
 from noetl.ports.triggers import StoredTrigger, Triggers
 from noetl.server.background.reactions.trigger_feed import Duties, TriggerFeed
@@ -55,7 +56,9 @@ class EndedTriggers:
         *,
         holder: str,
         every_s: float = 1.0,
+        counts: EngineCounts | None = None,
     ) -> None:
+        self._counts = counts or EngineCounts()
         self._store = store
         self._team = team
         self._submit = submit
@@ -114,6 +117,7 @@ class EndedTriggers:
         except Conflict:
             if not await self._store.read(execution_id, 0, 1):
                 raise
+        self._counts.fired(KIND, (now - event.timestamp) / 1000)
 
     async def _chain(self, row: Mapping[str, Any]) -> int:
         """Return the length of the chain that led to an execution or its parents."""

@@ -379,6 +379,10 @@ FROM queue GROUP BY pool, requires ORDER BY pool, requires;
 SELECT pool, priority, flow, count(*) AS queued, to_ms(min(created_at)) AS oldest FROM queue WHERE status = 'queued'
 GROUP BY pool, priority, flow ORDER BY pool, priority DESC, flow;
 
+-- name: parked
+SELECT path, sum((projection ->> 'parked')::int)::bigint AS parked FROM execution
+WHERE status IN ('pending', 'running', 'waiting', 'paused') AND projection ->> 'parked' IS NOT NULL GROUP BY path;
+
 -- name: limits
 SELECT slot AS "group", count(*) FILTER (WHERE NOT queued) AS running, count(*) FILTER (WHERE queued) AS waiting,
   min(started_at) FILTER (WHERE queued) AS oldest

@@ -299,6 +299,11 @@ FROM queue GROUP BY pool, requires ORDER BY pool, requires;
 SELECT pool, priority, flow, count(*), min(created_at) FROM queue WHERE status = 'queued'
 GROUP BY pool, priority, flow ORDER BY pool, priority DESC, flow;
 
+-- name: parked
+SELECT path, sum(json_extract(projection, '$.parked')) FROM execution
+WHERE status IN ('pending', 'running', 'waiting', 'paused') AND json_extract(projection, '$.parked') IS NOT NULL
+GROUP BY path;
+
 -- name: limits
 SELECT slot, sum(queued = 0), sum(queued), min(CASE queued WHEN 1 THEN started_at END) FROM (
   SELECT slot, queued, started_at FROM execution WHERE slot IS NOT NULL
