@@ -47,7 +47,8 @@ class SeedHeartbeat(Asked, frozen=True):
 class EventSent(Asked, frozen=True):
     """An event of leased work, with `event_type` and `node_id`; or a frame `report`.
 
-    Types: `action_started`, `action_completed` with `result`, and `action_error` with `error`.
+    Types: `action_started`, `action_completed` with `result`, and `action_error` with `error`. Work with `loop_items` is a range
+    of a loop: an event of one item has its `index`; without it, `result` is the list of all results, in order.
     """
 
     event_type: str | None = None
@@ -56,6 +57,7 @@ class EventSent(Asked, frozen=True):
     event_id: Annotated[str, Meta(max_length=500)] | int | None = None  # idempotency key
     worker_id: Name | None = None  # default: the worker that holds the work
     epoch: Number | None = None
+    index: Annotated[int, Meta(ge=0)] | None = None  # of a loop item; also in `context`, `meta`, `metadata`
     status: str | None = None
     node_name: str | None = None
     node_type: str | None = None
@@ -72,8 +74,19 @@ class EventSent(Asked, frozen=True):
     worker: str = ""
 
 
+class JobItem(Answer, frozen=True):
+    """An item of a loop to run; `context` holds what the item adds to that of the job."""
+
+    index: int
+    item: Any
+    context: dict[str, Any]
+
+
 class Job(Answer, frozen=True):
-    """A work item (older form); `action` is the step as JSON, `context` its scopes."""
+    """A work item (older form); `action` is the step as JSON, `context` its scopes.
+
+    Of a loop, `loop_items` are those to run, and `context` has what the first of them adds.
+    """
 
     id: str
     execution_id: str
@@ -87,6 +100,7 @@ class Job(Answer, frozen=True):
     epoch: int
     lease_until: int
     worker_id: str
+    loop_items: list[JobItem] | None = None
 
 
 class Leased(Answer, frozen=True):

@@ -116,8 +116,79 @@ async def test_what_cannot_be_taken_is_told(tmp_path: Path) -> None:
             assert told.get("where") == where
         await served.start(LOOP)
         each = await leased(served)
-        told = await served.json("POST", "/events", event(each, "action_completed"), 422)
-        assert "frames" in told["detail"]
+        told = await served.json("POST", "/events", event(each, "action_completed", index=-1), 422)
+        assert told["where"] == "$.index"
+
+
+LONG = playbook(
+    "  - step: each\n    loop: {in: [5, 6, 7, 8], iterator: n, mode: parallel, spec: {policy: {exec: local}}}\n"
+    "    tool: {kind: noop}\n",
+    "long",
+)
+
+
+async def test_the_items_of_a_range_are_reported_one_by_one(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served:
+        started = await served.start(LONG)
+        job = await leased(served)
+        assert [one["index"] for one in job["loop_items"]] == [0, 1, 2, 3]
+        assert [one["item"] for one in job["loop_items"]] == [5, 6, 7, 8]
+        assert job["loop_items"][2]["context"]["n"] == job["loop_items"][2]["context"]["iter"]["n"] == 7
+        assert job["loop_items"][2]["context"]["iter"]["index"] == 2
+        loop = {"loop_id": f"{started}:each", "current_index": 0, "current_item": 5}
+        assert (job["context"]["n"], job["context"]["_loop"]) == (5, loop)
+        assert (await served.json("POST", "/events", event(job, "action_started")))["status"] == "applied"
+        ways: tuple[dict[str, Any], ...] = (
+            {"index": 2},
+            {"context": {"_loop": {"current_index": 0}}},
+            {"meta": {"index": 3}},
+            {"metadata": {"current_index": 1}},
+        )
+        for way, result in zip(ways, (70, 50, 80, 60), strict=True):
+            done = event(job, "action_completed", result=result, **way)
+            assert (await served.json("POST", "/events", done))["status"] == "applied"
+        found = await served.until(started, "completed")
+        assert found["result"]["results"] == [50, 60, 70, 80]
+        assert (await types(served, started)).count("loop.iteration.started") == 1
+
+
+async def test_a_range_is_reported_at_once(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served:
+        started = await served.start(LONG)
+        job = await leased(served)
+        for wrong in (None, 7, [1], [1, 2, 3, 4, 5]):
+            told = await served.json("POST", "/events", event(job, "action_completed", result=wrong), 422)
+            assert told["where"] == "$.result"
+        done = event(job, "action_completed", result=[1, {"n": 2}, None, [4]], event_id="all")
+        assert (await served.json("POST", "/events", done))["status"] == "applied"
+        assert (await served.json("POST", "/events", done))["status"] == "duplicate"
+        found = await served.until(started, "completed")
+        assert found["result"]["results"] == [1, {"n": 2}, None, [4]]
+
+
+async def test_what_is_left_of_a_range_is_leased_again_and_reported_at_once(tmp_path: Path) -> None:
+    async with in_process(tmp_path, lease_ms=300) as served:
+        started = await served.start(LONG)
+        job = await leased(served, lease_seconds=1)
+        await served.json("POST", "/events", event(job, "action_completed", result="b", index=1))
+        again = None
+        while again is None:  # until the first lease has run out
+            again = await leased(served, "other")
+        assert [one["index"] for one in again["loop_items"]] == [0, 2, 3]
+        await served.json(
+            "POST", "/events", event(again, "action_completed", result=["a", "c", "d"], worker_id="other")
+        )
+        assert (await served.until(started, "completed"))["result"]["results"] == ["a", "b", "c", "d"]
+
+
+async def test_an_item_or_a_whole_range_may_fail(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served:
+        for more, index in (({"index": 2}, 2), ({}, 0)):
+            started = await served.start(LONG)
+            job = await leased(served)
+            await served.json("POST", "/events", event(job, "action_error", error="it broke", **more))
+            found = await served.until(started, "failed")
+            assert f"item {index} of the loop failed: it broke" in str(found["error"])
 
 
 async def test_the_frames_of_a_session_are_taken_too(tmp_path: Path) -> None:

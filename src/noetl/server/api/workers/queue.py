@@ -1,26 +1,29 @@
 """The older form of the worker protocol: lease, heartbeat and events.
 
-A worker names its work by the id in the lease; the server knows the lease. Ranges of loop items can only be reported by
-the current protocol. Tested in tests/server/api/test_seed_paths.py.
+A worker names its work by the id in the lease; the server knows the lease. The items of a range of a loop are reported one
+by one, with their index, or all at once. Rows of a cursor are only claimed by the current protocol. Tested in tests/server/api/test_seed_paths.py.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
 import msgspec
 
-from noetl.model.messages import Ending
+from noetl.blobs.manifests import items as manifest_items
+from noetl.engine.tasks.run_info import Scopes
+from noetl.model.messages import Ending, ItemEnd
 from noetl.model.messages import Report as Done
 from noetl.model.refs import expanded
-from noetl.model.work import Lease
+from noetl.model.work import Chunk, Lease, WorkItem
 from noetl.server.api.workers.worker import connection_of
 from noetl.server.http.endpoint import Call, Noun
 from noetl.server.http.worker_socket import admitted, worker_name
 from noetl.server.problems import Refusal
 from noetl.server.workers.registry import WorkerConnection
-from noetl.wire.older import EventSent, EventTaken, Job, Leased, SeedHeartbeat, SeedLease
+from noetl.wire.older import EventSent, EventTaken, Job, JobItem, Leased, SeedHeartbeat, SeedLease
 from noetl.wire.session import Claim, Hello, Leases, Report, Stop
 
 _STARTED, _DONE, _FAILED = "action_started", "action_completed", "action_error"
@@ -55,20 +58,44 @@ async def _job(call: Call, lease: Lease) -> Job:
     work = lease.work
     tree = msgspec.json.decode(await call.services.control.playbook(work.playbook))
     step: dict[str, Any] = next((one for one in tree.get("workflow", ()) if one.get("step") == work.step), {})
+    items = (
+        None if work.chunk is None else await _items(call, work, work.chunk, step.get("loop", {}).get("iterator", ""))
+    )
     return Job(
         id=work.work_id,
         execution_id=work.execution_id,
         node_id=work.work_id,
         node_name=work.step,
         action=msgspec.json.encode(step).decode(),
-        context={**work.scopes, "steps": {name: expanded(one) for name, one in work.scopes["steps"].items()}},
+        context={
+            **work.scopes,
+            "steps": {name: expanded(one) for name, one in work.scopes["steps"].items()},
+            **(items[0].context if items else {}),
+        },
         status="leased",
         priority=work.priority,
         attempts=lease.attempt,
         epoch=lease.epoch,
         lease_until=lease.until,
         worker_id=lease.worker,
+        loop_items=items,
     )
+
+
+async def _items(call: Call, work: WorkItem, chunk: Chunk, iterator: str) -> list[JobItem]:
+    """Return the items of a range that have not ended, each with its names."""
+    values: Sequence[Any] = chunk.items
+    if chunk.source is not None:
+        values = await manifest_items(
+            call.services.blobs, chunk.source, chunk.start, chunk.count, call.services.clock.now()
+        )
+    scopes, found = Scopes.of(work.scopes), []
+    for index, value in enumerate(values, chunk.start):
+        if index not in chunk.ended:
+            loop = {"loop_id": f"{work.execution_id}:{work.step}", "current_index": index, "current_item": value}
+            iteration = scopes.item(iterator, value, index, chunk.total).iter
+            found.append(JobItem(index, value, {iterator: value, "iter": dict(iteration), "_loop": loop}))
+    return found
 
 
 @noun.route(
@@ -106,17 +133,56 @@ async def events(call: Call, body: EventSent) -> EventTaken:
         lost = await registry.heartbeat(connection, [(body.node_id, epoch)])
         if lost:
             raise _not_held(body.node_id)
-    execution_id, _, run_id = body.node_id.partition(":")
-    if ":" in run_id:
+    execution_id, _, rest = body.node_id.partition(":")
+    run_id, _, chunk_id = rest.partition(":")
+    work = registry.work(connection, (body.node_id, epoch))
+    ending, items = _ending(body), tuple[ItemEnd, ...]()
+    if chunk_id and ending is not None:
+        ending, items = _ends(body, ending, None if work is None else work.chunk)
+    done = Done(_message_id(body, epoch), run_id, epoch, items=items, chunk=chunk_id or None, ending=ending)
+    return _taken(await registry.report_wait(connection, Report(body.id or uuid4().hex, execution_id, done)))
+
+
+def _ends(body: EventSent, ending: Ending, chunk: Chunk | None) -> tuple[Ending | None, tuple[ItemEnd, ...]]:
+    """Return how a range ends as a whole, or how its items end. Raises Refusal."""
+    if chunk is not None and chunk.claim:
+        detail = "Rows of a cursor must be claimed in frames of the current protocol."
+        raise Refusal(422, "invalid-input", detail, where="$.node_id", fix="See /docs.")
+    index = _index(body)
+    if index is not None:
+        return None, (_item(index, ending, ending.result, chunk),)
+    if ending.status == "error":
+        return ending, ()  # of all items that have not ended
+    left = [] if chunk is None else [at for at in range(chunk.start, chunk.start + chunk.size) if at not in chunk.ended]
+    results = [ending.result] if len(left) == 1 else ending.result
+    if not isinstance(results, list) or len(results) != len(left) or not left:
         raise Refusal(
             422,
             "invalid-input",
-            "A range of loop items must be reported in frames of the current protocol.",
-            where="$.node_id",
-            fix="See /docs.",
+            f"The work is a range of {len(left) or 'several'} loop items, and `result` is no list of as many.",
+            where="$.result",
+            fix="Send `index` with the result of each item, or a list with the result of all.",
         )
-    done = Done(_message_id(body, epoch), run_id, epoch, ending=_ending(body))
-    return _taken(await registry.report_wait(connection, Report(body.id or uuid4().hex, execution_id, done)))
+    return None, tuple(_item(at, ending, result, chunk) for at, result in zip(left, results, strict=True))
+
+
+def _item(index: int, ending: Ending, result: Any, chunk: Chunk | None) -> ItemEnd:
+    known = chunk is not None and chunk.start <= index < chunk.start + len(chunk.keys)
+    key = chunk.keys[index - chunk.start] if chunk is not None and known else None
+    return ItemEnd(index, ending.status, result, ending.error, key=key)
+
+
+def _index(body: EventSent) -> int | None:
+    """Return the index of the loop item that an event is about."""
+    if body.index is not None:
+        return body.index
+    for part in (body.context, body.meta, body.metadata):
+        for place in (part.get("_loop"), part) if isinstance(part, dict) else ():
+            for name in ("current_index", "index"):
+                found = place.get(name) if isinstance(place, dict) else None
+                if isinstance(found, int) and not isinstance(found, bool) and found >= 0:
+                    return found
+    return None
 
 
 def _taken(answer: Leases) -> EventTaken:
@@ -149,7 +215,10 @@ def _not_held(node_id: str) -> Refusal:
 
 
 def _message_id(body: EventSent, epoch: int) -> str:
-    return f"event:{body.event_id}" if body.event_id is not None else f"{body.node_id}@{epoch}.{body.event_type}"
+    if body.event_id is not None:
+        return f"event:{body.event_id}"
+    index = _index(body)
+    return f"{body.node_id}@{epoch}.{body.event_type}" + ("" if index is None else f".{index}")
 
 
 def _ending(body: EventSent) -> Ending | None:
