@@ -113,6 +113,13 @@ async def test_an_input_wins_over_the_loop_variable(attempts: Attempts) -> None:
         ({"times": {"from": "datetime", "import": ["date", "time"]}}, "result = date(2030, 1, 2).isoformat()"),
         (["datetime", "os.path"], "result = os.path.join(datetime.date(2030, 1, 2).isoformat())"),
         ({"path": "os.path"}, "result = path.join('2030-01-02')"),
+        (["PyYAML"], "result = yaml.safe_load('\"2030-01-02\"')"),
+        (["pyyaml >= 5, < 99"], "result = yaml.safe_load('\"2030-01-02\"')"),
+        ({"y": "PyYAML"}, "result = y.safe_load('\"2030-01-02\"')"),
+        ({"load": {"from": "PyYAML", "import": "safe_load"}}, "result = load('\"2030-01-02\"')"),
+        ({"jinja2": "Jinja2[i18n]"}, "result = jinja2.Template('2030-01-02').render()"),
+        (["typing-extensions"], "result = typing_extensions.cast(str, '2030-01-02')"),
+        (["psycopg-binary"], "result = psycopg.Binary and '2030-01-02'"),
     ],
 )
 async def test_libraries(attempts: Attempts, libs: Any, code: str) -> None:
@@ -126,6 +133,24 @@ async def test_code_from_elsewhere(attempts: Attempts, tmp_path: Path) -> None:
     assert (await attempts.run("python", {"script": {"uri": "./clean.py"}}, input={"x": 1})).result == 3
     inline = {"script": {"content": "result = 4", "source": {"type": "inline"}}}
     assert (await attempts.run("python", inline)).result == 4
+    for name in ("code", "content"):
+        for uri in ({}, {"uri": "inline"}):
+            source = {"script": {**uri, "source": {"type": "inline", name: "result = x * 5"}}}
+            assert (await attempts.run("python", source, input={"x": 1})).result == 5
+
+
+async def test_a_library_that_is_not_there_is_named_as_it_was_written(attempts: Attempts) -> None:
+    for name in ("no-such-thing", "psycopg2-binary"):
+        tried = await attempts.python("result = 1", {"libs": [name]})
+        assert tried.error.code == "PY_ModuleNotFoundError"
+        assert name in tried.error.message
+
+
+async def test_a_module_that_lacks_another_one_is_not_looked_for_elsewhere(attempts: Attempts, tmp_path: Path) -> None:
+    code = "import sys; sys.path.insert(0, folder)\nresult = __import__('importlib').import_module('lacking')"
+    (tmp_path / "lacking.py").write_text("import no_such_thing")
+    tried = await attempts.run("python", {"code": code}, input={"folder": str(tmp_path)})
+    assert "no_such_thing" in tried.error.message
 
 
 async def test_code_that_is_not_there(attempts: Attempts) -> None:

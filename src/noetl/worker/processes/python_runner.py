@@ -11,10 +11,12 @@ import ast
 import inspect
 import json
 import linecache
+import re
 import sys
 import traceback
 import types
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, Final
@@ -34,6 +36,16 @@ _KINDS: Final = {"CancelError": "cancelled", "TimeoutError": "timeout"}
 # Passed to `main` even if it has a default.
 _ALWAYS: Final = frozenset({"input_data", "context", "args", "input", "execution_id"})
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+
+# Modules of distributions with other names, for those that are not installed under their own.
+_DISTRIBUTIONS: Final = {
+    "psycopg2_binary": "psycopg2", "pyyaml": "yaml", "python_dateutil": "dateutil", "scikit_learn": "sklearn",
+    "beautifulsoup4": "bs4", "pillow": "PIL", "opencv_python": "cv2", "python_dotenv": "dotenv", "pyjwt": "jwt",
+    "google_cloud_storage": "google.cloud.storage", "google_cloud_bigquery": "google.cloud.bigquery",
+    "google_auth": "google.auth", "mysql_connector_python": "mysql.connector", "protobuf": "google.protobuf",
+    "snowflake_connector_python": "snowflake.connector", "psycopg_binary": "psycopg", "attrs": "attr",
+}  # fmt: skip
 
 
 class _NotJsonError(Exception):
@@ -120,13 +132,49 @@ def _finish(value: Any) -> Any:
 
 
 def _import(libs: Any, names: dict[str, Any]) -> None:
-    for name, module, member in libs:
-        found = import_module(module)
+    for wanted, given, member in libs:
+        module, found = _library(given)
+        # A list names the distribution only, so its module is bound under its own name.
+        is_listed = wanted == given.partition(".")[0] and module != given
+        name = module.partition(".")[0] if is_listed else wanted
         if member:
             found = getattr(found, member)
         elif name == module.partition(".")[0]:
             found = sys.modules[name]  # `import a.b` binds `a`
         names[name] = found
+
+
+def _library(name: str) -> tuple[str, types.ModuleType]:
+    """Return a module and its name; `name` is a module's, or that of a distribution.
+
+    A requirement may have a version and extras: `psycopg2-binary>=2.9`.
+    """
+    try:
+        return name, import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and not f"{name}.".startswith(f"{error.name}."):
+            raise  # the module is there, and lacks another one
+        for module in _modules_of(re.split(r"[^\w.-]", name.strip(), maxsplit=1)[0]):
+            with suppress(ModuleNotFoundError):
+                return module, import_module(module)
+        raise
+
+
+def _modules_of(name: str) -> Iterator[str]:
+    """Yield the modules that a distribution may provide, the likely ones first."""
+    from importlib.metadata import PackageNotFoundError, distribution  # slow to import, and seldom needed
+
+    plain = re.sub(r"[-_.]+", "_", name).lower()
+    named = _DISTRIBUTIONS.get(plain)
+    if named is not None:
+        yield named
+    with suppress(PackageNotFoundError):
+        found = distribution(name)
+        tops = (found.read_text("top_level.txt") or "").split()
+        files = {str(path).partition("/")[0].removesuffix(".py") for path in found.files or () if path.suffix == ".py"}
+        yield from sorted({*tops, *files}, key=lambda top: (top.lower() != plain, top.startswith("_"), top))
+    yield plain
+    yield plain.removesuffix("_binary")
 
 
 def _arguments(main: Callable[..., Any], given: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any]:
