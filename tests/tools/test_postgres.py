@@ -316,3 +316,59 @@ async def test_more_tasks_than_connections_wait_their_turn(database: Database) -
         *(database.result(query="SELECT pg_sleep(0.02), pg_backend_pid() AS pid") for _ in range(25))
     )
     assert len({one["rows"][0]["pid"] for one in found}) <= 10
+
+
+MEET = """
+INSERT INTO meeting VALUES (1);
+DO $$ DECLARE tries int := 0; BEGIN
+  WHILE (SELECT count(*) FROM meeting) < 12 LOOP
+    IF tries > 1000 THEN RAISE EXCEPTION 'the others did not come'; END IF;
+    PERFORM pg_sleep(0.02); tries := tries + 1;
+  END LOOP;
+END $$
+"""
+
+
+async def test_a_task_sizes_the_pool_of_its_credential(database: Database) -> None:
+    async def together(count: int, text: str, pool: Mapping[str, Any]) -> list[Outcome]:
+        return await asyncio.gather(*(database.run(command=text, pool=pool) for _ in range(count)))
+
+    one = await together(3, "SELECT pg_backend_pid() AS pid", {"max_size": 1})
+    assert len({outcome.result["rows"][0]["pid"] for outcome in one}) == 1
+    await database.run(command="CREATE TABLE meeting (n int)")
+    twelve = await together(12, MEET, {"max_size": 12})  # more than a pool usually has
+    assert {outcome.status for outcome in twelve} == {"ok"}
+
+
+async def test_a_task_waits_no_longer_for_a_connection_than_its_pool_says(database: Database) -> None:
+    pool = {"max_size": 1, "timeout": 0.2}
+    slow = asyncio.ensure_future(database.run(command="SELECT pg_sleep(2)", pool=pool))
+    outcome = await database.run(command="SELECT 1", pool=pool)
+    assert outcome.error is not None
+    assert "had none free within 0.2 s" in outcome.error.message
+    assert (await slow).status == "ok"
+    assert (await database.run(command="SELECT 1", pool=pool)).status == "ok"
+
+
+async def test_more_tasks_than_may_wait_fail_at_once(database: Database) -> None:
+    pool = {"max_size": 1, "max_waiting": 1}
+    outcomes = await asyncio.gather(*(database.run(command="SELECT pg_sleep(0.5)", pool=pool) for _ in range(3)))
+    assert sorted(outcome.status for outcome in outcomes) == ["error", "ok", "ok"]
+
+
+async def test_a_pool_keeps_connections_open_and_replaces_old_ones(database: Database) -> None:
+    pids = "SELECT pg_backend_pid() AS pid"
+    kept = "SELECT count(*) AS n FROM pg_stat_activity WHERE datname = current_database()"
+    first = await database.run(command=pids, pool={"min_size": 3, "max_lifetime": 3600})
+    assert (await database.run(command=kept)).result["rows"][0]["n"] >= 3
+    same = [await database.run(command=pids) for _ in range(2)]
+    assert first.status == "ok"
+    assert same[0].result["rows"] == same[1].result["rows"]
+    again = await database.run(command=pids, pool={"max_lifetime": 0})
+    assert (await database.run(command=pids)).result["rows"] != again.result["rows"]
+
+
+async def test_a_pool_with_more_at_least_than_at_most_is_refused(database: Database) -> None:
+    outcome = await database.run(command="SELECT 1", pool={"min_size": 5, "max_size": 2})
+    assert outcome.error is not None
+    assert (outcome.error.kind, "min_size" in outcome.error.message) == ("schema", True)

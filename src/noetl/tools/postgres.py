@@ -4,16 +4,18 @@ import asyncio
 import json
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from noetl.dsl.grammar.kinds import Need
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import Confirm, ToolContext
-from noetl.tools.contract import describe
+from noetl.tools.contract import Count, Seconds, ToolInput, about, describe
 from noetl.tools.fields import SQL_FORMS, SQL_RESULT, TABLE_NEEDS, MarkerTable, SqlInput, Transactional, UnreadableError
 from noetl.tools.sql.completion_markers import once_in_postgres, refuse_transaction_control
 from noetl.tools.sql.connections import missing_library, pg_failed, pg_pool
-from noetl.tools.sql.pg_pool import NoConnectionError
+from noetl.tools.sql.pg_pool import MOST_CONNECTIONS, NoConnectionError, PoolSize
 from noetl.tools.sql.statements import (
     ROWS_AT_ONCE,
     RowLimit,
@@ -26,10 +28,30 @@ from noetl.tools.sql.statements import (
     statements,
 )
 
+Many = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+
+
+class Pool(ToolInput, frozen=True, kw_only=True):
+    """Size of the worker's pool of connections for a credential."""
+
+    min_size: Annotated[Count, about("Connections to keep open.", 1)] = 0
+    max_size: Annotated[Many, about("Maximum number of connections at once; other tasks wait.", 20)] = MOST_CONNECTIONS
+    timeout: Annotated[
+        Seconds | None, about("How long a task waits for a connection, in seconds; by default without limit.", 30)
+    ] = None
+    max_waiting: Annotated[Count | None, about("Maximum number of tasks that wait; further ones fail.", 200)] = None
+    max_lifetime: Annotated[Seconds | None, about("Age at which a connection is replaced, in seconds.", 3600)] = None
+    max_idle: Annotated[Seconds | None, about("How long an unused connection is kept, in seconds.", 300)] = None
+    name: Annotated[str | None, about("Name of the pool, which has no effect.", "orders")] = None
+
 
 class Input(SqlInput, frozen=True, kw_only=True):
     """SQL to run, or rows to write."""
 
+    pool: Annotated[
+        Pool | None,
+        about("Size of the worker's pool for the credential, shared by all tasks with it.", {"max_size": 20}),
+    ] = None
     transactional: Transactional = False
     marker_table: MarkerTable = None
 
@@ -104,12 +126,17 @@ async def run(input: Input, context: ToolContext) -> Outcome:
         import psycopg
     except ModuleNotFoundError:
         return missing_library("postgres", "psycopg")
+    if input.pool is not None and input.pool.min_size > input.pool.max_size:
+        sizes = f"`pool.min_size` is {input.pool.min_size}, more than `pool.max_size`, {input.pool.max_size}"
+        return failed("schema", sizes)
     try:
         sent = await statements(input, context)
         problem = refuse_transaction_control(sent) if input.transactional else None
         if problem is not None:
             return problem
         pool = await pg_pool(context.auth, context)
+        if input.pool is not None:
+            pool.resize(PoolSize(**{name: getattr(input.pool, name) for name in PoolSize.__struct_fields__}))
     except UnreadableError as error:
         return error.outcome
     except KeyError as error:

@@ -2,15 +2,20 @@
 
 Returns an idle connection or opens a new one; an unreachable database fails immediately. Every task gets a fresh session:
 settings of earlier tasks are discarded, and `standard_conforming_strings` is on, which the quoting of templates requires.
-Cancelling a task cancels its query on the server. Tested in tests/tools/test_postgres.py.
+Cancelling a task cancels its query on the server. A task may set the pool's size. Tested in tests/tools/test_postgres.py.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from time import monotonic
 from typing import Any
+from weakref import WeakKeyDictionary
+
+from msgspec import Struct
 
 MOST_CONNECTIONS = 10
 _CONNECT_S = 10  # unless the credential sets it
@@ -33,20 +38,90 @@ class DeniedError(NoConnectionError):
     """The egress rules do not allow the server; the message says why."""
 
 
+class PoolSize(Struct, frozen=True):
+    """How many connections a pool has, and for how long; times are in seconds."""
+
+    min_size: int = 0  # kept open
+    max_size: int = MOST_CONNECTIONS
+    timeout: float | None = None  # of a task's wait for a connection
+    max_waiting: int | None = None
+    max_lifetime: float | None = None
+    max_idle: float | None = None
+
+
+class _Room:
+    """Places of a pool, in order of arrival; their number may change at any time."""
+
+    def __init__(self) -> None:
+        self._used = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def enter(self, size: PoolSize) -> None:
+        """Take a place. Raises NoConnectionError where too many wait, or for too long."""
+        if self._used < size.max_size and not self._waiting:
+            self._used += 1
+            return
+        if size.max_waiting is not None and len(self._waiting) >= size.max_waiting:
+            raise NoConnectionError(f"{len(self._waiting)} tasks wait for a connection of the pool already")
+        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(place)
+        try:
+            async with asyncio.timeout(size.timeout):
+                await place
+        except BaseException as error:
+            if place in self._waiting:
+                self._waiting.remove(place)
+            elif place.done() and not place.cancelled():
+                self.leave(size)  # the place came at the same time
+            if isinstance(error, TimeoutError):
+                message = f"the pool of {size.max_size} connections had none free within {size.timeout:g} s"
+                raise ConnectTimeoutError(message) from None
+            raise
+
+    @property
+    def used(self) -> int:
+        """Number of places in use."""
+        return self._used
+
+    def leave(self, size: PoolSize) -> None:
+        """Return a place."""
+        self._used -= 1
+        self.admit(size)
+
+    def admit(self, size: PoolSize) -> None:
+        """Admit waiting tasks, as far as there is room."""
+        while self._waiting and self._used < size.max_size:
+            place = self._waiting.popleft()
+            if not place.done():
+                self._used += 1
+                place.set_result(None)
+
+
 class PgPool:
     def __init__(self, address: str, permitted: Callable[[str], Awaitable[str]] | None = None) -> None:
         self._address = address
         self._permitted = permitted  # returns the address with the hosts that may be reached
-        self._idle: list[Any] = []
-        self._room = asyncio.Semaphore(MOST_CONNECTIONS)
+        self._idle: list[tuple[Any, float]] = []
+        self._born: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
+        self._room = _Room()
+        self._size = PoolSize()
+        self._filling = False
         self._closed = False
         self.markers: dict[str, tuple[str, int]] = {}  # existing marker tables
+
+    def resize(self, size: PoolSize) -> None:
+        """Set the size of the pool, for the tasks that wait already too."""
+        if size != self._size:
+            self._size = size
+            self._room.admit(size)
 
     @asynccontextmanager
     async def connection(self, within_s: float | None = None) -> AsyncIterator[Any]:
         """Return an autocommit connection within `within_s`. Raises NoConnectionError."""
-        async with self._room:
+        await self._room.enter(self._size)
+        try:
             connection = await self._idle_one() or await self._connect_within(within_s)
+            await self._fill()
             try:
                 yield connection
             except asyncio.CancelledError:
@@ -59,12 +134,31 @@ class PgPool:
                 await self._put_back(connection)
                 raise
             await self._put_back(connection)
+        finally:
+            self._room.leave(self._size)
+
+    async def _fill(self) -> None:
+        """Open as many connections as the pool keeps; one that fails is left out."""
+        missing = self._size.min_size - self._room.used - len(self._idle)
+        if missing <= 0 or self._filling:
+            return
+        self._filling = True
+        try:
+            opened = await asyncio.gather(*(self._connect() for _ in range(missing)), return_exceptions=True)
+        finally:
+            self._filling = False
+        for one in opened:
+            if not isinstance(one, BaseException):
+                await self._put_back(one)
 
     async def _idle_one(self) -> Any:
         import psycopg
 
         while self._idle:
-            found = self._idle.pop()
+            found, since = self._idle.pop()
+            if self._is_old(found, since):
+                await found.close()
+                continue
             try:
                 await found.execute("DISCARD ALL")
                 await _standard_strings(found)
@@ -76,6 +170,12 @@ class PgPool:
             else:
                 return found
         return None
+
+    def _is_old(self, connection: Any, since: float) -> bool:
+        """Return whether a connection was unused, or open, for too long."""
+        now, size = monotonic(), self._size
+        was_unused = size.max_idle is not None and now - since > size.max_idle
+        return was_unused or (size.max_lifetime is not None and now - self._born[connection] > size.max_lifetime)
 
     async def _connect_within(self, seconds: float | None) -> Any:
         try:
@@ -102,6 +202,7 @@ class PgPool:
         except psycopg.OperationalError as error:
             raise NoConnectionError(str(error).strip() or type(error).__name__) from None
         await _standard_strings(made)
+        self._born[made] = monotonic()
         return made
 
     async def _put_back(self, connection: Any) -> None:
@@ -110,13 +211,13 @@ class PgPool:
         if self._closed or connection.closed or connection.info.transaction_status != TransactionStatus.IDLE:
             await connection.close()
         else:
-            self._idle.append(connection)
+            self._idle.append((connection, monotonic()))
 
     async def close(self) -> None:
         """Close idle connections; those in use are closed when returned."""
         self._closed = True
         idle, self._idle = self._idle, []
-        await asyncio.gather(*(one.close() for one in idle))
+        await asyncio.gather(*(one.close() for one, _ in idle))
 
 
 async def _end(connection: Any) -> None:
