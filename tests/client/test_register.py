@@ -70,6 +70,37 @@ async def test_a_folder_is_registered_whole_or_not_at_all(tmp_path: Path) -> Non
         assert (ran.code, "no playbooks in this folder" in ran.err) == (2, True)
 
 
+SUBSCRIPTION = """\
+apiVersion: noetl.io/v2
+kind: Subscription
+metadata: {name: drop, path: test/a_drop}
+spec: {source: folder, stream: /srv/drop, dispatch: {playbook: child.yaml}, activation: manual}
+"""
+
+
+async def test_a_subscription_is_registered_after_the_playbook_that_it_starts(tmp_path: Path) -> None:
+    folder = tmp_path / "books"
+    folder.mkdir()
+    (folder / "child.yaml").write_text(CHILD)
+    (folder / "a.yaml").write_text(SUBSCRIPTION)
+    async with listening(tmp_path) as served:
+        ran = await register(served, folder, ".")
+        assert ran.code == 0, ran.err
+        assert [json.loads(line)["path"] for line in ran.out.splitlines()] == ["test/child", "test/a_drop"]
+        [row] = (await served.json("GET", "/api/subscriptions"))["subscriptions"]
+        assert (row["path"], row["owner"], row["paused"]) == ("test/child", "test/a_drop", True)
+
+
+async def test_unknown_keys_are_tolerated_if_asked(tmp_path: Path) -> None:
+    folder = tmp_path / "books"
+    folder.mkdir()
+    (folder / "odd.yaml").write_text(CHILD.replace("kind: noop", "kind: noop, shade: 3"))
+    async with listening(tmp_path) as served:
+        assert (await register(served, folder, "odd.yaml")).code == 2
+        ran = await register(served, folder, "odd.yaml", "--tolerant")
+        assert ran.code == 0, ran.err
+
+
 async def test_a_child_that_nobody_has_is_named(tmp_path: Path) -> None:
     folder = tmp_path / "books"
     folder.mkdir()

@@ -39,6 +39,24 @@ async def test_what_was_put_comes_back(attempts: Attempts, store: Any, data: Any
     assert put.result["store"] == (store["kind"] if isinstance(store, dict) else store or "db")
 
 
+@pytest.mark.parametrize("store", ["kv", {"kind": "kv"}])
+async def test_a_key_value_store_is_the_database_without_nats(attempts: Attempts, store: Any) -> None:
+    put = await attempts.run("artifact", {"action": "put", "ref": REF, "data": [1], "store": store})
+    assert put.result["store"] == "db"
+    assert (await attempts.run("artifact", {"ref": REF})).result["data"] == [1]
+
+
+async def test_what_to_read_may_be_given_as_an_input(attempts: Attempts) -> None:
+    put = await attempts.run("artifact", {"action": "put", "ref": REF, "data": {"n": 1}})
+    for given in (REF, {"kind": "result_ref", "ref": REF, "store": "db"}):
+        got = await attempts.run("artifact", {"action": "get"}, input={"result_ref": given})
+        assert (got.result["data"], got.result["sha256"]) == ({"n": 1}, put.result["sha256"])
+    assert (await attempts.run("artifact", {"result_ref": REF})).result["data"] == {"n": 1}
+    other = await attempts.run("artifact", {"ref": "noetl://other"}, input={"result_ref": REF})
+    assert other.error.kind == "reference"
+    assert "`ref` is missing" in (await attempts.run("artifact", {"action": "get"})).error.message
+
+
 async def test_without_an_address_it_gets_one_of_its_own(attempts: Attempts) -> None:
     first = await attempts.run("artifact", {"action": "put", "data": {"n": 1}}, execution_id="7")
     second = await attempts.run("artifact", {"action": "put", "data": {"n": 2}}, execution_id="8")
@@ -116,6 +134,8 @@ async def test_rows_meet_those_of_a_file_as_the_mode_says(attempts: Attempts, fi
     assert [row["id"] for row in await rows(attempts, file)] == [1, 2, 3, 4, 4]
     await put("overwrite", {"id": 9, "name": "z"})
     assert await rows(attempts, file) == [{"id": 9, "name": "z"}]
+    await put("replace", {"id": 8, "name": "y"})
+    assert await rows(attempts, file) == [{"id": 8, "name": "y"}]
 
 
 async def test_an_upsert_without_a_key_goes_by_the_idempotency_key(attempts: Attempts) -> None:

@@ -347,3 +347,19 @@ async def test_certificates_are_checked_as_the_task_says(web: Web, tmp_path: Pat
 async def test_an_address_that_is_none_is_an_error_outcome(client: WebClient, url: str) -> None:
     outcome = await send(client, url=url)
     assert outcome.status == "error"
+
+
+async def test_the_certificate_is_checked_unless_told_not_to_in_either_spelling(web: Web) -> None:
+    clients = HttpClient()
+    asked: list[Any] = []
+
+    def get(*ways: Any) -> WebClient:
+        asked.extend(ways)
+        return clients.get()
+
+    for name in ("verify", "verify_ssl"):
+        for given in (False, "false", True, "True"):
+            fields: dict[str, Any] = {name: given}
+            assert (await send(get, url=f"{web.url}/json", **fields)).status == "ok"
+    assert asked == [False, False, True, True] * 2
+    await clients.close()

@@ -90,12 +90,16 @@ class Client:
     async def close(self) -> None:
         await self._http.close()
 
-    async def register(self, content: str, *, check_only: bool = False, expected: int | None = None) -> Registered:
+    async def register(
+        self, content: str, *, check_only: bool = False, expected: int | None = None, tolerant: bool = False
+    ) -> Registered:
         """Validate the text of a playbook and register it in the catalog.
 
-        Raises Conflict if the latest version is not the `expected` one; 0: there is none.
+        Raises Conflict if the latest version is not the `expected` one; 0: there is none. With `tolerant`, unknown
+        keys are warnings, and are left out.
         """
         asked = {"content": content, "check_only": check_only, "expected": expected}
+        asked |= {"tolerant": True} if tolerant else {}
         return await self._http.ask("POST", "/api/catalog", Registered, asked)
 
     async def playbooks(self, search: str | None = None, cursor: str | None = None, limit: int = 100) -> CatalogPage:

@@ -32,8 +32,11 @@ _BESIDE_A_TOOL = ("name", "desc")  # keys of a workbook entry whose task is unde
 
 
 def schema(kinds: Kinds) -> Schema:
-    """Return the JSON Schema (2020-12) of a playbook that may use these kinds."""
-    return _document(_Writer(kinds), LEVELS["playbook"], "noetl:playbook", "NoETL playbook")
+    """Return the JSON Schema (2020-12) of a playbook, and of a subscription."""
+    writer = _Writer(kinds)
+    is_subscription = {"properties": {"kind": {"const": "Subscription"}}, "required": ["kind"]}
+    root = {"if": is_subscription, "then": writer.ref(LEVELS["subscription"]), "else": writer.level(LEVELS["playbook"])}
+    return _finished(writer, root, "noetl:playbook", "NoETL playbook")
 
 
 def level_schema(level: Level, name: str, title: str) -> Schema:
@@ -42,7 +45,10 @@ def level_schema(level: Level, name: str, title: str) -> Schema:
 
 
 def _document(writer: _Writer, level: Level, name: str, title: str) -> Schema:
-    root = writer.level(level)
+    return _finished(writer, writer.level(level), name, title)
+
+
+def _finished(writer: _Writer, root: Schema, name: str, title: str) -> Schema:
     return {"$schema": DIALECT, "$id": name, "title": title, **root, "$defs": dict(sorted(writer.defs.items()))}
 
 
@@ -132,8 +138,8 @@ class _Writer(Struct, frozen=True):
                 bounds = {"minimum": least, "maximum": most}
                 limits = {name: bound for name, bound in bounds.items() if bound is not None}
                 return {"type": "integer" if integer else "number", **limits}
-            case Choice(words, prefixes):
-                chosen: Schema = {"enum": list(words)}
+            case Choice(words, prefixes, synonyms):
+                chosen: Schema = {"enum": [*words, *(other for other, _ in synonyms)]}
                 return _any_of([chosen, *({"type": "string", "pattern": f"^{prefix}."} for prefix in prefixes)])
             case ListOf(item, least):
                 return {"type": "array", "items": self.type(item, rendered), **({"minItems": least} if least else {})}
@@ -244,8 +250,8 @@ def _fits(value: Any, kind: Type) -> bool:
             return isinstance(value, bool)
         case Number():
             return isinstance(value, int | float) and not isinstance(value, bool)
-        case Choice(words):
-            return value in words
+        case Choice() as choice:
+            return isinstance(value, str) and choice.meant(value) in choice.words
         case Text():
             return isinstance(value, str) and " " not in value
         case OneOf(options):

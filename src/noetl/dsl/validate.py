@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule
+from noetl.dsl.checking.tolerate import without_unknown_keys
 from noetl.dsl.checking.uses import Unavailable
 from noetl.dsl.diagnostic import Diagnostic, in_order, span
 from noetl.dsl.grammar.kinds import Kinds
@@ -33,12 +34,24 @@ def validate(
     tolerant: bool = False,
 ) -> tuple[Diagnostic, ...]:
     """Check the text of a playbook; `tolerant` makes unknown keys warnings."""
-    return examine(CheckContext(parse(text, file), kinds, catalog, unavailable), tolerant=tolerant)
+    subject = CheckContext(parse(text, file), kinds, catalog, unavailable)
+    return tolerate(subject)[0] if tolerant else examine(subject)
 
 
 def examine(subject: CheckContext, *, tolerant: bool = False) -> tuple[Diagnostic, ...]:
     """Check a parsed document."""
     return in_order(_diagnostics(subject, tolerant))
+
+
+def tolerate(subject: CheckContext) -> tuple[tuple[Diagnostic, ...], CheckContext]:
+    """Check a document with unknown keys as warnings; return it without them too."""
+    found = examine(subject, tolerant=True)
+    left = without_unknown_keys(subject)
+    if left is subject or any(one.severity == "error" for one in found):
+        return found, left
+    known = {(one.code, one.start) for one in found}
+    lacking = [one for one in examine(left) if one.severity == "error" and (one.code, one.start) not in known]
+    return in_order((*found, *lacking)), left
 
 
 def _diagnostics(subject: CheckContext, tolerant: bool) -> Iterator[Diagnostic]:

@@ -28,6 +28,11 @@ def run_id(step: str, number: int) -> RunId:
     return RunId(f"{step}#{number}")
 
 
+def job(execution_id: str) -> dict[str, str]:
+    """Return what templates read as `job`."""
+    return {"uuid": execution_id, "execution_id": execution_id}
+
+
 def event_id(message_id: str, ordinal: int) -> str:
     """Derive the id of an event from the message that caused it."""
     return f"{message_digest(message_id)}.{ordinal}"

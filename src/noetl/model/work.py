@@ -28,6 +28,7 @@ class Chunk(msgspec.Struct, frozen=True, omit_defaults=True):
     claim: bool = False  # claim rows of a cursor instead of running items
     count: int = 0
     source: Mapping[str, Any] | None = None
+    frame: Mapping[str, Any] = {}  # of a claim: how many rows to claim at once, see noetl.engine.state.frames
 
     @property
     def size(self) -> int:

@@ -19,13 +19,18 @@ from noetl.tools.sql.files import in_own_thread, read_file
 from noetl.tools.sql.rows import Place, write_rows
 from noetl.tools.sql.statements import KEY_COLUMN, RowsError, rows_to_write
 
+GIVEN = "result_ref"  # in `input`: what to read
+
 
 class Store(ToolInput, frozen=True, kw_only=True):
     """Which store keeps an artifact, and for how long."""
 
     kind: Annotated[
-        Literal["auto", "inline", "db", "file", "s3", "gcs", "azure", "nats_kv", "nats_object"],
-        about("Store; `auto` chooses by size. This version has `db` and `file`.", "file"),
+        Literal["auto", "inline", "db", "file", "s3", "gcs", "azure", "nats_kv", "nats_object", "kv"],
+        about(
+            "Store; `auto` chooses by size, `kv` means `nats_kv` where NATS is set up, else `db`. This version has `db` and `file`.",
+            "file",
+        ),
     ] = "auto"
     scope: Annotated[
         Literal["step", "execution", "workflow", "permanent"] | None, about("Lifetime of the reference.", "execution")
@@ -47,7 +52,7 @@ class Input(ToolInput, frozen=True, kw_only=True):
         about(
             "Artifact: a reference, its `noetl://` URI, or the URI of an object in a store.",
             "{{ ctx.report_ref }}",
-            aliases=("uri",),
+            aliases=("uri", "result_ref"),
         ),
     ] = None
     data: Annotated[
@@ -77,7 +82,7 @@ KIND = describe(
     adds rows, `insert` with a `key` adds rows with new keys, `upsert` replaces rows with the same `key` (by default the task's
     idempotency key), `overwrite` replaces all rows.
     """,
-    needs=(Need("action", ("ref",), "get"), Need("action", ("data",), "put"), Need("key", ("mode",))),
+    needs=(Need("action", ("ref",), "get", instead=(GIVEN,)), Need("action", ("data",), "put"), Need("key", ("mode",))),
     result={
         "ref": "Reference of the artifact.",
         "store": "Kind of the store.",
@@ -138,8 +143,10 @@ async def run(input: Input, context: ToolContext) -> Outcome:
 
 
 async def _get(input: Input, context: ToolContext) -> dict[str, Any]:
-    meta_hint = input.ref.get("meta") if isinstance(input.ref, Mapping) else None
-    ref = _address(input.ref, context)
+    given = context.input.get(GIVEN) if input.ref is None else input.ref
+    if given is None:
+        raise InvalidInput("`ref` is missing: the reference of what to read")
+    ref = _address(given, context)
     if ref.startswith(_FILE):
         path = _path(ref, context)
         try:
@@ -149,10 +156,10 @@ async def _get(input: Input, context: ToolContext) -> dict[str, Any]:
             raise BadReference(f"cannot read the file {path}: {error.strerror}") from None
         meta: Mapping[str, Any] = _content_info(data, _TYPES.get(path.suffix, _TEXT))
         store = "file"
-    elif is_manifest(input.ref):
-        return await _whole(input.ref, context)
+    elif is_manifest(given):
+        return await _whole(given, context)
     else:
-        data, meta = await stored.get(context.blobs, ref, meta_hint)
+        data, meta = await stored.get(context.blobs, ref, given.get("meta") if isinstance(given, Mapping) else None)
         about = await context.blobs.about(ref)
         manifests.check({**about, "ref": ref}, context.now())
         store = about.get("store", "")
@@ -208,7 +215,7 @@ async def _put(input: Input, context: ToolContext) -> dict[str, Any]:
         return _artifact_info(ref, "file", _content_info(data, content_type))
     place = input.store if isinstance(input.store, Store) else Store()
     named = input.store if isinstance(input.store, str) else place.kind
-    store = ("db" if len(data) <= _SMALL else "file") if named == "auto" else named
+    store = ("db" if len(data) <= _SMALL else "file") if named == "auto" else "db" if named == "kv" else named
     packing = place.compression or "none"
     if packing not in stored.PACKINGS:
         raise InvalidInput(f"compression `{packing}` is not supported; use one of {', '.join(stored.PACKINGS)}")

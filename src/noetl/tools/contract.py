@@ -16,6 +16,7 @@ from typing import Annotated, Any, TypeVar, cast
 
 import msgspec
 from msgspec import inspect as shape
+from msgspec.structs import replace
 
 from noetl.dsl.grammar.kinds import Kind, KindExample, Need
 from noetl.dsl.grammar.types import (
@@ -129,6 +130,8 @@ def _canonical_value(value: Any, type_: Type) -> Any:
                 return value
             case Text() if isinstance(value, bool | int | float):
                 return as_yaml(value)
+            case Choice(synonyms=synonyms) if synonyms and isinstance(value, str):
+                return option.meant(value)
             case LevelOf(own=Level() as level) if isinstance(value, Mapping):
                 return _canonical(value, level)
             case MapOf(inner) if isinstance(value, Mapping):
@@ -169,7 +172,9 @@ def _type(info: shape.Type, path: str, code: str = "", *, nullable: bool = False
     """
     match info:
         case shape.Metadata():
-            return _type(info.type, path, (info.extra or {}).get("code", code), nullable=nullable)
+            extra = info.extra or {}
+            found = _type(info.type, path, extra.get("code", code), nullable=nullable)
+            return replace(found, synonyms=extra["synonyms"]) if "synonyms" in extra else found
         case shape.StrType():
             return Text(code)
         case shape.BoolType():

@@ -6,6 +6,8 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import msgspec
+
 from noetl.dsl.grammar.kinds import Need
 from noetl.model.outcome import Outcome, failed, ok
 from noetl.ports import ToolContext
@@ -15,7 +17,10 @@ from noetl.tools.contract import Seconds, Sql, ToolInput, about
 from noetl.tools.sql.files import read_file
 
 _MOST_SCRIPT = 8 * 1024 * 1024  # bytes of a script from a web server
-WriteMode = Literal["insert", "append", "upsert", "overwrite"]
+WriteMode = Annotated[
+    Literal["insert", "append", "upsert", "overwrite"],
+    msgspec.Meta(extra={"synonyms": (("replace", "overwrite"),)}),
+]
 Environment = Annotated[
     dict[str, str | int | float | bool] | None,
     about("Environment variables, added to those of the worker.", {"LOG_LEVEL": "debug"}),
@@ -30,6 +35,9 @@ class ScriptSource(ToolInput, frozen=True, kw_only=True):
         about("Where the text is stored. This version has `inline`, `file` and `http`.", "http"),
     ]
     auth: Annotated[str | None, about("Credential to read it.", "gcs_reader", aliases=("credential",))] = None
+    content: Annotated[
+        str | None, about("With `inline`: the text itself.", "SELECT 1", aliases=("code",), rendered="")
+    ] = None
     endpoint: Annotated[str | None, about("With `s3`: URL of another object store.")] = None
     region: Annotated[str | None, about("With `s3`: region of the bucket.", "eu-central-1")] = None
     method: Annotated[Literal["GET", "POST"], about("With `http`: request method.")] = "GET"
@@ -41,7 +49,9 @@ class Script(ToolInput, frozen=True, kw_only=True):
     """Text stored outside the playbook and read when the task runs."""
 
     uri: Annotated[str | None, about("File path or URL of the script.", "./load.sql")] = None
-    content: Annotated[str | None, about("The text itself, with a source of type `inline`.", rendered="")] = None
+    content: Annotated[
+        str | None, about("The text itself, with a source of type `inline`.", aliases=("code",), rendered="")
+    ] = None
     source: Annotated[
         ScriptSource | None, about("How to fetch it; by default derived from `uri`.", {"type": "file"})
     ] = None
@@ -105,8 +115,11 @@ class UnreadableError(Exception):
 async def script_text(script: Script, context: ToolContext) -> str:
     """Fetch the text of a script. Raises UnreadableError with the task's outcome."""
     uri = script.uri or ""
-    if script.content is not None and not uri:
-        return script.content
+    inline = script.content
+    if inline is None and script.source is not None:
+        inline = script.source.content
+    if inline is not None and (not uri or (script.source is not None and script.source.type == "inline")):
+        return inline
     known = next((name for name, start in _ADDRESSES.items() if uri.startswith(start)), "file")
     kind = script.source.type if script.source else known
     if kind == "file":

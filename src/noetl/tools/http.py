@@ -38,7 +38,10 @@ class Input(ToolInput, frozen=True, kw_only=True):
         Any, about("Body: a string unchanged, a map as JSON unless the content type is a form.", "id=7")
     ] = None
     form: Annotated[dict[str, Any] | None, about("Body as form fields.", {"grant_type": "password"})] = None
-    verify: Annotated[bool | str, about("Verify the server's certificate; a string is a CA bundle file.")] = True
+    verify: Annotated[
+        bool | str,
+        about("Verify the server's certificate; a string is a CA bundle file.", aliases=("verify_ssl",)),
+    ] = True
     follow_redirects: Annotated[bool, about("Follow redirects.")] = True
 
 
@@ -97,6 +100,7 @@ KIND = describe(
 
 MOST_BYTES = 64 * 1024 * 1024
 _KINDS: dict[int, ErrorKind] = {401: "auth", 403: "auth", 404: "not_found", 408: "timeout", 429: "rate_limit"}
+_FLAGS = {"true": True, "false": False}  # a template in quotes gives text
 _RETRYABLE = frozenset({408, 429})
 _NOT_DONE = frozenset({408, 429, 503})  # the server did not process the request
 
@@ -112,8 +116,8 @@ async def run(input: Input, context: ToolContext) -> Outcome:
 
 async def _client(verify: bool | str, context: ToolContext) -> WebClient:
     """Return the HTTP client for a way to verify certificates. Raises OSError."""
-    if isinstance(verify, bool):
-        return context.web(verify)
+    if isinstance(verify, bool) or verify.lower() in _FLAGS:
+        return context.web(verify if isinstance(verify, bool) else _FLAGS[verify.lower()])
     path = Path(context.folder, verify)
     async with context.thread() as thread:
         return context.web(await read_file(path, thread))  # a task uses only certificates that it may read

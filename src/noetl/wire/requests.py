@@ -196,6 +196,7 @@ class Registration(Asked, frozen=True):
     path: Name | None = None  # must equal `metadata.path` of the playbook
     check_only: bool = False
     expected: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None  # latest version that you know; 0: none
+    tolerant: bool = False  # unknown keys are warnings, and left out
 
 
 TRIAL = "try"  # tag of the executions that POST /api/try starts; lists leave them out

@@ -17,7 +17,7 @@ from noetl.tools import kinds
 LIBRARIES: Final = {"postgres": "psycopg", "duckdb": "duckdb"}
 _SOURCES: Final = ("postgres", "duckdb", "file", "http")
 _BUILT: Final[dict[What, tuple[str, ...]]] = {
-    "store": ("auto", "inline", "db", "file"),
+    "store": ("auto", "inline", "db", "file", "kv"),
     "script source": ("inline", "file", "http"),
     "transfer source": _SOURCES,
     "transfer target": _SOURCES[:-1],

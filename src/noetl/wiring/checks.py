@@ -17,9 +17,9 @@ _KEPT_TEXTS: Final = 32
 _LONGEST_KEPT: Final = 200_000
 
 
-def check(content: bytes) -> Examined:
-    """Check a playbook's text against this installation."""
-    return examine_text(content, kinds(), unavailable)
+def check(content: bytes, tolerant: bool = False) -> Examined:
+    """Check a playbook's text; `tolerant` leaves out unknown keys."""
+    return examine_text(content, kinds(), unavailable, tolerant)
 
 
 def ask_language(feature: Feature, text: str, offset: int = 0, name: str | None = None) -> Any:

@@ -245,4 +245,4 @@ def test_a_cursor_takes_the_fields_of_its_kind() -> None:
     assert {"kind", "auth", "claim", "key", "database", "params"} <= set(written["properties"])
     assert {"query", "command", "table", "mode"}.isdisjoint(written["properties"])
     assert written["additionalProperties"] is False
-    assert set(written["required"]) == {"kind", "claim", "key"}
+    assert set(written["required"]) == {"kind", "claim"}

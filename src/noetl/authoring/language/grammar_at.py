@@ -14,6 +14,7 @@ from noetl.dsl.grammar import LEVELS, cursor_level, task_level, task_spec_level
 from noetl.dsl.grammar.kinds import Kind, Kinds
 from noetl.dsl.grammar.types import Field, Level, LevelOf, ListOf, MapOf, OneOf, Type
 from noetl.dsl.reading.nodes import Entry, ListNode, MapNode, Node, Scalar
+from noetl.dsl.tree.normalize.subscription import is_subscription
 
 _TASKS = ("task", "workbook_task")
 _ANY = Type()
@@ -49,7 +50,8 @@ def spot_at(root: Node | None, kinds: Kinds, offset: int) -> Spot | None:
     """Return the innermost position of a document that covers an offset."""
     if root is None or not root.start <= offset <= root.end:
         return None
-    return _down(Spot(root, LevelOf("playbook")), kinds, offset)
+    level = "subscription" if is_subscription(root) else "playbook"
+    return _down(Spot(root, LevelOf(level)), kinds, offset)
 
 
 def options(kind: Type) -> Iterator[Type]:

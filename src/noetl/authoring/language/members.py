@@ -31,7 +31,7 @@ _COUNTS: Members = {
     "failed": "Number of items that failed.",
     "skipped": "Number of items that were skipped.",
 }
-_JOB: Members = {"uuid": "Unique id of this execution."}
+_JOB: Members = {"uuid": "Unique id of this execution.", "execution_id": "Same as `uuid`."}
 
 
 def members(subject: CheckContext, site: TemplateSite, path: tuple[str, ...]) -> Members:

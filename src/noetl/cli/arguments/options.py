@@ -95,6 +95,7 @@ Token = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show progress without what tasks print.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Tolerant = Annotated[bool, typer.Option("--tolerant", help="Report unknown keys as warnings, and leave them out.")]
 SetValue = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Workload value, JSON or text; dots reach into maps; repeatable."),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from noetl.cli.arguments.completers import complete_step_of_file
-from noetl.cli.arguments.options import AsJson, Payload, Quiet, SetValue, StorePath, WaitForSignal, parse_wait
+from noetl.cli.arguments.options import AsJson, Payload, Quiet, SetValue, StorePath, Tolerant, WaitForSignal, parse_wait
 from noetl.cli.runtime.runner import call
 from noetl.cli.runtime.store import local_settings
 from noetl.settings import Settings
@@ -37,6 +37,7 @@ def command(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Run nothing; print the route and the inputs that are known.")
     ] = False,
+    tolerant: Tolerant = False,
 ) -> None:
     """Check a playbook, run it in this process and print its result."""
 
@@ -54,10 +55,11 @@ def command(
         if dry_run:
             from noetl.cli.driver.dry_run import print_route
 
-            prepared = Preparer(Path.cwd()).prepare(file, step)
+            prepared = Preparer(Path.cwd(), tolerant=tolerant).prepare(file, step)
             print_route(prepared, read(prepared), as_json=json)
             return 0
-        return await _run(file, step, read, local_settings(store), parse_wait(wait), as_json=json, quiet=quiet)
+        place = (local_settings(store), parse_wait(wait))
+        return await _run(file, step, read, *place, as_json=json, quiet=quiet, tolerant=tolerant)
 
     raise typer.Exit(call(job, fast=True))
 
@@ -71,6 +73,7 @@ async def _run(
     *,
     as_json: bool,
     quiet: bool,
+    tolerant: bool,
 ) -> int:
     from noetl.cli.playbooks.prepare import Preparer
     from noetl.wiring.embedded import child_processes
@@ -81,7 +84,7 @@ async def _run(
             if b"python" in text:
                 children.warm_up()
 
-        preparer = Preparer(Path.cwd(), warm_up)
+        preparer = Preparer(Path.cwd(), warm_up, tolerant)
         prepared = preparer.prepare(file, step)
         from noetl.cli.driver.start import start_and_drive
 

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from noetl.cli.arguments.files import FileProblem, playbook_files, read_file
+from noetl.cli.arguments.options import Tolerant
 from noetl.cli.output.diagnostics import FORMATS, Format, Report
 from noetl.cli.runtime.runner import SHORT_LIVED, tune_gc
 from noetl.cli.runtime.terminal import echo
@@ -21,7 +22,7 @@ def command(
     files: Annotated[list[str], typer.Argument(metavar="FILE…", help="Playbooks or folders; `-` reads stdin.")],
     format: Annotated[Format, typer.Option(help="Format of the report.")] = Format.text,
     json: Annotated[bool, typer.Option("--json", help="Print JSON; short for --format json.")] = False,
-    tolerant: Annotated[bool, typer.Option("--tolerant", help="Report unknown keys as warnings, not errors.")] = False,
+    tolerant: Tolerant = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 on warnings too.")] = False,
 ) -> None:
     """Check playbooks and report every problem."""

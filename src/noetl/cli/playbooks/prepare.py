@@ -44,6 +44,7 @@ class Preparer(Struct):
 
     folder: Path
     on_text: Callable[[bytes], None] = lambda _: None  # called with each playbook's text before it is checked
+    tolerant: bool = False  # unknown keys are warnings, and left out
     found: dict[Path, Prepared | None] = {}
 
     def prepare(self, name: str, only: str | None = None, quiet: bool = False) -> Prepared:
@@ -53,7 +54,7 @@ class Preparer(Struct):
         file = self.folder / "-" if name == "-" else Path(name).resolve()
         catalog = DiskCatalog(self.folder, file.parent)
         self.found[file] = None  # a playbook that calls itself is not read again
-        tree = _check(content, "<stdin>" if name == "-" else name, catalog, quiet)
+        tree = _check(content, "<stdin>" if name == "-" else name, catalog, quiet, self.tolerant)
         tree = tree if only is None else _keep_step(tree, only)
         _require_available(tree, name)
         tree = self._with_calls(tree, catalog)
@@ -104,16 +105,18 @@ class Preparer(Struct):
                 await catalog.register(made.path, made.content, made.canonical, made.playbook, now)
 
 
-def _check(content: bytes, name: str, catalog: DiskCatalog, quiet: bool) -> Playbook:
+def _check(content: bytes, name: str, catalog: DiskCatalog, quiet: bool, tolerant: bool) -> Playbook:
     from noetl.cli.output.diagnostics import Report, print_text
     from noetl.dsl.checking.context import CheckContext
     from noetl.dsl.reading.parse import parse
-    from noetl.dsl.tree.normalize import normalize
-    from noetl.dsl.validate import examine
+    from noetl.dsl.tree.normalize.subscription import is_subscription
+    from noetl.dsl.validate import examine, tolerate
     from noetl.wiring.embedded import language_kinds
 
-    document = parse(content, name)
-    found = examine(CheckContext(document, language_kinds(), catalog))
+    subject = CheckContext(parse(content, name), language_kinds(), catalog)
+    found, subject = tolerate(subject) if tolerant else (examine(subject), subject)
+    if is_subscription(subject.root):
+        raise InvalidInput(f"{name} is a subscription, which a server reads: `noetl register {name}`.")
     errors = tuple(one for one in found if one.severity == "error")
     if errors:
         report = Report()
@@ -125,7 +128,7 @@ def _check(content: bytes, name: str, catalog: DiskCatalog, quiet: bool) -> Play
     if warnings and not quiet:
         count = "1 warning" if warnings == 1 else f"{warnings} warnings"
         echo(f"noetl: {count} in {name}; see `noetl validate {name}`.", err=True)
-    return normalize(document)
+    return subject.playbook
 
 
 def _require_available(tree: Playbook, name: str) -> None:

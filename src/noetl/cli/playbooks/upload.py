@@ -32,6 +32,7 @@ class Upload(Struct, frozen=True):
     name: str
     path: str
     text: str
+    starts: bool = False  # a trigger of it starts another playbook
 
 
 class Collector(Struct):
@@ -69,7 +70,7 @@ class Collector(Struct):
                 edits.append((value.at.start, value.at.end, path))
         for start, end, path in sorted(edits, reverse=True):
             text = f'{text[:start]}"{path}"{text[end:]}'
-        self.uploads[file] = Upload(name, tree.path, text)
+        self.uploads[file] = Upload(name, tree.path, text, any("dispatch" in one.fields for one in tree.triggers))
         return tree.path
 
     def _child(self, path: str, catalog: DiskCatalog, caller: str, problems: list[FileProblem]) -> str:
@@ -90,34 +91,34 @@ def _called_paths(tree: Playbook) -> Iterator[Value]:
             yield path
 
 
-async def upload(client: Client, names: list[str], folder: Path) -> list[Registered]:
+async def upload(client: Client, names: list[str], folder: Path, *, tolerant: bool = False) -> list[Registered]:
     """Register playbooks and those they call, or none if one has errors."""
     collector = Collector(folder, await _catalog_paths(client))
     collector.add(names)
-    uploads = list(collector.uploads.values())
+    uploads = sorted(collector.uploads.values(), key=lambda one: one.starts)  # after what they start
     if len(uploads) > 1:
-        await _check_all(client, uploads)
-    registered = [await _register(client, one) for one in uploads]
+        await _check_all(client, uploads, tolerant)
+    registered = [await _register(client, one, tolerant) for one in uploads]
     for path, caller in collector.missing.items():
         echo(f"noetl: {caller} calls `{path}`, which is not on disk and not in the catalog", err=True)
     return registered
 
 
-async def _check_all(client: Client, uploads: list[Upload]) -> None:
+async def _check_all(client: Client, uploads: list[Upload], tolerant: bool) -> None:
     """Check all before any is stored. Raises InvalidPlaybook with the errors of each."""
     errors = []
     for one in uploads:
         try:
-            await _register(client, one, check_only=True)
+            await _register(client, one, tolerant, check_only=True)
         except InvalidPlaybook as error:
             errors.append(str(error))
     if errors:
         raise InvalidPlaybook("\n".join(errors))
 
 
-async def _register(client: Client, one: Upload, *, check_only: bool = False) -> Registered:
+async def _register(client: Client, one: Upload, tolerant: bool, *, check_only: bool = False) -> Registered:
     try:
-        return await client.register(one.text, check_only=check_only)
+        return await client.register(one.text, check_only=check_only, tolerant=tolerant)
     except InvalidPlaybook as error:
         raise InvalidPlaybook(f"{one.name}: {error}") from None
 

@@ -10,13 +10,14 @@ from typing import Annotated
 
 import typer
 
-from noetl.cli.arguments.options import AsJson, Place
+from noetl.cli.arguments.options import AsJson, Place, Tolerant
 from noetl.cli.runtime.runner import call
 from noetl.cli.runtime.terminal import echo
 
 
 def command(
     files: Annotated[list[str], typer.Argument(metavar="FILE|FOLDER…", help="Playbooks or folders; `-` reads stdin.")],
+    tolerant: Tolerant = False,
     json: AsJson = False,
     server: Place = None,
 ) -> None:
@@ -28,7 +29,7 @@ def command(
         from noetl.cli.runtime.target import connect, require_server
 
         async with connect(require_server(server, "`noetl run FILE` runs a playbook on this machine.")) as client:
-            for one in await upload(client, files, Path.cwd()):
+            for one in await upload(client, files, Path.cwd(), tolerant=tolerant):
                 echo(to_json(one) if json else f"{one.path} version {one.version} {one.playbook[:16]}")
 
     call(job)

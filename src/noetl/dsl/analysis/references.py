@@ -14,10 +14,12 @@ from msgspec import Struct
 from noetl.dsl.analysis.scopes import (
     BEFORE_START,
     CTX_FIELDS,
+    FRAME_NAMES,
     LOOP_NAMES,
     SCOPES,
     Names,
     binds,
+    claims_frames,
     in_iteration,
     is_iteration_key,
     label_places,
@@ -94,5 +96,7 @@ def _bare(site: TemplateSite, name: str, names: Names) -> Iterator[Meaning]:
             yield "label"
         if name in names.steps and not site.in_workbook:
             yield "step"
+        if name in FRAME_NAMES and claims_frames(site):
+            yield "iter"
     if name in names.workload:
         yield "workload"

@@ -26,7 +26,7 @@ SCOPES: dict[str, str] = {
     "output": "Like `outcome`, with `data` for `result`.",
     "event": "Current event.",
     "execution_id": "Id of the execution, a numeric text.",
-    "job": "`job.uuid` is a unique id of the execution.",
+    "job": "`job.uuid` and `job.execution_id` are the id of the execution.",
 }
 _TASKS = "in the tasks of a step: their inputs, rules and `set`"
 _AFTER_TASK = "in the rules and the `set` of a task, in a step's `set` and on its arcs"
@@ -81,6 +81,7 @@ AFTER_STEP: frozenset[Role] = frozenset({"step_set", "arc_when", "arc_args", "ar
 ON_SERVER: frozenset[Role] = AFTER_STEP | {"admit", "loop", "step_spec", "workload", "executor"}
 BEFORE_START: frozenset[Role] = frozenset({"workload", "executor", "keychain"})
 
+FRAME_NAMES = frozenset({"frame"})  # in the claim of a cursor loop in frames
 LOOP_NAMES = frozenset({"loop_index", "_index"})
 ITER_FIELDS: dict[str, str] = {
     "index": "Index of the item, from 0.",
@@ -190,6 +191,12 @@ def in_iteration(site: TemplateSite) -> bool:
     return site.step is not None and site.step.loop is not None and site.role in PER_ITEM
 
 
+def claims_frames(site: TemplateSite) -> bool:
+    """Return whether this template is part of a claim of rows in frames."""
+    loop = site.step.loop if site.step is not None else None
+    return site.role == "cursor" and loop is not None and "frame" in loop.spec
+
+
 def input_names(site: TemplateSite, names: Names) -> frozenset[str]:
     """Return the keys that `args` and `input` may have here."""
     own = _inputs_for(site, site.task.input) if site.task and site.role in IN_PIPELINE else _NONE
@@ -253,6 +260,8 @@ def visible(site: TemplateSite, names: Names) -> frozenset[str]:
     known = known | names.workload | names.ctx | frozenset(CTX_FIELDS) | input_names(site, names)
     if site.in_workbook:
         return known
+    if claims_frames(site):
+        known |= FRAME_NAMES
     if in_iteration(site):
         known |= LOOP_NAMES | iteration_names(site, names)
     return known | names.steps | frozenset(label_places(site, names))

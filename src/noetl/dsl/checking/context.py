@@ -66,10 +66,11 @@ class CheckContext:
     def shape(self) -> tuple[ShapeFinding, ...]:
         """What does not fit the grammar, without words that a comma split off a value."""
         split = {id(word) for value in self.split_values for word in value.words}
-        return tuple(finding for finding in self._every_finding if id(finding.node) not in split)
+        return tuple(finding for finding in self.every_finding if id(finding.node) not in split)
 
     @cached_property
-    def _every_finding(self) -> tuple[ShapeFinding, ...]:
+    def every_finding(self) -> tuple[ShapeFinding, ...]:
+        """What does not fit the grammar."""
         return findings(self.root, self.kinds, self.suggestions)
 
     @cached_property
@@ -79,7 +80,7 @@ class CheckContext:
     @cached_property
     def strange_keys(self) -> frozenset[int]:
         """The ids of keys that have no place where they are."""
-        return frozenset(id(finding.node) for finding in self._every_finding if finding.kind in STRAY)
+        return frozenset(id(finding.node) for finding in self.every_finding if finding.kind in STRAY)
 
     @cached_property
     def legacy(self) -> tuple[LegacyForm, ...]:

@@ -5,7 +5,7 @@ The files in `rules/` turn findings into diagnostics. Tested in tests/unit/dsl/c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -32,6 +32,7 @@ from noetl.dsl.grammar.types import (
     fits,
 )
 from noetl.dsl.reading.nodes import Entry, ListNode, MapNode, Node, Scalar
+from noetl.dsl.tree.normalize.subscription import is_subscription, trigger
 
 __all__ = ["ShapeFinding", "compared", "findings", "fits", "is_template"]
 
@@ -48,8 +49,11 @@ def findings(root: Node | None, kinds: Kinds, suggestions: Suggestions | None = 
     """Return every position of a playbook that does not fit the grammar."""
     if root is None:
         return ()
-    walk = _Walk(kinds, suggestions or Suggestions())
-    walk.value(root, LevelOf("playbook"), None, LEVELS["playbook"], "")
+    walk = _Walk(kinds, suggestions or Suggestions(), root)
+    level = "subscription" if is_subscription(root) else "playbook"
+    walk.value(root, LevelOf(level), None, LEVELS[level], "")
+    if isinstance(root, MapNode) and level == "subscription":
+        walk.meant(trigger(root))
     return settled(walk.findings) if walk.findings else ()
 
 
@@ -79,6 +83,7 @@ class _Walk(Struct, frozen=True):
 
     kinds: Kinds
     suggestions: Suggestions
+    root: Node | None = None
     findings: list[ShapeFinding] = []
     known: dict[str, _TaskLevels] = {}
 
@@ -244,7 +249,19 @@ class _Walk(Struct, frozen=True):
         if kind is None:
             self.missing(node, level)
         else:
-            self.findings.extend(_missing_in_task(node, levels.task, kind))
+            self.findings.extend(_missing_in_task(node, levels.task, kind, self.is_passed))
+
+    def meant(self, node: MapNode | None) -> None:
+        """Check the trigger that a subscription means, without repeating findings."""
+        known = {id(finding.node) for finding in self.findings}
+        inner = _Walk(self.kinds, self.suggestions)
+        if node is not None:
+            inner.map(node, LEVELS["trigger_subscription"])
+        self.findings.extend(one for one in inner.findings if id(one.node) not in known and one.kind != "missing")
+
+    def is_passed(self, name: str) -> bool:
+        """Return whether any `input` or `args` of the document has a name."""
+        return name in _passed(self.root)
 
     def around_a_task(self, node: MapNode, level: Level) -> None:
         for entry in node.entries:
@@ -265,6 +282,17 @@ class _Walk(Struct, frozen=True):
         for field in level.required:
             if field.name not in node and not any(name in node for name in field.aliases):
                 self.findings.append(ShapeFinding("missing", node, level, field.name, field, field.type))
+
+
+def _passed(node: Node | None) -> Iterator[str]:
+    """Yield the names in every `input` and `args` of a document."""
+    if isinstance(node, ListNode):
+        for item in node.items:
+            yield from _passed(item)
+    for entry in node.entries if isinstance(node, MapNode) else ():
+        if entry.key.text in ("input", "args") and isinstance(entry.value, MapNode):
+            yield from (inner.key.text for inner in entry.value.entries)
+        yield from _passed(entry.value)
 
 
 def _may_hold_marks(kind: Type, field: Field | None, level: Level) -> bool:
@@ -306,7 +334,9 @@ def _is_null(node: Node) -> bool:
     return isinstance(node, Scalar) and node.value is None
 
 
-def _missing_in_task(node: MapNode, level: Level, kind: Kind) -> Iterator[ShapeFinding]:
+def _missing_in_task(
+    node: MapNode, level: Level, kind: Kind, is_passed: Callable[[str], bool]
+) -> Iterator[ShapeFinding]:
     spec = node.get("spec")
     holders = (node, spec) if isinstance(spec, MapNode) else (node,)
 
@@ -329,7 +359,7 @@ def _missing_in_task(node: MapNode, level: Level, kind: Kind) -> Iterator[ShapeF
         elif not present and group in kind.one_of:
             yield ShapeFinding("missing", node, level, " or ".join(group), tool=kind, owner=node)
     for need in kind.needs:
-        if _applies(need, own[need.field], written(own[need.field])):
+        if _applies(need, own[need.field], written(own[need.field])) and not any(map(is_passed, need.instead)):
             for field in (own[name] for name in need.fields if not written(own[name])):
                 yield ShapeFinding("missing", node, level, field.name, field, field.type, kind)
 
@@ -345,7 +375,9 @@ def _applies(need: Need, field: Field, node: Node | None) -> bool:
 
 def _is_out_of_bounds(value: Any, kind: Choice | Number) -> bool:
     if isinstance(kind, Choice):
-        return value not in kind.words and not any(value.startswith(p) and value != p for p in kind.prefixes)
+        return kind.meant(value) not in kind.words and not any(
+            value.startswith(p) and value != p for p in kind.prefixes
+        )
     low = kind.least is not None and value < kind.least
     high = kind.most is not None and value > kind.most
     return bool(low or high or (kind.integer and value != value // 1))

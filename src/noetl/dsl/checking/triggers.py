@@ -13,7 +13,7 @@ import msgspec
 
 from noetl.dsl.checking.rule import Finding, at
 from noetl.dsl.reading.nodes import MapNode, Node
-from noetl.dsl.tree.playbook import NOTIFICATION, Playbook, Trigger
+from noetl.dsl.tree.playbook import NOTIFICATION, OF_THE_START, Playbook, Trigger
 from noetl.schedules.spec import NAME, Problem
 
 _MOST: Final = 100  # triggers of one kind
@@ -29,7 +29,8 @@ def trigger_findings(
             yield at(name, *misnomer)
             continue
         try:
-            check(msgspec.convert({key: value.data for key, value in trigger.fields.items()}, spec))
+            fields = {key: value.data for key, value in trigger.fields.items() if key not in OF_THE_START}
+            check(msgspec.convert(fields, spec))
         except Problem as problem:
             if problem.field != unless:
                 place = _node_of(trigger, problem.field) or name

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from noetl.dsl.grammar.forms import trigger_item, workbook_form
-from noetl.dsl.grammar.layered_settings import ANY_MAP, COUNT, FAILURE_POLICY, FAILURE_SETTINGS, LAYERED, TIME
+from noetl.dsl.grammar.layered_settings import (
+    ANY_MAP,
+    COUNT,
+    FAILURE_POLICY,
+    FAILURE_SETTINGS,
+    LAYERED,
+    OTHER_POLICIES,
+    TIME,
+)
 from noetl.dsl.grammar.types import Choice, Field, Flag, Level, LevelOf, ListOf, Number, OneOf, Text
 from noetl.schedules.spec import CATCH_UPS, OVERLAPS
 from noetl.triggers.ended import STATUSES
@@ -63,6 +71,11 @@ DOCUMENT_LEVELS: tuple[Level, ...] = (
             Field("labels", ANY_MAP, "Key-value pairs of your choice; the catalog is searched by them."),
             Field("tags", ListOf(Text()), "Keywords of your choice; the catalog is searched by them."),
             Field("author", Text(), "Person or team that maintains the playbook."),
+            Field(
+                "exposes_as_mcp",
+                OneOf((Flag(), ANY_MAP, Text())),
+                "Whether the playbook is a tool of an MCP server. No effect yet.",
+            ),
         ),
     ),
     Level(
@@ -261,6 +274,8 @@ DOCUMENT_LEVELS: tuple[Level, ...] = (
             Field(
                 "every", OneOf((Text(), COUNT)), "Interval of polls in seconds, or a text such as `5m`.", default="10s"
             ),
+            Field("dispatch", LevelOf("trigger_dispatch"), "Another playbook to start, instead of this one."),
+            Field("paused", Flag(), "Whether a new subscription is registered paused.", default="false"),
             Field(
                 "payload",
                 ANY_MAP,
@@ -303,6 +318,11 @@ DOCUMENT_LEVELS: tuple[Level, ...] = (
                 "Where the work runs. No effect yet: `noetl run` runs it in its own process, a server on its workers.",
                 default="auto",
                 aliases=("kind",),
+            ),
+            Field(
+                "version",
+                OneOf((Text(), Number())),
+                "Version of the runtime that the playbook was written for. No effect.",
             ),
             Field("spec", LevelOf("executor_spec"), "Settings of the execution and defaults for its steps."),
             Field("requires", LevelOf("requires"), "What the server and its workers must offer before the run starts."),
@@ -379,7 +399,7 @@ DOCUMENT_LEVELS: tuple[Level, ...] = (
             Field("burst", COUNT, "How many may begin at once after a pause.", default="1"),
         ),
     ),
-    Level("executor_policy", "Default policies of steps and loops.", (FAILURE_POLICY,)),
+    Level("executor_policy", "Default policies of steps and loops.", (FAILURE_POLICY, *OTHER_POLICIES)),
     Level(
         "rollback_policy",
         "Whether a failed run rolls back its completed steps.",

@@ -26,6 +26,7 @@ class Need(Struct, frozen=True):
     field: str
     fields: tuple[str, ...]
     value: str | None = None
+    instead: tuple[str, ...] = ()  # names in `input` that satisfy it too
 
 
 class Kind(Struct, frozen=True):

@@ -22,6 +22,11 @@ FAILURE_SETTINGS: tuple[Field, ...] = (
     ),
 )
 FAILURE_POLICY = Field("failure", LevelOf("failure_policy"), "Whether a failed loop item stops the loop.")
+# Read, so that playbooks with them run. Settings with these meanings are in `spec`.
+OTHER_POLICIES: tuple[Field, ...] = (
+    Field("defaults", Type(), "Defaults of the tasks below; only the settings of a `spec` have an effect."),
+    Field("results", Type(), "How results are stored; only the settings of `spec.result` have an effect."),
+)
 ON_WHEN_ERROR = Field(
     "on_when_error", _WHEN_ERRORS, "What a condition that fails to evaluate does.", default=_WHEN_DEFAULT
 )
@@ -87,8 +92,8 @@ LAYERED_LEVELS: tuple[Level, ...] = (
         (
             Field(
                 "kind",
-                Choice(("auto", "inline", "db", "file", "s3", "gcs", "azure", "nats_kv", "nats_object")),
-                "Type of the store; `auto` chooses by size. This version has `inline`, `db` and `file`.",
+                Choice(("auto", "inline", "db", "file", "s3", "gcs", "azure", "nats_kv", "nats_object", "kv")),
+                "Type of the store; `auto` chooses by size, `kv` means `nats_kv` where NATS is set up, else `db`. This version has `inline`, `db` and `file`.",
                 default="auto",
             ),
             Field("scope", Choice(("step", "execution", "workflow", "permanent")), "Validity of the reference."),

@@ -21,6 +21,7 @@ _VAGUE = frozenset(
 )  # fmt: skip
 # The enclosing level where the grammar allows several: a task is also an entry of the workbook.
 _AROUND = {
+    "metadata": "playbook",
     "task": "step",
     "task_spec": "task",
     "output": "task",
@@ -38,6 +39,7 @@ _CLEAR = {
     "executor": ("policy",),
 }
 _HOLDERS = {"step": "the step", "task": "the task", "arc": "the arc", "task_rule": "the rule", "admit_rule": "the rule"}
+_NO_HOME = frozenset({("admit_policy", "mode")})  # read there, without an effect
 _DEPTH = 5
 
 
@@ -107,7 +109,7 @@ class Places:
         seen = {level}
         while pending:
             name, path = pending.popleft()
-            if path and _takes(self._levels[name].field(key), value):
+            if path and (name, key) not in _NO_HOME and _takes(self._levels[name].field(key), value):
                 return ".".join(path)
             if len(path) < _DEPTH:
                 for below, step in self._children[name]:

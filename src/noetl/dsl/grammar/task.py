@@ -6,11 +6,13 @@ from msgspec.structs import replace
 
 from noetl.dsl.grammar.forms import else_form
 from noetl.dsl.grammar.kinds import Kind
-from noetl.dsl.grammar.layered_settings import ANY_MAP, BYTES, COUNT, LAYERED, TIME
+from noetl.dsl.grammar.layered_settings import ANY_MAP, BYTES, COUNT, LAYERED, OTHER_POLICIES, TIME
 from noetl.dsl.grammar.step import CONDITION, STEP_LEVELS
 from noetl.dsl.grammar.types import Choice, Field, Flag, Level, LevelOf, ListOf, Number, OneOf, Text
 
 ACTIONS = ("continue", "retry", "jump", "break", "fail", "skip")
+
+_PATHS = OneOf((ListOf(Text()), Text()))
 
 COMMON: tuple[Field, ...] = (
     Field("kind", Text(), "Tool kind that does the work.", required=True, example="http"),
@@ -32,6 +34,7 @@ COMMON: tuple[Field, ...] = (
     Field("timeout_seconds", TIME, "Timeout of one attempt, in seconds.", rendered="worker"),
     Field("idempotent", Flag(), "The task is idempotent: NoETL may retry it after a lost response."),
     Field("priority", Number(integer=True), "Short for `spec.priority`."),
+    Field("assert", LevelOf("assert"), "Inputs that must be given, and keys that the result must have."),
 )
 
 TASK_LEVELS: tuple[Level, ...] = (
@@ -54,9 +57,19 @@ TASK_LEVELS: tuple[Level, ...] = (
                 rendered="worker",
             ),
             Field("idempotent", Flag(), "The task is idempotent."),
+            Field("assert", LevelOf("assert"), "Inputs that must be given, and keys that the result must have."),
             *LAYERED,
         ),
         open=True,
+    ),
+    Level(
+        "assert",
+        "What a task expects and returns. If it is not so, the task fails with an error of kind `schema`.",
+        (
+            Field("expects", _PATHS, "Inputs that must be given, and not be null: names, or paths with dots."),
+            Field("returns", _PATHS, "Keys that the result must have: names, or paths with dots."),
+        ),
+        example="assert: { expects: [city], returns: [temperature] }",
     ),
     Level(
         "task_timeout",
@@ -78,6 +91,7 @@ TASK_LEVELS: tuple[Level, ...] = (
                 "What an error that matches no rule does.",
                 default="continue",
             ),
+            *OTHER_POLICIES,
         ),
         example="policy:\n  rules:\n    - when: \"{{ outcome.status == 'error' }}\"\n      then: { do: retry, attempts: 3 }",
     ),
@@ -170,4 +184,11 @@ def task_spec_level(kind: Kind) -> Level:
     optional = tuple(
         Field(known.name, known.type, known.summary, aliases=known.aliases, rendered=known.rendered) for known in own
     )
-    return Level(f"task_spec:{kind.name}", _TASK_SPEC.summary, (*_TASK_SPEC.fields, *optional), open=kind.input.open)
+    settings = tuple(_with_pool(known, kind) for known in _TASK_SPEC.fields)
+    return Level(f"task_spec:{kind.name}", _TASK_SPEC.summary, (*settings, *optional), open=kind.input.open)
+
+
+def _with_pool(setting: Field, kind: Kind) -> Field:
+    """Return a setting of a task; a map under `pool` sizes the kind's own pool."""
+    own = kind.input.field("pool") if setting.name == "pool" else None
+    return setting if own is None else replace(setting, type=OneOf((own.type, setting.type)))

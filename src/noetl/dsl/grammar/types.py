@@ -42,6 +42,11 @@ class Choice(Type, frozen=True):
 
     words: tuple[str, ...]
     prefixes: tuple[str, ...] = ()  # `route_edge:` accepts any word after it
+    synonyms: tuple[tuple[str, str], ...] = ()  # another spelling, and the word that it means
+
+    def meant(self, word: str) -> str:
+        """Return the word that a spelling means."""
+        return dict(self.synonyms).get(word, word)
 
 
 class ListOf(Type, frozen=True):

@@ -200,6 +200,7 @@ class Keychain(Part, frozen=True, eq=False):
     at: Node | None = None
 
 
+OF_THE_START: Final = ("dispatch", "paused")  # fields of a subscription that say what it starts, and when
 NOTIFICATION: Final = "notification"  # kind of trigger: an entry of `notifications`
 
 

@@ -21,6 +21,7 @@ from noetl.engine.state.execution import Execution
 from noetl.engine.state.writes import plain
 from noetl.expr import Budget, Envelope, TemplateError, Undefined
 from noetl.model.events import EVENT_TYPES, names_of
+from noetl.model.ids import job
 from noetl.model.outcome import whole
 from noetl.model.refs import expanded, is_ref
 
@@ -85,7 +86,7 @@ class Scope(Mapping[str, Any]):
             "input": args,
             "iter": self._iter,
             "execution_id": state.execution_id,
-            "job": {"uuid": state.execution_id},
+            "job": job(state.execution_id),
             **fixed,
         }
 

@@ -16,6 +16,7 @@ from noetl.engine.plan.plan import Plan
 from noetl.engine.plan.step_plan import Part, StepPlan
 from noetl.engine.state.execution import Execution, Loop, StepRun, see
 from noetl.model.events import Event
+from noetl.model.ids import job
 from noetl.model.manifest import within
 from noetl.model.work import NEW, Chunk, WorkItem
 
@@ -151,7 +152,7 @@ def _chunk(loop: Loop, chunk: str) -> Chunk:
     piece = loop.pieces[chunk]
     total = None if loop.cursor else loop.total
     if piece.claim:
-        return Chunk(chunk, piece.start, (), total, claim=True)
+        return Chunk(chunk, piece.start, (), total, claim=True, frame=loop.frame)
     first, last = min(piece.pending), max(piece.pending)  # items that ended are not issued again
     is_whole = last + 1 - first == len(piece.pending)
     ended = () if is_whole else tuple(index for index in range(first, last) if index not in piece.pending)
@@ -186,7 +187,7 @@ def scopes(known: StepPlan, state: Execution, run: StepRun) -> dict[str, Any]:
         "steps": {},
         "statuses": {},
         "execution_id": state.execution_id,
-        "job": {"uuid": state.execution_id},
+        "job": job(state.execution_id),
     }
     if state.iter is not None:
         sent["iter"] = {"parent": state.iter}

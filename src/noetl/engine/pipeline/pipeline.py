@@ -40,6 +40,7 @@ from noetl.model.messages import Record
 from noetl.model.outcome import Outcome, TaskError, failed, ok
 from noetl.model.refs import compacted
 
+_NOT_GOING_ON: Final = frozenset({"retry", "fail"})
 MAX_CALLS: Final = 16  # of workbook tasks inside each other
 
 
@@ -171,6 +172,11 @@ class Pipeline(Frame):
             return RunTask(self.named, task.kind, fields, whole, {}, attempt, key, None, None, spec, {}, visit)
         renderer = self.renderer(at)
         whole, own = self.inputs(renderer)
+        asserts = self.plan.asserts
+        if asserts is not None:
+            refused = asserts.refused(self.named, (whole, _written(task)), renderer.names)
+            if refused is not None:
+                return refused
         if task.kind == "workbook":
             return self._call(task, at)
         within = renderer.over(input=whole) if whole else renderer
@@ -180,10 +186,10 @@ class Pipeline(Frame):
         if timeout is not None:
             note_timeout(self._records, self.key, timeout)
         if task.kind in SUSPENDING:
-            if task.kind == "playbook" and any(reads_secret(value.data) for value in self.input_values()):
+            if task.kind == "playbook" and any(reads_secret(value.data) for value in self.payload_values()):
                 raise RenderError("input", "a secret of `keychain` must not be given to a child", "let it use `auth`")
             waiting = wait_for(task.kind, fields, whole, timeout, at)
-            if task.kind == "playbook" and self.holds_secret(whole):
+            if task.kind == "playbook" and self.holds_secret([whole, fields.get("payload")]):
                 raise RenderError("input", "a secret of a credential must not be given to a child", "let it use `auth`")
             if isinstance(waiting, Suspend):
                 self.memory.wait(waiting)
@@ -208,6 +214,8 @@ class Pipeline(Frame):
         memory, task, has_policy = self.memory, self.task, self.plan.has_policy
         memory.settle()
         self.call, verdict = None, CONTINUE
+        if self.plan.asserts is not None and outcome.status == "ok":
+            outcome = self.plan.asserts.checked(self.named, outcome)
         if has_policy or outcome.error is not None or self.info.caller:  # else nothing reads the rest of it
             began = memory.began
             meta = {"started_at": began, "duration_ms": at - began, **outcome.meta, "attempt": memory.attempt}
@@ -235,7 +243,9 @@ class Pipeline(Frame):
                 return self._refuse(problem, outcome, at)
         renderer = renderer.over(outcome=Envelope(data), output=Envelope(data))
         verdict = judge(attempt, outcome, renderer)
-        skipped = self.write(verdict.sets, renderer, failed=outcome.status != "ok")
+        is_error = outcome.status != "ok"
+        own = self.plan.after_error if is_error and verdict.do not in _NOT_GOING_ON else ()
+        skipped = self.write((*own, *verdict.sets), renderer, failed=is_error)
         if isinstance(skipped, TaskError):
             return self._refuse(skipped, outcome, at)
         if skipped:
@@ -388,6 +398,11 @@ def restore(
     elif pipeline.memory.phase == "running":
         pipeline.recall(snapshot.get("call"), load)
     return pipeline
+
+
+def _written(task: Task) -> dict[str, Any]:
+    """Return the fields of a task's tool as written, and without those that are null."""
+    return {name: value.data for name, value in task.fields.items() if value.data is not None}
 
 
 def _memory(limit_ms: float | None, at: int) -> Memory:

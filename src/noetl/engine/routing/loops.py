@@ -16,6 +16,7 @@ from noetl.engine.routing import loop_results
 from noetl.engine.routing.route import Ending, end, failure, is_tried_again
 from noetl.engine.state.dead_letters import about, is_letter
 from noetl.engine.state.execution import Loop, StepRun
+from noetl.engine.state.frames import MOST_ROWS
 from noetl.engine.state.writes import EMPTY, ctx_keys, plain, reduced
 from noetl.expr import TemplateError, Undefined
 from noetl.expr.runtime.iteration import rows_of
@@ -57,6 +58,9 @@ def begin(d: DecisionBuilder, run: StepRun) -> None:
     sequential = step.loop.mode != "parallel"
     placement = d.plan.policy(step, "exec") or ("local" if sequential else "distributed")
     width = 1 if sequential else _width(d, step.loop.spec.get("max_in_flight"), scope)
+    frame = _frame(d, step.loop.spec.get("frame"), scope) if items is None else {}
+    if not sequential and frame.get("process") == "row":
+        width *= frame["width"]
     reduce = step.loop.spec.get("reduce")
     payload: dict[str, Any] = {
         "items": [] if items is None else items,
@@ -68,6 +72,7 @@ def begin(d: DecisionBuilder, run: StepRun) -> None:
         "failure": d.plan.policy(step, "failure", "mode") or "fail_fast",
     }
     payload |= {"cursor": True} if items is None else {}
+    payload |= {"frame": frame} if frame else {}
     payload |= {"reduce": ctx_keys(reduce.data)} if reduce is not None else {}
     d.emit("loop.started", run.step, payload, run=run)
     limit = number(step.loop.total_timeout_ms.data, scope, d.calls) if step.loop.total_timeout_ms else None
@@ -90,6 +95,23 @@ def _width(d: DecisionBuilder, setting: Any, scope: Scope) -> int:
         capacity = d.plan.defaults.get("pool_capacity")
         return capacity if isinstance(capacity, int) and capacity > 0 else DEFAULT_WIDTH
     return max(1, int(width))
+
+
+def _frame(d: DecisionBuilder, setting: Any, scope: Scope) -> dict[str, Any]:
+    """Return how the rows of a cursor are claimed and run; empty without frames."""
+    given = setting.data if setting is not None else None
+    if not isinstance(given, Mapping):
+        return {}
+
+    def whole(name: str, usual: int) -> int:
+        found = number(given[name], scope, d.calls) if given.get(name) is not None else None
+        return usual if found is None else max(1, int(found))
+
+    frame: dict[str, Any] = {"process": given.get("process") or "row", "rows": whole("max_rows", MOST_ROWS)}
+    frame["width"] = whole("row_concurrency", 1)
+    seconds = number(given["max_seconds"], scope, d.calls) if given.get("max_seconds") is not None else None
+    frame |= {} if seconds is None else {"seconds": seconds}
+    return frame | ({"bytes": whole("max_bytes", 1)} if given.get("max_bytes") is not None else {})
 
 
 def listed(value: Any, strict: bool = True) -> list[Any]:
@@ -182,6 +204,9 @@ def _next_range(loop: Loop, left: int) -> tuple[int, int]:
     room = loop.room
     if room <= 0:
         return 0, 0
+    if loop.frame.get("process") == "row" and not loop.sequential:
+        count = min(left, loop.frame["rows"])
+        return count, min(room, count, loop.frame["width"])
     if loop.local:
         return (0, 0) if loop.pieces else (min(left, LOCAL_ITEMS), room)
     if loop.sequential or not loop.timed:

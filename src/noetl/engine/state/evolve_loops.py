@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from noetl.engine.state.execution import Execution, Loop, Piece, StepRun, Suspended
+from noetl.engine.state.frames import frames
 from noetl.engine.state.writes import ctx_keys, put
 from noetl.model.events import Event
 
@@ -30,6 +31,7 @@ def started(state: Execution, event: Event, payload: Payload) -> None:
         payload["failure"] == "best_effort",
         dict(payload.get("reduce", {})),
         bool(payload.get("cursor")),
+        frame=payload.get("frame", {}),
     )
 
 
@@ -89,11 +91,20 @@ def claim_recorded(state: Execution, event: Event, payload: Payload) -> None:
     piece.epoch = payload.get("epoch", piece.epoch)
     piece.given += len(payload["rows"]) + len(payload.get("known", ()))
     for row, key in zip(payload["rows"], payload["keys"], strict=True):
-        if key is not None:
-            loop.keys[key] = len(loop.items)
-            loop.names[len(loop.items)] = key
-        loop.items.append(row)
-        loop.count += 1
+        if loop.frame.get("process") == "frame":
+            piece.rows.append((row, key))
+            if key is not None:
+                loop.keys[key] = len(loop.items)
+        else:
+            _add_item(loop, row, key)
+
+
+def _add_item(loop: Loop, value: Any, key: str | None) -> None:
+    if key is not None:
+        loop.keys[key] = len(loop.items)
+        loop.names[len(loop.items)] = key
+    loop.items.append(value)
+    loop.count += 1
 
 
 def claim_done(state: Execution, event: Event, payload: Payload) -> None:
@@ -102,6 +113,8 @@ def claim_done(state: Execution, event: Event, payload: Payload) -> None:
     piece = loop.pieces.pop(payload["chunk"], None) if loop is not None else None
     if loop is None or piece is None:
         return
+    for rows, key in frames(piece.rows, loop.frame):
+        _add_item(loop, rows, key)
     loop.dry = not piece.given
     loop.drained = loop.dry and piece.idle
     loop.stale = loop.stale + 1 if piece.given and len(loop.items) == piece.start else 0

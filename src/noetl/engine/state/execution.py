@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 MOST_WARNINGS = 50  # of one execution
-STATE_VERSION = 7  # version of the fold; a snapshot of another version is ignored
+STATE_VERSION = 8  # version of the fold; a snapshot of another version is ignored
 Lineage = dict[str, frozenset[int]]  # fork → branches
 _WIDTH: attrgetter[int] = attrgetter("width")
 
@@ -56,6 +56,7 @@ class Piece(Struct):
     claim: bool = False  # a claim of rows instead of a range; its rows become items from `start` on
     idle: bool = False  # of a claim: no row was in flight when it was issued
     given: int = 0  # of a claim: rows that it returned, duplicates included
+    rows: list[tuple[Any, str | None]] = []  # of a claim: rows with their keys, until they become frames
 
 
 class Loop(Struct):
@@ -84,6 +85,7 @@ class Loop(Struct):
     names: dict[int, str] = {}  # of a cursor's rows that have not ended: index → key
     drained: bool = False  # a claim returned no row while none was in flight
     dry: bool = False  # the last claim returned no row
+    frame: Mapping[str, Any] = {}  # of a cursor: how rows are claimed and run, see noetl.engine.state.frames
     stale: int = 0  # consecutive claims that returned only known rows
     results: dict[int, Any] = {}
     bytes: int = 0  # approximate size of these results

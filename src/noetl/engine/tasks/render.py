@@ -7,7 +7,7 @@ are quoted. Tested in tests/unit/engine/pipeline/test_names.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 from uuid import NAMESPACE_OID, uuid5
@@ -23,6 +23,7 @@ from noetl.expr.names import did_you_mean
 from noetl.expr.sql.statements import Dialect, render_sql
 
 _SHOWN: Final = 200
+_KEYCHAIN: Final = frozenset({"keychain"})
 _ANY: Final = Type()
 _AS_IT_IS: Final = (int, float, type(None))
 _DIALECTS: Final[Mapping[str, Dialect]] = {"duckdb": "duckdb", "ducklake": "duckdb", "snowflake": "snowflake"}
@@ -226,7 +227,12 @@ def is_literal(values: Mapping[str, Value]) -> bool:
 
 def reads_secret(data: Any) -> bool:
     """Return whether a template in a value reads `keychain`."""
-    return any(read.path[0] == "keychain" for compiled in _templates(data) for read in compiled.reads)
+    return reads_any(data, _KEYCHAIN)
+
+
+def reads_any(data: Any, names: Container[str]) -> bool:
+    """Return whether a template in a value reads one of these root names."""
+    return any(read.path[0] in names for compiled in _templates(data) for read in compiled.reads)
 
 
 def _templates(data: Any) -> Iterator[Template]:

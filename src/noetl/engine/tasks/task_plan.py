@@ -10,10 +10,11 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from noetl.dsl.tree.playbook import Task, Value
+from noetl.dsl.tree.playbook import Assign, Task, Value
 from noetl.engine.state.writes import merge
 from noetl.engine.tasks.actions import Written
-from noetl.engine.tasks.render import is_literal
+from noetl.engine.tasks.assertions import Assertions, assertions
+from noetl.engine.tasks.render import is_literal, reads_any
 from noetl.engine.tasks.sinks import sink_id
 from noetl.engine.tasks.waits import SUSPENDING
 from noetl.model.refs import STRATEGIES
@@ -21,6 +22,7 @@ from noetl.model.refs import STRATEGIES
 MAX_TRANSITIONS: Final = 1_000_000
 CODE_KINDS: Final = frozenset({"python", "script"})
 _ASKS_MORE: Final = SUSPENDING | CODE_KINDS | {"workbook", "outbox"}  # they read more of the run than their fields
+_OF_THE_OUTCOME: Final = frozenset({"output", "outcome"})
 _NUMBER_OR_NONE: Final = (int, float, type(None))
 
 
@@ -56,6 +58,8 @@ class TaskPlan(Struct, frozen=True):
     told: Mapping[str, Any]  # payload of the record of its start
     has_policy: bool
     fields: Written | None  # of a task without anything to render
+    asserts: Assertions | None = None
+    after_error: tuple[Assign, ...] = ()  # writes that read the outcome, so that an error that continues makes them too
 
 
 def plan_task(task: Task, layered: Layered) -> TaskPlan:
@@ -67,10 +71,13 @@ def plan_task(task: Task, layered: Layered) -> TaskPlan:
         pages = _strategy(task)
         timeout, scale = _timeout(task, layered, sink is not None)
     has_policy = task.rules is not None or bool(task.sets)
-    more = task.input or task.auth is not None or layered.is_rendered or task.kind in _ASKS_MORE
+    asserts = assertions(task.spec.get("assert"))
+    more = asserts or task.input or task.auth is not None or layered.is_rendered or task.kind in _ASKS_MORE
     if not more and isinstance(timeout, _NUMBER_OR_NONE) and is_literal(task.fields):
         fields = Written({key: value.data for key, value in task.fields.items()})
-    return TaskPlan(task, layered, sink, pages, timeout, scale, {"kind": task.kind}, has_policy, fields)
+    after_error = tuple(assign for assign in task.sets if reads_any(assign.value.data, _OF_THE_OUTCOME))
+    told = {"kind": task.kind}
+    return TaskPlan(task, layered, sink, pages, timeout, scale, told, has_policy, fields, asserts, after_error)
 
 
 def plans_of(tasks: tuple[Task, ...], around: Layered) -> tuple[TaskPlan, ...]:

@@ -19,7 +19,7 @@ from noetl.engine.tasks.run_info import RunInfo, Scopes
 from noetl.engine.tasks.task_plan import Layered, plans_of
 from noetl.expr import Result
 from noetl.expr.runtime.result_views import View
-from noetl.model.ids import idempotency_key
+from noetl.model.ids import idempotency_key, job
 from noetl.model.messages import Record
 from noetl.model.outcome import TaskError
 
@@ -142,7 +142,7 @@ class Frame:
             "ctx": ctx,
             "vars": ctx,
             "execution_id": self.info.execution_id,
-            "job": scopes.job or {"uuid": self.info.execution_id},
+            "job": scopes.job or job(self.info.execution_id),
             "input": scopes.args if call is None else call,
             **more,
         }
@@ -175,10 +175,12 @@ class Frame:
             whole |= self.step_input(at)
         return whole
 
-    def input_values(self) -> Iterator[Value]:
-        """Yield the values of `input` as written."""
+    def payload_values(self) -> Iterator[Value]:
+        """Yield the values that a child playbook gets, as written."""
         yield from self.info.input.values()
         yield from self.task.input.values()
+        if "payload" in self.task.fields:
+            yield self.task.fields["payload"]
 
     def step_input(self, at: int) -> dict[str, Any]:
         """Render the step's `input` over the state at the start of the run."""
@@ -206,7 +208,7 @@ class Frame:
             "_attempt": memory.attempt,
             "_idempotency_key": self.key,
             "execution_id": self.info.execution_id,
-            "job": scopes.job or {"uuid": self.info.execution_id},
+            "job": scopes.job or job(self.info.execution_id),
         }
 
     def holds_secret(self, value: Any) -> bool:

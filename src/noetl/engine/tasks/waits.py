@@ -44,7 +44,10 @@ def wait_for(
         path = fields.get("path")
         if not isinstance(path, str) or not path:
             raise ValueError(_WRONG.format(name="path", value=path, what="path of a playbook"))
-        child = {"path": path, "payload": dict(payload)}
+        more = fields.get("payload")
+        if more is not None and not isinstance(more, Mapping):
+            raise ValueError(_WRONG.format(name="payload", value=more, what="map"))
+        child = {"path": path, "payload": {**payload, **(more or {})}}
         child |= {name: fields[name] for name in ("version", "return_step") if fields.get(name) is not None}
         return Suspend("playbook", until=limit, child=child)
     except ValueError as error:

@@ -33,7 +33,7 @@ from noetl.expr.template import Template
 _NOTHING: Final = tree.Const("")
 Dialect = Literal["postgres", "duckdb", "snowflake"]
 _RAW_FIX: Final = "separate it from the text around it, or mark it `| raw` if it is trusted"
-_NUMERIC: Final = (("execution_id",), ("job", "uuid"))
+_NUMERIC: Final = (("execution_id",), ("job", "uuid"), ("job", "execution_id"))
 _READING: Final = frozenset({"SELECT", "WITH", "VALUES", "TABLE", "SHOW", "EXPLAIN", "DESCRIBE", "SUMMARIZE"})
 _WRITING: Final = frozenset({
     "INSERT", "UPDATE", "DELETE", "MERGE", "INTO", "CALL", "COPY", "NEXTVAL", "SETVAL", "PG_NOTIFY", "SET_CONFIG",

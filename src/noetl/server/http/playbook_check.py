@@ -30,10 +30,15 @@ class Checked:
     diagnostics: list[Diagnosed]
 
 
-async def check_playbook(services: Services, text: str) -> Checked:
-    """Validate a text. Raises Refusal with all diagnostics if it has errors."""
+async def check_playbook(services: Services, text: str, *, tolerant: bool = False) -> Checked:
+    """Validate a text. Raises Refusal with all diagnostics if it has errors.
+
+    With `tolerant`, unknown keys are warnings, and the tree is without them.
+    """
     content = text.encode("utf-8", "surrogatepass")
-    found: Examined = await run_check(services, services.checks, content, end=" Nothing was stored or started.")
+    found: Examined = await run_check(
+        services, services.checks, content, tolerant, end=" Nothing was stored or started."
+    )
     if found.tree is None:
         raise _refusal(found.diagnostics, "The playbook has errors")
     tree = found.tree

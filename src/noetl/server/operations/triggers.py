@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from noetl.dsl.tree.playbook import OF_THE_START
 from noetl.model.errors import Conflict
 from noetl.ports import AuditEntry, EventLog
 from noetl.ports.team import Audit
@@ -31,13 +32,21 @@ async def follow_playbook(triggers: Triggers, path: str, tree: Mapping[str, Any]
     told = ({NOTIFICATION: one["name"], **_spec(one, "name")} for one in tree.get("notifications", ()))
     given: list[Mapping[str, Any]] = [*tree.get("triggers", ()), *told]
     for kind in KINDS:
-        wanted = {f"{prefix}:{one[kind]}": _spec(one, kind) for one in given if kind in one}
+        wanted = {f"{prefix}:{one[kind]}": one for one in given if kind in one}
         for old in await triggers.triggers(kind, owner=path, limit=_MOST):
             if old.trigger_id not in wanted:
                 act = AuditEntry(now, by, f"{kind}.delete", old.trigger_id)
                 await triggers.remove(kind, old.trigger_id, act)
-        for name, spec in wanted.items():
-            await _put(triggers, StoredTrigger(kind, name, path, spec, owner=path), by, now)
+        for name, one in wanted.items():
+            target = one.get("dispatch", {})
+            start = (
+                target.get("playbook", path),
+                _spec(one, kind),
+                target.get("version"),
+                path,
+                bool(one.get("paused")),
+            )
+            await _put(triggers, StoredTrigger(kind, name, *start), by, now)
 
 
 async def _put(triggers: Triggers, wanted: StoredTrigger, by: str, now: int) -> None:
@@ -46,13 +55,14 @@ async def _put(triggers: Triggers, wanted: StoredTrigger, by: str, now: int) -> 
     if old is None:
         made = replace(wanted, created_at=now, created_by=by, changed_at=now)
         await triggers.add(made, AuditEntry(now, by, f"{kind}.create", name))
-    elif old.spec != wanted.spec:
+    elif (old.spec, old.path, old.version) != (wanted.spec, wanted.path, wanted.version):
         act = AuditEntry(now, by, f"{kind}.change", name)
-        await apply(triggers, kind, name, lambda known: replace(known, spec=wanted.spec, changed_at=now), act)
+        new = {"spec": wanted.spec, "path": wanted.path, "version": wanted.version, "changed_at": now}
+        await apply(triggers, kind, name, lambda known: replace(known, **new), act)
 
 
 def _spec(trigger: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    return {key: value for key, value in trigger.items() if key != kind}
+    return {key: value for key, value in trigger.items() if key not in (kind, *OF_THE_START)}
 
 
 async def skip_ends(triggers: Triggers, log: EventLog) -> None:

@@ -13,7 +13,7 @@ from noetl.dsl.diagnostic import Diagnostic
 from noetl.dsl.grammar.kinds import Kinds
 from noetl.dsl.reading.parse import parse
 from noetl.dsl.tree.pin import pinned
-from noetl.dsl.validate import examine
+from noetl.dsl.validate import examine, tolerate
 from noetl.wire.answers import Diagnosed
 
 
@@ -35,10 +35,10 @@ class Examined:
     tree: Tree | None
 
 
-def examine_text(content: bytes, kinds: Kinds, unavailable: Unavailable) -> Examined:
-    """Check a playbook's text, and pin it."""
+def examine_text(content: bytes, kinds: Kinds, unavailable: Unavailable, tolerant: bool = False) -> Examined:
+    """Check a playbook's text, and pin it; `tolerant` leaves out unknown keys."""
     subject = CheckContext(parse(content, "playbook"), kinds, unavailable=unavailable)
-    found = examine(subject)
+    found, subject = tolerate(subject) if tolerant else (examine(subject), subject)
     diagnostics = [_as_answer(one) for one in found]
     if any(one.severity == "error" for one in found):
         return Examined(diagnostics, None)

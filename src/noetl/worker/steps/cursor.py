@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from noetl.dsl.tree.playbook import Loop, Value
+from noetl.engine.state.frames import row_key
 from noetl.engine.tasks.actions import RunTask
 from noetl.engine.tasks.render import Renderer, RenderError
 from noetl.engine.tasks.retry import delay_ms, runtime_schedule
@@ -46,7 +47,8 @@ def rows_of(outcome: Outcome) -> list[Any] | Outcome:
     """Return the rows of a claim; an outcome if it failed or is malformed."""
     if outcome.status != "ok":
         return outcome
-    found = outcome.result.get("rows") if isinstance(outcome.result, Mapping) else outcome.result
+    result = outcome.result
+    found = result.get("rows") if isinstance(result, Mapping) else result
     if found is None:
         return []
     if not isinstance(found, list):
@@ -54,13 +56,12 @@ def rows_of(outcome: Outcome) -> list[Any] | Outcome:
     return found
 
 
-def row_key(loop: Loop, row: Any) -> str | None:
-    """Return the key of a row: the values of the columns that `key` names."""
+def row_keys(loop: Loop, outcome: Outcome) -> tuple[list[str], list[str]]:
+    """Return the columns of a claim's rows, and those that `key` names."""
+    columns = outcome.result.get("columns") if isinstance(outcome.result, Mapping) else None
     given = (loop.cursor or {}).get("key")
-    if given is None or not isinstance(row, Mapping):
-        return None
-    names = given.data if isinstance(given.data, list) else [given.data]
-    return "/".join(str(row.get(name)) for name in names)
+    names = [] if given is None else given.data if isinstance(given.data, list) else [given.data]
+    return list(map(str, columns)) if isinstance(columns, list) else [], list(map(str, names))
 
 
 class Claimed:
@@ -70,6 +71,8 @@ class Claimed:
         self._loop = loop
         self._reporter = reporter
         self._is_recorded = False
+        self.count = 0  # rows of the last claim
+        self.bytes = 0  # size of all rows, as JSON
         self.is_lost = False  # another worker has the lease: nothing must take effect
 
     async def confirm(self, outcome: Outcome) -> bool:
@@ -78,8 +81,10 @@ class Claimed:
         if isinstance(rows, Outcome):
             return False
         if rows:
-            made = tuple(Row(row, row_key(self._loop, row)) for row in rows)
+            columns, names = row_keys(self._loop, outcome)
+            made = tuple(Row(row, row_key(row, columns, names)) for row in rows)
             self.is_lost = not await self._reporter.record(made)
+        self.count, self.bytes = len(rows), self.bytes + len(msgspec.json.encode(rows))
         self._is_recorded = True
         return not self.is_lost
 
@@ -90,7 +95,16 @@ class Claimed:
             return as_error(rows)
         if not self._is_recorded:
             await self.confirm(outcome)
+        self._is_recorded = False
         return None
+
+
+def is_full(frame: Mapping[str, Any], rows: int, claimed: Claimed, began: int, now: int) -> bool:
+    """Return whether another claim like the last one could exceed the frame."""
+    if not frame or not claimed.count or rows + claimed.count > int(frame["rows"]):
+        return True
+    seconds, most = frame.get("seconds"), frame.get("bytes")
+    return (seconds is not None and now - began >= seconds * 1000) or (most is not None and claimed.bytes >= most)
 
 
 async def patiently(claim: Callable[[], Awaitable[Outcome]], clock: Clock, settings: Mapping[str, Any]) -> Outcome:

@@ -32,7 +32,7 @@ from noetl.observe.task_facts import sink_of
 from noetl.ports import Confirm
 from noetl.worker.secrets.keychain import KeyRing, Users
 from noetl.worker.steps.attempts import run_attempt
-from noetl.worker.steps.cursor import Claimed, Item, claim_task, patiently
+from noetl.worker.steps.cursor import Claimed, Item, claim_task, is_full, patiently
 from noetl.worker.steps.failure_context import failure_context
 from noetl.worker.steps.playbook_cache import PlannedStep
 from noetl.worker.steps.reporter import Reporter
@@ -147,15 +147,22 @@ class StepWork:
 
     async def _run_claim(self, loop: Loop) -> list[Lease]:
         """Claim rows, and commit once they are recorded; then they come as items."""
-        claimed = Claimed(loop, self._reporter)
-        outcome = await patiently(lambda: self._claim(loop, claimed), self.shared.clock, self.info.settings)
-        if claimed.is_lost:
-            return []  # the lease was lost: nothing was committed, and its new holder claims again
-        error = await claimed.settle(outcome)
+        claimed, now, rows = Claimed(loop, self._reporter), self.shared.clock.now, 0
+        began, frame = now(), self._work.chunk.frame if self._work.chunk is not None else {}
+        while True:
+            outcome = await patiently(lambda: self._claim(loop, claimed, frame), self.shared.clock, self.info.settings)
+            if claimed.is_lost:
+                return []  # the lease was lost: nothing was committed, and its new holder claims again
+            error = await claimed.settle(outcome)
+            rows += claimed.count
+            if error is not None or is_full(frame, rows, claimed, began, now()):
+                break
         return await self._reporter.end(Ending("error" if error else "ok", error=error), {}, self._want())
 
-    async def _claim(self, loop: Loop, claimed: Claimed) -> Outcome:
+    async def _claim(self, loop: Loop, claimed: Claimed, frame: Mapping[str, Any]) -> Outcome:
         renderer = start(self._step.tasks, self._scopes, self.info).renderer(self.shared.clock.now())
+        if frame:
+            renderer = renderer.over(frame={"max_rows": frame["rows"]})
         key = self.info.key(f"{self._step.name}_claim")
         place = (self.shared.kinds, self._step.name, key)
         task = await self.shared.cooperation.run(claim_task, loop, renderer, *place)

@@ -338,3 +338,70 @@ async def test_namespaces_hide_subscriptions_of_others(tmp_path: Path) -> None:
         await served.json("GET", "/api/subscriptions/s", status=404, headers=bearer(other))
         await served.json("DELETE", "/api/subscriptions/s", status=404, headers=bearer(other))
         await served.json("POST", "/api/subscriptions/s/pause", status=403, headers=bearer(viewer))
+
+
+DOCUMENT = """\
+apiVersion: noetl.io/v2
+kind: Subscription
+metadata: {{ name: drop, path: test/drop }}
+spec:
+  source: folder
+  stream: {folder}
+  runtime: {{ every: 1 }}
+  dispatch: {{ playbook: {path}, payload: {{ n: "{{{{ message.data.n }}}}" }} }}
+"""
+
+
+async def test_a_document_starts_the_playbook_that_it_names(tmp_path: Path) -> None:
+    folder = tmp_path / "drop"
+    folder.mkdir()
+    document = DOCUMENT.format(folder=folder, path="test/orders")
+    async with in_process(tmp_path, SERVER, subscription_folders=(str(folder),)) as served:
+        early = await served.json("POST", "/api/catalog", {"content": document}, status=404)
+        assert "test/orders" in early["detail"]
+        assert (await served.json("GET", "/api/subscriptions"))["subscriptions"] == []
+        await served.register(STRICT)
+        await served.json("POST", "/api/catalog", {"content": document}, status=201)
+        [row] = (await served.json("GET", "/api/subscriptions"))["subscriptions"]
+        assert (row["path"], row["owner"], row["source"], row["paused"]) == (
+            "test/orders",
+            "test/drop",
+            "folder",
+            False,
+        )
+        put(folder, "one.json", '{"n": 7}')
+        assert await payloads(served, 1) == [{"n": 7}]
+        [started] = (await served.json("GET", "/api/executions"))["executions"]
+        assert started["path"] == "test/orders"
+        await served.json("DELETE", "/api/catalog?path=test/drop")
+        assert (await served.json("GET", "/api/subscriptions"))["subscriptions"] == []
+
+
+async def test_a_document_can_be_changed_and_registered_paused(tmp_path: Path) -> None:
+    async with in_process(tmp_path, SERVER) as served:
+        await served.register(STRICT)
+        paused = DOCUMENT.format(folder="/srv/a", path="test/orders") + "  activation: manual\n"
+        await served.json("POST", "/api/catalog", {"content": paused}, status=201)
+        other = paused.replace("/srv/a", "/srv/b").replace("test/orders,", "test/orders, version: 1,")
+        await served.json("POST", "/api/catalog", {"content": other}, status=201)
+        [row] = (await served.json("GET", "/api/subscriptions"))["subscriptions"]
+        assert (row["spec"]["folder"], row["version"], row["paused"]) == ("/srv/b", 1, True)
+
+
+async def test_a_document_with_a_source_that_cannot_be_read_is_registered_and_says_so(tmp_path: Path) -> None:
+    async with in_process(tmp_path, SERVER) as served:
+        await served.register(STRICT)
+        document = DOCUMENT.format(folder="/srv/a", path="test/orders").replace("source: folder", "source: kafka")
+        made = await served.json("POST", "/api/catalog", {"content": document}, status=201)
+        assert "cannot be read by this version" in made["diagnostics"][0]["message"]
+        assert (await served.json("GET", "/api/subscriptions"))["subscriptions"] == []
+
+
+async def test_unknown_keys_are_left_out_where_they_are_tolerated(tmp_path: Path) -> None:
+    async with in_process(tmp_path, SERVER) as served:
+        odd = STRICT.replace("tool: {kind: noop}", "tool: {kind: noop, strange: 1}\n    stranger: 2")
+        await served.json("POST", "/api/catalog", {"content": odd}, status=422)
+        made = await served.json("POST", "/api/catalog", {"content": odd, "tolerant": True}, status=201)
+        assert {one["severity"] for one in made["diagnostics"]} == {"warning"}
+        same = await served.json("POST", "/api/catalog", {"content": STRICT, "check_only": True}, status=201)
+        assert made["playbook"] == same["playbook"]

@@ -26,7 +26,7 @@ IN_LOOP = HEAD.replace("ctx.total: ", 'ctx.other: "{{ ‸ }}", ctx.total: ', 1)
         ('"{{ fetch.‸ }}"', ["results", "stats"]),
         ('"{{ fetch.stats.‸ }}"', ["total", "succeeded", "failed", "skipped"]),
         ('"{{ keychain.‸ }}"', ["pg_main"]),
-        ('"{{ job.‸ }}"', ["uuid"]),
+        ('"{{ job.‸ }}"', ["uuid", "execution_id"]),
         ('"{{ ctx.total.‸ }}"', []),
         ('"{{ nowhere.‸ }}"', []),
         ("\"{{ done('‸') }}\"", ["fetch", "store"]),

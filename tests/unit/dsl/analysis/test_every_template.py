@@ -18,7 +18,13 @@ from tests.unit.expr.plain import is_plain
 from tests.unit.expr.safety.escapes import ESCAPES
 
 KINDS = language_kinds()
-OF_TRIGGERS = ("trigger_webhook", "trigger_ended", "trigger_subscription")  # with names and rules of their own
+OF_TRIGGERS = (
+    "trigger_webhook",
+    "trigger_ended",
+    "trigger_subscription",
+    "subscription_spec",
+    "subscription_dispatch",
+)  # with names and rules of their own
 MARK = "{{ MARK }}"
 EVERYWHERE = """\
 apiVersion: noetl.io/v10
@@ -94,7 +100,10 @@ workflow:
     loop:
       cursor: { kind: postgres, auth: "{{ MARK }}", claim: "SELECT {{ MARK }}", key: id }
       iterator: row
-      spec: { max_in_flight: "{{ MARK }}", pool: "{{ MARK }}" }
+      spec:
+        max_in_flight: "{{ MARK }}"
+        pool: "{{ MARK }}"
+        frame: { max_rows: "{{ MARK }}", max_seconds: "{{ MARK }}", max_bytes: "{{ MARK }}", row_concurrency: "{{ MARK }}" }
     tool: { kind: shell, command: "echo {{ MARK }}", env: { A: "{{ MARK }}" } }
 """
 

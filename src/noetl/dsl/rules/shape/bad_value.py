@@ -30,7 +30,7 @@ def check(subject: CheckContext) -> Iterator[Finding]:
     for finding in subject.shape:
         if finding.kind != "bad-value" or not isinstance(finding.node, Scalar):
             continue
-        if finding.level.name == "playbook" and finding.name in _IDENTITY:
+        if finding.level.name in ("playbook", "subscription") and finding.name in _IDENTITY:
             continue
         wanted = takes(_wanted(finding))
         meant = _nearest(subject, finding)

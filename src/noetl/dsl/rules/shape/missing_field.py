@@ -29,7 +29,7 @@ def check(subject: CheckContext) -> Iterator[Finding]:
 
 def _is_identity(finding: ShapeFinding) -> bool:
     """Return whether NOE108 reports the finding instead."""
-    return finding.level.name == "playbook" and finding.name in ("apiVersion", "kind")
+    return finding.level.name in ("playbook", "subscription") and finding.name in ("apiVersion", "kind")
 
 
 def _report(missing: list[ShapeFinding]) -> Finding:

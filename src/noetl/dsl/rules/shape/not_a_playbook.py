@@ -20,7 +20,7 @@ _KNOWN = {"apiVersion": API_VERSIONS, "kind": ("Playbook",)}
 
 def check(subject: CheckContext) -> Iterator[Finding]:
     for finding in subject.shape:
-        known = _KNOWN.get(finding.name) if finding.level.name == "playbook" else None
+        known = _KNOWN.get(finding.name) if finding.level.name in ("playbook", "subscription") else None
         if known is None or finding.kind not in ("missing", "bad-value"):
             continue
         line = f"{finding.name}: {known[-1]}"

@@ -29,6 +29,7 @@ from noetl.dsl.rules.shape import (
     misplaced_else,
     misplaced_key,
     missing_field,
+    no_effect,
     not_a_playbook,
     not_templated,
     ref_naming,
@@ -49,6 +50,6 @@ _MODULES = (
     incomplete_rule, misplaced_else, loop_source, action_field, bad_set_target, unreadable_name,
     duplicate_declaration, iter_outside_loop, loop_without_tool, bound_without_parallel, repeated_write,
     delay_above_cap, unknown_format, unknown_type, unsafe_schema, bad_schedule, bad_webhook, bad_ended_trigger,
-    bad_subscription, bad_notification, long_name,
+    bad_subscription, bad_notification, long_name, no_effect,
 )  # fmt: skip
 RULES: tuple[Rule, ...] = tuple(module.RULE for module in _MODULES)

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.checking.uses import uses
+from noetl.dsl.tree.normalize.subscription import OTHER_SOURCES, is_subscription, source_of
+from noetl.triggers.subscription import KINDS as READABLE
 
 GOOD = example("""\
 workflow:
@@ -16,6 +18,11 @@ workflow:
 
 
 def check(subject: CheckContext) -> Iterator[Finding]:
+    if subject.root is not None and is_subscription(subject.root):
+        source, node = source_of(subject.root)
+        if node is not None and source.lower() in OTHER_SOURCES:
+            message = f"The source '{source}' cannot be read by this version of NoETL, so no message starts anything."
+            yield at(node, message, f"Use one of {', '.join(READABLE)}, or leave it for a later version.")
     if subject.unavailable is None:
         return
     for use in uses(subject.playbook):

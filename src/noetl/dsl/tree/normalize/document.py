@@ -5,7 +5,9 @@ from __future__ import annotations
 from noetl.dsl.grammar.forms import trigger_kind
 from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Scalar
 from noetl.dsl.reading.parse import Document
+from noetl.dsl.tree.normalize.settings import settings
 from noetl.dsl.tree.normalize.step import step
+from noetl.dsl.tree.normalize.subscription import as_playbook, is_subscription
 from noetl.dsl.tree.normalize.task import workbook
 from noetl.dsl.tree.normalize.values import first, optional, plain_text, text, value, values
 from noetl.dsl.tree.playbook import NOTIFICATION, Executor, Keychain, Playbook, Step, Trigger
@@ -16,6 +18,8 @@ def normalize(document: Document) -> Playbook:
     root = document.root
     if not isinstance(root, MapNode):
         return Playbook("", "", ())
+    if is_subscription(root):
+        root = as_playbook(root)
     metadata = root.get("metadata")
     names = metadata if isinstance(metadata, MapNode) else None
     policy = root.get("policy")
@@ -68,7 +72,7 @@ def _executor(node: Node | None) -> Executor:
         return Executor()
     return Executor(
         profile=text(first(node, "profile", "kind")) or "auto",
-        spec=values(node.get("spec")),
+        spec=settings(node.get("spec")),
         requires=optional(node.get("requires")),
         at=node,
     )

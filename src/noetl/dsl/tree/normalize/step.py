@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
+from noetl.dsl.grammar.step import NO_MATCH
 from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Scalar
-from noetl.dsl.tree.normalize.task import rule_parts, tasks
+from noetl.dsl.tree.normalize.settings import settings
+from noetl.dsl.tree.normalize.task import rule_parts, tasks, with_output
 from noetl.dsl.tree.normalize.values import assigns, first, optional, plain_text, scalar, text, value, values
 from noetl.dsl.tree.playbook import AdmitRule, Arc, Loop, Router, Step, Value
 
-_LOOP_SHORTHANDS = ("mode", "max_in_flight")
+_LOOP_SHORTHANDS = ("mode", "max_in_flight", "frame")
 
 
 def step(node: MapNode) -> Step | None:
@@ -18,15 +22,20 @@ def step(node: MapNode) -> Step | None:
     spec = node.get("spec")
     policy = spec.get("policy") if isinstance(spec, MapNode) else None
     gate = policy.get("admit") if isinstance(policy, MapNode) else None
+    router, own = _router(node.get("next")), _spec(spec)
+    inner = own.pop("output", None)
+    if router is not None and "on_no_match" in router.spec:
+        router, unmatched = _without_no_match(router)
+        own.setdefault("no_next_is_error", unmatched)
     return Step(
         name=name,
-        tasks=tasks(node.get("tool"), name),
-        router=_router(node.get("next")),
+        tasks=with_output(tasks(node.get("tool"), name), node.get("output"), inner.at if inner else None),
+        router=router,
         admit=_admit(gate),
         loop=_loop(node.get("loop")),
         input=values(first(node, "input", "args")),
         sets=assigns(node, envelope=True),
-        spec=_spec(spec),
+        spec=own,
         compensate=text(node.get("compensate")),
         desc=plain_text(first(node, "desc", "description")),
         at=node,
@@ -37,13 +46,21 @@ def step(node: MapNode) -> Step | None:
 
 
 def _spec(node: Node | None) -> dict[str, Value]:
-    settings = values(node)
-    policy = settings.pop("policy", None)
+    found = settings(node)
+    policy = found.pop("policy", None)
     if policy and isinstance(policy.data, dict):
         rest = {key: data for key, data in policy.data.items() if key != "admit"}
         if rest:
-            settings["policy"] = Value(rest, policy.at)
-    return settings
+            found["policy"] = Value(rest, policy.at)
+    return found
+
+
+def _without_no_match(router: Router) -> tuple[Router, Value]:
+    """Return a router without `on_no_match`, and the setting that it means."""
+    given = router.spec["on_no_match"]
+    is_error = dict(NO_MATCH).get(str(given.data), given.data) == "error"
+    spec = {name: one for name, one in router.spec.items() if name != "on_no_match"}
+    return replace(router, spec=spec), Value(is_error, given.at)
 
 
 def _admit(node: Node | None) -> tuple[AdmitRule, ...] | None:
@@ -62,12 +79,18 @@ def _admit(node: Node | None) -> tuple[AdmitRule, ...] | None:
 def _loop(node: Node | None) -> Loop | None:
     if not isinstance(node, MapNode):
         return None
-    spec = values(node.get("spec"))
+    spec = settings(node.get("spec"))
     for name in _LOOP_SHORTHANDS:
         short = node.get(name)
         if short is not None:
             spec.setdefault(name, value(short))
     cursor = node.get("cursor")
+    mode = spec.get("mode")
+    if mode is not None and mode.data == "cursor":
+        spec["mode"] = Value("parallel", mode.at)
+    elif mode is None and "frame" in spec:
+        spec["mode"] = Value("parallel", spec["frame"].at)
+        spec.setdefault("max_in_flight", Value(1))
     return Loop(
         items=optional(node.get("in")),
         iterator=text(node.get("iterator")) or "item",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from noetl.dsl.grammar import LEVELS
 from noetl.dsl.grammar.forms import is_labelled
 from noetl.dsl.reading.nodes import Entry, ListNode, MapNode, Node, Scalar
+from noetl.dsl.tree.normalize.settings import settings
 from noetl.dsl.tree.normalize.values import (
     assigns,
     canonical_data,
@@ -20,7 +23,7 @@ from noetl.dsl.tree.playbook import Action, Task, TaskRule, Value, default_label
 
 SPEC_NAMES = frozenset(LEVELS["task_spec"].names())
 _TAKEN = frozenset(LEVELS["task"].names()) - {"idempotent", "priority"}
-_IN_SPEC = ("idempotent", "priority")
+_IN_SPEC = ("idempotent", "priority", "assert")
 
 
 def tasks(node: Node | None, step_name: str) -> tuple[Task, ...]:
@@ -38,9 +41,21 @@ def tasks(node: Node | None, step_name: str) -> tuple[Task, ...]:
         if is_labelled(item):
             pipeline.append(_labelled(item.entries[0]))
         else:
-            named = scalar(item.get("name"))
+            named = scalar(first(item, "name", *(("task",) if plain_text(item.get("kind")) == "playbook" else ())))
             pipeline.append(_task(item, (text(named) or f"task_{index}") if named else f"task_{index}", named))
     return tuple(pipeline)
+
+
+def with_output(pipeline: tuple[Task, ...], *nodes: Node | None) -> tuple[Task, ...]:
+    """Merge the `output` of a step into its last task, whose own settings win."""
+    for output in nodes:
+        if isinstance(output, MapNode) and pipeline:
+            last = pipeline[-1]
+            own = last.spec.get("result")
+            given = own.data if own is not None and isinstance(own.data, dict) else {}
+            result = Value({**_with_output(None, output), **given}, output)
+            pipeline = (*pipeline[:-1], replace(last, spec={**last.spec, "result": result}))
+    return pipeline
 
 
 def workbook(node: Node | None) -> tuple[Task, ...]:
@@ -83,6 +98,7 @@ def _task(node: MapNode, label: str, label_at: Scalar | None) -> Task:
         for entry in merged
         if entry.key.text not in _TAKEN and entry.key.text not in _IN_SPEC
     }
+    payload = _payload(fields) if kind == "playbook" else {}
     name = merged.get("name")
     if kind == "workbook" and "task" not in fields and name is not None:
         fields["task"] = value(name)
@@ -91,7 +107,7 @@ def _task(node: MapNode, label: str, label_at: Scalar | None) -> Task:
         label=label,
         kind=kind,
         fields=fields,
-        input=values(first(merged, "input", "args")),
+        input={**payload, **values(first(merged, "input", "args"))},
         rules=_rules(rules_node),
         on_unmatched=unmatched or "continue",
         sets=assigns(merged, envelope=False),
@@ -105,28 +121,47 @@ def _task(node: MapNode, label: str, label_at: Scalar | None) -> Task:
     )
 
 
+def _payload(fields: dict[str, Value]) -> dict[str, Value]:
+    """Return the `payload` of a child as inputs, and drop `task`, which is its label.
+
+    A payload that is one template stays a field: its keys are not known yet.
+    """
+    fields.pop("task", None)
+    payload = fields["payload"].at if "payload" in fields else None
+    if not isinstance(payload, MapNode):
+        return {}
+    del fields["payload"]
+    return values(payload)
+
+
 def _promoted(node: MapNode, spec: Node | None) -> MapNode:
     if not isinstance(spec, MapNode):
         return node
-    extra = tuple(entry for entry in spec if entry.key.text not in SPEC_NAMES and entry.key.text not in node)
+    extra = tuple(entry for entry in spec if _is_of_the_tool(entry) and entry.key.text not in node)
     return MapNode(node.start, node.end, (*node.entries, *extra), node.flow) if extra else node
 
 
+def _is_of_the_tool(entry: Entry) -> bool:
+    """Return whether a key of a task's `spec` is an input of its tool."""
+    return entry.key.text not in SPEC_NAMES or (entry.key.text == "pool" and isinstance(entry.value, MapNode))
+
+
 def _spec(task: MapNode, spec: Node | None) -> dict[str, Value]:
-    settings: dict[str, Value] = {}
+    found: dict[str, Value] = {}
     if isinstance(spec, MapNode):
-        settings = {e.key.text: value(e.value) for e in spec if e.key.text in SPEC_NAMES and e.key.text != "policy"}
+        of_the_tool = {entry.key.text for entry in spec if _is_of_the_tool(entry)} | {"policy"}
+        found = {name: one for name, one in settings(spec).items() if name not in of_the_tool}
     for name in _IN_SPEC:
         node = task.get(name)
         if node is not None:
-            settings.setdefault(name, value(node))
+            found.setdefault(name, value(node))
     output = task.get("output")
     if isinstance(output, MapNode):
-        settings["result"] = Value(_with_output(settings.get("result"), output), output)
-    return settings
+        found["result"] = Value(_with_output(found.get("result"), output), output)
+    return found
 
 
-def _with_output(result: Value | None, output: MapNode) -> object:
+def _with_output(result: Value | None, output: MapNode) -> dict[str, object]:
     merged = dict(result.data) if result and isinstance(result.data, dict) else {}
     for key, node in output:
         data = canonical_data(node)

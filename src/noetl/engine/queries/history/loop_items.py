@@ -14,6 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from noetl.engine.state.execution import Execution, Loop
+from noetl.engine.state.frames import Claims
 from noetl.model.events import Event
 
 NOT_ISSUED: Final = ord(".")
@@ -61,6 +62,7 @@ class Items:
         self.is_loop = False
         self.is_cursor = False
         self.marks = bytearray()
+        self._claims = Claims()
         self._keys: dict[int, str] = {}
         self._errors: dict[int, str] = {}
         self._times: dict[int, tuple[int | None, int]] = {}
@@ -77,14 +79,13 @@ class Items:
         if event.step_run_id != self.run:
             return
         self.is_known = True
+        for _, key in self._claims.items(kind, payload):
+            if key is not None:
+                self._keys[len(self.marks)] = str(key)
+            self.marks.append(NOT_ISSUED)
         if kind == "loop.started":
             self.is_loop, self.is_cursor = True, bool(payload.get("cursor"))
             self.marks = bytearray([NOT_ISSUED]) * int(payload.get("total", len(payload["items"])))
-        elif kind == "loop.claim.recorded":
-            for key in payload.get("keys", ()):
-                if key is not None:
-                    self._keys[len(self.marks)] = str(key)
-                self.marks.append(NOT_ISSUED)
         elif kind == "loop.iteration.scheduled":
             self._widths[str(payload["chunk"])] = int(payload.get("width", 1))
         elif kind == "loop.iteration.started":

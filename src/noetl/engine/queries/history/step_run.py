@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from noetl.engine.state.execution import Execution
+from noetl.engine.state.frames import Claims
 from noetl.model.events import Event
 from noetl.model.manifest import within
 from noetl.model.refs import expanded, is_ref
@@ -90,7 +91,8 @@ class RunHistory:
         self.is_known = False
         self._attempts: dict[tuple[str, int], Attempt] = {}
         self._kinds: dict[str, str] = {}
-        self._keys = 0  # rows of a cursor that are known
+        self._claims = Claims()
+        self._claimed = 0  # items that the claims of a cursor made
         self._forced: Event | None = None
 
     def add(self, event: Event) -> None:
@@ -102,14 +104,16 @@ class RunHistory:
         if owner != view.run:
             return
         self.is_known = True
+        for value, key in self._claims.items(event.event_type, payload):
+            if self._claimed == view.item:
+                view.value, view.key = value, key
+            self._claimed += 1
         if event.event_type == "step.scheduled":
             self._scheduled(event)
         elif event.event_type in _STARTED:
             self._started(event)
         elif event.event_type == "loop.started":
             self._listed(payload)
-        elif event.event_type == "loop.claim.recorded":
-            self._claimed(payload)
         elif event.event_type == "loop.done":
             view.loop = payload.get("stats")
         elif event.iteration == view.item:
@@ -148,13 +152,6 @@ class RunHistory:
             self.view.value = within(items, item, 1) if stored else _at(range(*items["range"]), item)
         else:
             self.view.value = _at(items, item)
-
-    def _claimed(self, payload: Mapping[str, Any]) -> None:
-        place = -1 if self.view.item is None else self.view.item - self._keys
-        rows, keys = payload.get("rows", ()), payload.get("keys", ())
-        if 0 <= place < len(rows):
-            self.view.value, self.view.key = rows[place], keys[place]
-        self._keys += len(rows)
 
     def _own(self, event: Event) -> None:
         view, payload, kind = self.view, event.payload, event.event_type

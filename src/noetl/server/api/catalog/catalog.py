@@ -10,6 +10,7 @@ from msgspec.structs import asdict
 
 from noetl.engine.queries.view import changed
 from noetl.ports import Selection
+from noetl.server.api.triggers.verbs import find_playbook
 from noetl.server.auth.gate import refusal
 from noetl.server.cache.catalog_lookup import similar_path
 from noetl.server.http.endpoint import Call, Noun
@@ -57,7 +58,7 @@ async def register(call: Call, body: Registration) -> Registered:
 
     With `expected`, a version that the caller has not seen is a conflict.
     """
-    made = await check_playbook(call.services, body.content)
+    made = await check_playbook(call.services, body.content, tolerant=body.tolerant)
     if body.path is not None and body.path != made.path:
         raise Refusal(
             409,
@@ -70,6 +71,7 @@ async def register(call: Call, body: Registration) -> Registered:
         raise refusal(call.actor, "editor")
     act, now, version = call.act(made.path, playbook=made.playbook), call.services.clock.now(), 0
     if not body.check_only:
+        await _find_targets(call, made.canonical)
         parts = (made.path, made.content, made.canonical, made.playbook)
         version = await call.services.store.register(*parts, now, act, body.expected)
         await _follow(call, made.path)
@@ -162,6 +164,13 @@ async def remove(call: Call, query: PlaybookQuery) -> Removed:
         raise _missing(query.path, query.version)
     await _follow(call, query.path)
     return Removed(removed=removed)
+
+
+async def _find_targets(call: Call, canonical: bytes) -> None:
+    """Check that the caller sees the playbooks which triggers start. Raises Refusal."""
+    for one in msgspec.json.decode(canonical).get("triggers", ()):
+        if "dispatch" in one:
+            await find_playbook(call, one["dispatch"]["playbook"], one["dispatch"].get("version"))
 
 
 async def _follow(call: Call, path: str) -> None:
