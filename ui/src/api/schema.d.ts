@@ -4149,6 +4149,8 @@ export interface components {
             check_only: boolean;
             /** @default null */
             expected: number | null;
+            /** @default false */
+            tolerant: boolean;
         };
         /**
          * Registered
@@ -4765,6 +4767,8 @@ export interface components {
             count: number;
             /** @default null */
             source: Record<string, never> | null;
+            /** @default {} */
+            frame: Record<string, never>;
         };
         /**
          * Report
@@ -5325,6 +5329,8 @@ export interface components {
         /**
          * Job
          * @description A work item (older form); `action` is the step as JSON, `context` its scopes.
+         *
+         *         Of a loop, `loop_items` are those to run, and `context` has what the first of them adds.
          */
         Job: {
             id: string;
@@ -5339,6 +5345,17 @@ export interface components {
             epoch: number;
             lease_until: number;
             worker_id: string;
+            /** @default null */
+            loop_items: components["schemas"]["JobItem"][] | null;
+        };
+        /**
+         * JobItem
+         * @description An item of a loop to run; `context` holds what the item adds to that of the job.
+         */
+        JobItem: {
+            index: number;
+            item: unknown;
+            context: Record<string, never>;
         };
         /**
          * SeedHeartbeat
@@ -5355,7 +5372,8 @@ export interface components {
          * EventSent
          * @description An event of leased work, with `event_type` and `node_id`; or a frame `report`.
          *
-         *         Types: `action_started`, `action_completed` with `result`, and `action_error` with `error`.
+         *         Types: `action_started`, `action_completed` with `result`, and `action_error` with `error`. Work with `loop_items` is a range
+         *         of a loop: an event of one item has its `index`; without it, `result` is the list of all results, in order.
          */
         EventSent: {
             /** @default null */
@@ -5370,6 +5388,8 @@ export interface components {
             worker_id: string | null;
             /** @default null */
             epoch: number | null;
+            /** @default null */
+            index: number | null;
             /** @default null */
             status: string | null;
             /** @default null */

@@ -88,7 +88,7 @@ def as_playbook(root: MapNode) -> MapNode:
 
 
 def trigger(root: MapNode) -> MapNode | None:
-    """Return the trigger that a subscription means; None if nothing can read its source."""
+    """Return the trigger that a subscription means, if its source can be read."""
     spec, name = root.get("spec"), _name(root)
     given, source_at = source_of(root)
     if not isinstance(spec, MapNode) or source_at is None or name is None:
