@@ -87,6 +87,7 @@ SERVER_URL = "NOETL_SERVER_URL"
 TOKEN = "NOETL_TOKEN"
 FILE = "_FILE"  # NOETL_TOKEN_FILE names a file that holds NOETL_TOKEN
 WORKER_ID = "NOETL_WORKER_ID"
+IMAGE = "NOETL_IMAGE"
 WORKER_CONCURRENCY = "NOETL_WORKER_CONCURRENCY"
 QUEUE_POLL_INTERVAL = "NOETL_QUEUE_POLL_INTERVAL"
 SANDBOX = "NOETL_SANDBOX"
@@ -344,6 +345,7 @@ VARIABLES: dict[str, tuple[str, str]] = {
     SERVER_URL: ("", "Server of workers and commands: `http://host:8082`; several separated by commas."),
     TOKEN: ("", "API token that workers and commands send to the server."),
     TOKEN + FILE: ("", "File that holds NOETL_TOKEN, so that the token is in no command line or environment."),
+    IMAGE: ("", "Container image that a worker runs in; it is recorded with each step-run, beside versions."),
     WORKER_ID: ("host:process", "Name of a worker; it must be unique among running workers."),
     WORKER_CONCURRENCY: (
         "",
@@ -520,6 +522,7 @@ class Settings(Struct, frozen=True):
     metrics: MetricsSettings = MetricsSettings()
     tracing: TracingSettings = TracingSettings()
     export: ExportSettings = ExportSettings()
+    image: str = ""  # container image that the process runs in
 
     @property
     def defaults(self) -> dict[str, Any]:
@@ -823,6 +826,7 @@ def settings(environment: Mapping[str, str], folder: Path, store: str | None = N
         metrics=_metrics(environment),
         tracing=_tracing(environment),
         export=_export(environment),
+        image=environment.get(IMAGE, "").strip(),
     )
 
 

@@ -130,7 +130,7 @@ class Storm:
                     wrong.append(f"{execution_id}: {row.get('status')} {row.get('result')}, not {value(number)}")
             async with store.database.connection() as connection:
                 for kind, count in await connection.fetch(
-                    "SELECT event_type, count(*) FROM event_log WHERE event_type = ANY ($1) GROUP BY 1",
+                    "SELECT event_type, count(*) FROM event WHERE event_type = ANY ($1) GROUP BY 1",
                     ["report.late", "execution.repaired"],
                 ):
                     told[kind] = count

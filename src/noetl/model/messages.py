@@ -108,6 +108,7 @@ class Report(Message, frozen=True):
     suspension: Suspension | None = None
     ending: Ending | None = None
     pipeline: Mapping[str, Any] | None = None  # with progress: the snapshot from which another worker continues
+    runtime: Mapping[str, Any] = {}  # in the first report of a lease: versions of what runs the work
 
 
 class Signal(Message, frozen=True):

@@ -12,6 +12,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from noetl.dsl.grammar.kinds import Kind
 
 if TYPE_CHECKING:  # checking a playbook runs no tool
@@ -71,7 +73,7 @@ class ToolKinds(Mapping[str, Kind]):
             self._added = {}
             for entry in sorted(entry_points(group=self._group), key=lambda one: (one.name, one.value)):
                 owner = f"package '{entry.dist.name}'" if entry.dist else "a package"
-                problem = self._add(entry.name, entry.value)
+                problem = self._add(entry.name, entry.value, entry.dist.version if entry.dist else "")
                 if problem:
                     self._problems.append(
                         f"The tool kind '{entry.name}' of {owner} ({entry.value}) was skipped: {problem} "
@@ -79,7 +81,7 @@ class ToolKinds(Mapping[str, Kind]):
                     )
         return self._added
 
-    def _add(self, name: str, module: str) -> str | None:
+    def _add(self, name: str, module: str, version: str) -> str | None:
         """Add a package's kind, or return why that is not possible."""
         assert self._added is not None
         if name in self._modules:
@@ -96,7 +98,7 @@ class ToolKinds(Mapping[str, Kind]):
             return "its module has no KIND made by noetl.tools.contract.describe."
         if kind.name != name:
             return f"its KIND has another name, '{kind.name}'."
-        self._added[name] = kind
+        self._added[name] = replace(kind, version=version)
         self._homes[name] = module
         return None
 

@@ -398,6 +398,7 @@ async def worker_resources(
         exchange=exchange,
         refresh_s=settings.refresh_s,
         counts=TaskCounts() if counts is None else counts,
+        image=settings.image,
     )
     try:
         with in_process(shared.secrets.known):

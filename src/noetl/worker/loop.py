@@ -21,6 +21,7 @@ from noetl.model.work import Lease, kept_slots
 from noetl.observe.logs.lines import working
 from noetl.ports.work import Subscription
 from noetl.worker.steps.playbook_cache import Playbooks
+from noetl.worker.steps.provenance import runtime_of
 from noetl.worker.steps.reporter import FLUSH_MS, Reporter
 from noetl.worker.steps.run_step import StepWork
 from noetl.worker.tool_context import WorkerResources
@@ -159,6 +160,7 @@ class Worker:
         try:
             plan = self._playbooks.cached(work) or await self._playbooks.fetched(work)
             held.open_log(plan.playbook, plan.step)
+            held.runtime = runtime_of(plan.step, self._shared.kinds, self._shared.image)
             return await StepWork(self._shared, plan, held, self._want).run()
         except asyncio.CancelledError:
             _log.info("stopped %s", work.work_id)

@@ -118,6 +118,7 @@ class WorkerResources:
     exchange: TokenExchange | None = None  # of access tokens between workers; None: each has its own
     refresh_s: float = EARLY_S  # before its end, an access token is renewed
     counts: TaskCounts = field(default_factory=TaskCounts)
+    image: str = ""  # container image that the worker runs in
 
     cooperation: Cooperation = field(default_factory=Cooperation)
     tokens: Tokens = field(init=False)

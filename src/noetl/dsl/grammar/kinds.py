@@ -45,6 +45,7 @@ class Kind(Struct, frozen=True):
     examples: tuple[KindExample, ...] = ()
     built: bool = True  # False: described for checks and editors, but this version cannot run it
     suspends: bool = False  # holds no worker while it waits
+    version: str = ""  # of the package that it comes from; empty: it is built in
 
 
 Kinds = Mapping[str, Kind]

@@ -113,7 +113,10 @@ def started(d: DecisionBuilder, run: StepRun, report: Report) -> None:
     """Record that a worker started a run; its time-out counts from its first start."""
     is_first = not run.started_at
     at = _earliest(run, report, d.at) if is_first else None
-    d.emit("step.started", run.step, {"worker": report.worker, "epoch": report.epoch}, run, at)
+    payload: dict[str, Any] = {"worker": report.worker, "epoch": report.epoch}
+    if report.runtime:
+        payload["runtime"] = report.runtime
+    d.emit("step.started", run.step, payload, run, at)
     if is_first and report.ending is None:
         seconds = _timeout(d, run)
         if seconds is not None:

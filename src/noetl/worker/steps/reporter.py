@@ -33,6 +33,7 @@ class Reporter:
     task: asyncio.Task[None] | None = None
     log: WorkLog | None = None  # None: no level of its events is on
     snapshot: Callable[[], Mapping[str, Any] | None] | None = None  # None: it has ended, and its last report follows
+    runtime: Mapping[str, Any] = _NOTHING  # versions of what runs the work, for the first report
     finishing = False  # the last report is being sent: too late to stop
     _since: int | None = None  # when what waits to be reported came, as far as that was looked at
     _number = 0
@@ -158,7 +159,10 @@ class Reporter:
         lease, worker = self.lease, self._worker
         run_id, chunk = lease.work.run_id, lease.work.chunk.chunk_id if lease.work.chunk is not None else None
         name, epoch = self._name(lease), lease.epoch
-        report = Report(name, run_id, epoch, worker, records, writes, items, rows, chunk, suspension, ending, pipeline)
+        runtime, self.runtime = self.runtime, _NOTHING
+        report = Report(
+            name, run_id, epoch, worker, records, writes, items, rows, chunk, suspension, ending, pipeline, runtime
+        )
         return self._shared.secrets.message(report)
 
     def _name(self, lease: Lease) -> str:

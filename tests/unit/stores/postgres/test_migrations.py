@@ -17,9 +17,10 @@ from msgspec.structs import asdict, replace
 
 import noetl.stores
 from noetl.model.errors import InvalidInput
-from noetl.model.events import Event
+from noetl.model.events import CANONICAL, EVENT_TYPES, Event
 from noetl.model.ids import snowflake
 from noetl.ports import Claim, Commit
+from noetl.server.control_plane import LocalControlPlane
 from noetl.stores.common.queries import migrations, queries
 from noetl.stores.postgres import migrations as postgres_migrations
 from noetl.stores.postgres.database import connect
@@ -27,6 +28,7 @@ from noetl.stores.postgres.migrations import bring_up_to_date, differences, make
 from noetl.stores.postgres.store import PostgresStore
 from tests.conformance.commits import commit, event, put, work
 from tests.databases import fresh_database, server_address
+from tests.unit.server.system import RealClock, begin, chain, ended, register, workers
 
 pytestmark = pytest.mark.asyncio
 SRC = Path(noetl.stores.__file__).parent.parent
@@ -133,7 +135,7 @@ async def test_people_see_a_row_for_each_event() -> None:
     full = Event("e.0", "8", 1, "task.done", 5, "worker", "task", "t", "p", "s#1", "r", 7, 2, "ok", 1.5, odd)
     made = [full, event("8", 2, "m", {"n": [1, 2.5]}), event("8", 3, "m", None, 1), event("9", 1, "n")]
     await store.commit([Commit("8", 0, tuple(made[:2])), Commit("8", 2, (made[2],)), Commit("9", 0, (made[3],))])
-    rows = await connection.fetch("SELECT * FROM event_log ORDER BY writer_seq")
+    rows = await connection.fetch("SELECT * FROM event ORDER BY writer_seq")
     assert await store.read("8") == made[:3]
     shown = replace(full, payload={name: value.replace("\0", "\ufffd") for name, value in odd.items()})
     for one, row in zip([shown, *made[1:]], rows, strict=True):
@@ -229,6 +231,52 @@ async def test_the_queries_that_people_watch_the_queue_with() -> None:
     )
     assert await admin.fetchval("SELECT COUNT(*) FROM noetl.queue WHERE status = 'queued'") == 6
     assert await admin.fetch("SELECT data FROM noetl.workload WHERE execution_id = 1") == []
+    await admin.close()
+    await store.close()
+
+
+STUCK = """\
+SELECT execution_id FROM noetl.event_log
+WHERE event_type = 'execution_start'
+AND execution_id NOT IN (
+    SELECT execution_id FROM noetl.event_log
+    WHERE event_type = 'execution_completed'
+);
+"""
+
+
+async def test_people_find_stuck_executions_and_the_nodes_of_an_execution() -> None:
+    address = fresh_database()
+    store, admin = PostgresStore(address), await asyncpg.connect(address)
+    async with LocalControlPlane(store, RealClock()) as control:
+        playbook = await register(store, chain(2))
+        done = await begin(control, playbook, payload={"n": 1})
+        async with workers(control):
+            await ended(control, store, done)
+        stuck = await begin(control, playbook)
+        assert [row[0] for row in await admin.fetch(STUCK)] == [int(stuck)]
+        count = "SELECT COUNT(*) FROM noetl.event_log WHERE execution_id = $1 AND node_name = $2 AND event_type = 'action_completed'"
+        assert await admin.fetchval(count, int(done), "s1") == 1
+        rows = await admin.fetch(
+            "SELECT event_id, event_type, event_name, status, node_id, node_name, node_type, context, result, metadata, timestamp"
+            " FROM noetl.event_log WHERE execution_id = $1 ORDER BY seq",
+            int(done),
+        )
+        assert [row["event_id"] for row in rows] == [event.event_id for event in await store.read(done)]
+        first, last = rows[0], next(row for row in rows if row["event_name"] == "step.started")
+        assert (first["event_type"], first["node_type"], first["node_name"]) == (
+            "execution_start",
+            "playbook",
+            "tests/test",
+        )
+        assert msgspec.json.decode(first["context"]) == {"n": 1}
+        assert (last["event_type"], last["node_type"], last["node_id"], last["node_name"]) == (
+            "action_started", "step", "s0#1", "s0",
+        )  # fmt: skip
+        assert msgspec.json.decode(last["metadata"])["worker"] == "w0"
+        assert first["timestamp"].timestamp() == pytest.approx((await store.read(done))[0].timestamp / 1000)
+        kinds = {row["event_type"] for row in rows}
+        assert {"action_completed", "execution_completed"} <= kinds <= {*CANONICAL, *EVENT_TYPES}
     await admin.close()
     await store.close()
 

@@ -9,51 +9,51 @@ FULL JOIN execution AS x USING (execution_id)
 WHERE e.last IS DISTINCT FROM x.last_seq OR e.last <> e.events;
 
 -- name: an execution that ended twice
-SELECT execution_id, 'it ended ' || count(*) || ' times' FROM event_log
+SELECT execution_id, 'it ended ' || count(*) || ' times' FROM event
 WHERE event_type = 'playbook.finished' GROUP BY execution_id HAVING count(*) > 1;
 
 -- name: a step-run that ended twice
-SELECT execution_id, step_run_id || ' ended ' || count(*) || ' times' FROM event_log
+SELECT execution_id, step_run_id || ' ended ' || count(*) || ' times' FROM event
 WHERE event_type IN ('step.done', 'step.failed')
 GROUP BY execution_id, step_run_id HAVING count(*) > 1;
 
 -- name: a step-run that was never scheduled
-SELECT e.execution_id, e.step_run_id || ' ended and was never scheduled' FROM event_log AS e
+SELECT e.execution_id, e.step_run_id || ' ended and was never scheduled' FROM event AS e
 WHERE e.event_type IN ('step.done', 'step.failed') AND NOT EXISTS (
-  SELECT FROM event_log AS s WHERE s.execution_id = e.execution_id AND s.step_run_id = e.step_run_id
+  SELECT FROM event AS s WHERE s.execution_id = e.execution_id AND s.step_run_id = e.step_run_id
     AND s.event_type = 'step.scheduled'
 );
 
 -- name: a step-run that was lost: its execution has ended, and it has not
-SELECT s.execution_id, s.step_run_id || ' was scheduled and never ended' FROM event_log AS s
+SELECT s.execution_id, s.step_run_id || ' was scheduled and never ended' FROM event AS s
 JOIN execution AS x ON x.execution_id = s.execution_id AND x.ended_at IS NOT NULL
 WHERE s.event_type = 'step.scheduled' AND NOT EXISTS (
-  SELECT FROM event_log AS e WHERE e.execution_id = s.execution_id AND e.step_run_id = s.step_run_id
+  SELECT FROM event AS e WHERE e.execution_id = s.execution_id AND e.step_run_id = s.step_run_id
     AND e.event_type IN ('step.done', 'step.failed')
 );
 
 -- name: an item of a loop that ended twice
-SELECT execution_id, 'item ' || iteration || ' of ' || step_run_id || ' ended ' || count(*) || ' times' FROM event_log
+SELECT execution_id, 'item ' || iteration || ' of ' || step_run_id || ' ended ' || count(*) || ' times' FROM event
 WHERE event_type IN ('loop.iteration.done', 'loop.iteration.failed')
 GROUP BY execution_id, step_run_id, iteration HAVING count(*) > 1;
 
 -- name: a loop that is done without all of its items
 SELECT d.execution_id, d.step_run_id || ' is done with ' || count(i.iteration) || ' of ' || d.total || ' items'
 FROM (
-  SELECT execution_id, step_run_id, (payload -> 'stats' ->> 'total')::bigint AS total FROM event_log
+  SELECT execution_id, step_run_id, (payload -> 'stats' ->> 'total')::bigint AS total FROM event
   WHERE event_type = 'loop.done'
 ) AS d
-LEFT JOIN event_log AS i ON i.execution_id = d.execution_id AND i.step_run_id = d.step_run_id
+LEFT JOIN event AS i ON i.execution_id = d.execution_id AND i.step_run_id = d.step_run_id
   AND i.event_type IN ('loop.iteration.done', 'loop.iteration.failed')
 GROUP BY d.execution_id, d.step_run_id, d.total HAVING count(i.iteration) <> d.total;
 
 -- name: a timer that fired more often than it was set
-SELECT execution_id, 'timer ' || entity_id || ' fired too often' FROM event_log
+SELECT execution_id, 'timer ' || entity_id || ' fired too often' FROM event
 WHERE event_type IN ('timer.set', 'timer.fired') GROUP BY execution_id, entity_id
 HAVING count(*) FILTER (WHERE event_type = 'timer.fired') > count(*) FILTER (WHERE event_type = 'timer.set');
 
 -- name: a child that was started or ended twice for its parent
-SELECT execution_id, event_type || ' ' || entity_id || ' is there ' || count(*) || ' times' FROM event_log
+SELECT execution_id, event_type || ' ' || entity_id || ' is there ' || count(*) || ' times' FROM event
 WHERE event_type IN ('child.started', 'child.finished') GROUP BY execution_id, event_type, entity_id
 HAVING count(*) > 1;
 

@@ -36,9 +36,9 @@ RETURN CASE
   ELSE regexp_replace(events, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufffd', 'g')
 END::json;
 
--- One row for each event.
+-- One row for each event, in the words of the log.
 
-CREATE VIEW event_log AS
+CREATE VIEW event AS
 SELECT l.execution_id, l.seq - l.size + e.place AS seq, e.event ->> 0 AS event_id, e.event ->> 1 AS event_type,
   (e.event ->> 2)::bigint AS timestamp, e.event ->> 3 AS source, e.event ->> 4 AS entity_type, e.event ->> 5 AS entity_id,
   e.event ->> 6 AS parent_id, e.event ->> 7 AS step_run_id, e.event ->> 8 AS task_run_id,
@@ -47,6 +47,34 @@ SELECT l.execution_id, l.seq - l.size + e.place AS seq, e.event ->> 0 AS event_i
   l.writer_id, l.writer_seq - l.size + e.place AS writer_seq
 FROM log AS l
 CROSS JOIN LATERAL json_array_elements(to_json_events(l.events)) WITH ORDINALITY AS e (event, place);
+
+-- The same for people: older names of events, nodes, and a time. `event_name` is the name in the log.
+
+CREATE VIEW event_log AS
+SELECT event_id, execution_id, seq,
+  CASE event_type
+    WHEN 'playbook.execution.requested' THEN 'execution_start'
+    WHEN 'step.started' THEN 'action_started'
+    WHEN 'step.done' THEN 'action_completed'
+    WHEN 'step.failed' THEN 'action_error'
+    WHEN 'loop.started' THEN 'loop_started'
+    WHEN 'loop.done' THEN 'loop_completed'
+    WHEN 'playbook.finished' THEN 'execution_completed'
+    ELSE event_type
+  END AS event_type,
+  event_type AS event_name, status,
+  coalesce(step_run_id, entity_id) AS node_id,
+  coalesce(split_part(step_run_id, '#', 1), payload ->> 'path', entity_id) AS node_name,
+  CASE entity_type WHEN 'execution' THEN 'playbook' ELSE entity_type END AS node_type,
+  coalesce(payload -> 'payload', payload -> 'workload', payload -> 'args') AS context,
+  payload -> 'result' AS result,
+  payload -> 'error' AS error,
+  json_strip_nulls(json_build_object(
+    'source', source, 'parent_id', parent_id, 'task_run_id', task_run_id, 'loop_index', iteration, 'attempt', attempt,
+    'worker', payload -> 'worker', 'runtime', payload -> 'runtime', 'version', version
+  )) AS metadata,
+  to_timestamp(timestamp / 1000.0) AS timestamp, duration_ms, payload, writer_id, writer_seq
+FROM event;
 
 -- Writers: each commits serially. A commit locks the row of its writer, so that the stream has no gaps and stays in order.
 
