@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from noetl.observe.alerts import EXEMPLARS
+
 ROOT = Path(__file__).resolve().parents[1]
 RUNBOOKS = "docs/how-to/runbooks.md"
 
@@ -148,6 +150,23 @@ DASHBOARDS: Mapping[str, tuple[str, Sequence[Panel]]] = {
 }  # fmt: skip
 
 
+def payload(name: str) -> dict[str, str]:
+    """Return what an alert says of its subject, with a link to an execution.
+
+    The link needs the address of the server as an external label of Prometheus, `noetl_url`.
+    """
+    labels = EXEMPLARS[name]
+    found = {"workflow_ref": "{{ $labels.workflow }}"} if "workflow" in labels else {}
+    found |= {"step_id": "{{ $labels.step }}"} if "step" in labels else {}
+    rate = {"error_rate": "{{ $value }}"} if name.endswith("RateHigh") else {}
+    query = "&".join(
+        [f"{label}={{{{ $labels.{label} | urlquery }}}}" for label in labels]
+        + [f"{key}={value}" for key, value in rate.items()]
+    )
+    link = f"{{{{ $externalLabels.noetl_url }}}}/api/alerts/{name}" + (f"?{query}" if query else "")
+    return {**found, **rate, "link": link}
+
+
 def rules() -> str:
     """Return the alert rules as Prometheus reads them."""
     written = [
@@ -156,7 +175,12 @@ def rules() -> str:
             "expr": one.expr,
             "for": one.hold,
             "labels": {"severity": one.severity},
-            "annotations": {"summary": one.summary, "description": one.description, "runbook": RUNBOOKS},
+            "annotations": {
+                "summary": one.summary,
+                "description": one.description,
+                **payload(one.name),
+                "runbook": RUNBOOKS,
+            },
         }
         for one in ALERTS
     ]

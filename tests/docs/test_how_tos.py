@@ -62,9 +62,11 @@ def test_work_with_a_server(team: Reader, monkeypatch: pytest.MonkeyPatch) -> No
 def test_keep_executions_in_postgresql(team: Reader) -> None:
     page = f"{HOW_TO}/keep-executions-in-postgresql.md"
     team.read(page)
-    (queries,) = (block for block in blocks(page, (ROOT / page).read_text()) if block.info == ("sql",))
+    queries = [block for block in blocks(page, (ROOT / page).read_text()) if block.info == ("sql",)]
+    assert len(queries) == 2
     with psycopg.connect(team.variables["NOETL_DB_URL"]) as connection:
-        connection.execute(queries.text.encode())
+        for query in queries:
+            connection.execute(query.text.encode())
 
 
 def test_editor_setup(tmp_path: Path) -> None:

@@ -99,8 +99,11 @@ def test_an_alert_fires_when_it_should_and_only_then(alert: Any, tmp_path: Path)
 
 
 @contextmanager
-def prometheus(folder: Path, target: str, token: str) -> Iterator[httpx.Client]:
-    """Run a Prometheus that scrapes one address; gives a client of its API."""
+def prometheus(folder: Path, target: str, token: str, more: Mapping[str, Any] = {}) -> Iterator[httpx.Client]:
+    """Run a Prometheus that scrapes one address; gives a client of its API.
+
+    `more` goes over its configuration.
+    """
     (folder / "token").write_text(token)
     scrapes = {
         "job_name": "noetl",
@@ -111,6 +114,7 @@ def prometheus(folder: Path, target: str, token: str) -> Iterator[httpx.Client]:
         "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
         "rule_files": [str(ROOT / "deploy/prometheus/alerts.yaml")],
         "scrape_configs": [scrapes],
+        **more,
     }))  # fmt: skip
     port = free_port()
     command = [

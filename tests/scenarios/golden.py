@@ -18,6 +18,7 @@ _LEFT_OUT = frozenset(
         "started_at",
         "sees",
         "epoch",
+        "runtime",
         "pipeline",
         "playbook",
         "resume",

@@ -364,6 +364,18 @@ class Vars(Answer, frozen=True):
     vars: dict[str, Any]
 
 
+class AlertPayload(Answer, frozen=True):
+    """What an alert is about; an empty text is not known."""
+
+    alert: str
+    execution_id: str | None = None
+    workflow_ref: str = ""
+    step_id: str = ""
+    error_class: str = ""
+    error_rate: float | None = None
+    link: str = ""  # to the execution
+
+
 class Variable(Answer, frozen=True):
     """One value of `ctx`."""
 

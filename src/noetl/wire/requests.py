@@ -92,6 +92,18 @@ class FeedQuery(Asked, frozen=True):
     type: tuple[str, ...] = ()
 
 
+class AlertQuery(Asked, frozen=True):
+    """Labels of an alert, and the value of its expression."""
+
+    workflow: str = ""
+    step: str = ""
+    kind: str = ""
+    sink: str = ""
+    pool: str = ""
+    worker_id: str = ""
+    error_rate: float | None = None
+
+
 class StateQuery(Asked, frozen=True):
     """The event whose state to return; default: the last one."""
 

@@ -21,7 +21,6 @@ from noetl.model.work import Lease, kept_slots
 from noetl.observe.logs.lines import working
 from noetl.ports.work import Subscription
 from noetl.worker.steps.playbook_cache import Playbooks
-from noetl.worker.steps.provenance import runtime_of
 from noetl.worker.steps.reporter import FLUSH_MS, Reporter
 from noetl.worker.steps.run_step import StepWork
 from noetl.worker.tool_context import WorkerResources
@@ -159,8 +158,7 @@ class Worker:
         RUNNING.begin(work.execution_id)
         try:
             plan = self._playbooks.cached(work) or await self._playbooks.fetched(work)
-            held.open_log(plan.playbook, plan.step)
-            held.runtime = runtime_of(plan.step, self._shared.kinds, self._shared.image)
+            held.describe(plan.playbook, plan.step)
             return await StepWork(self._shared, plan, held, self._want).run()
         except asyncio.CancelledError:
             _log.info("stopped %s", work.work_id)

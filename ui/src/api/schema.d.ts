@@ -1121,6 +1121,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/alerts/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Return an execution that an alert is about, with its step and its error. */
+        get: operations["alerts_alert"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/statistics": {
         parameters: {
             query?: never;
@@ -4033,6 +4050,25 @@ export interface components {
             oldest: number | null;
         };
         /**
+         * AlertPayload
+         * @description What an alert is about; an empty text is not known.
+         */
+        AlertPayload: {
+            alert: string;
+            /** @default null */
+            execution_id: string | null;
+            /** @default  */
+            workflow_ref: string;
+            /** @default  */
+            step_id: string;
+            /** @default  */
+            error_class: string;
+            /** @default null */
+            error_rate: number | null;
+            /** @default  */
+            link: string;
+        };
+        /**
          * Statistics
          * @description Counts, durations and shares of executions, from the newest 20,000.
          */
@@ -4813,6 +4849,8 @@ export interface components {
             ending: components["schemas"]["Ending"] | null;
             /** @default null */
             pipeline: Record<string, never> | null;
+            /** @default {} */
+            runtime: Record<string, never>;
         };
         /**
          * Record
@@ -7796,6 +7834,36 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Overview"];
+                };
+            };
+        };
+    };
+    alerts_alert: {
+        parameters: {
+            query?: {
+                workflow?: string;
+                step?: string;
+                kind?: string;
+                sink?: string;
+                pool?: string;
+                worker_id?: string;
+                error_rate?: number;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AlertPayload"];
                 };
             };
         };

@@ -10,7 +10,7 @@ NOUNS = (
     "admin.health", "executions.execute", "executions.execute_many", "executions.executions", "executions.moments",
     "executions.compare", "executions.steering",
     "executions.trials", "triggers.schedules", "triggers.webhooks", "triggers.notifications", "triggers.subscriptions", "triggers.ended",
-    "executions.dlq", "executions.events", "executions.runs", "executions.overview", "executions.statistics", "executions.results", "executions.vars",
+    "executions.dlq", "executions.events", "executions.runs", "executions.overview", "executions.alerts", "executions.statistics", "executions.results", "executions.vars",
     "catalog.catalog", "catalog.language", "catalog.playbooks", "catalog.credentials", "catalog.keychain", "workers.worker",
     "executions.many",
     "workers.blobs", "workers.outbox", "workers.workers", "workers.queue", "admin.tokens", "admin.keys", "admin.session", "admin.users",

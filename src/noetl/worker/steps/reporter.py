@@ -18,6 +18,7 @@ from noetl.model.messages import Ending, ItemEnd, Record, Report, Row, Suspensio
 from noetl.model.work import Lease
 from noetl.observe.logs.work import WorkLog, work_log
 from noetl.ports.work import Answer, resolve
+from noetl.worker.steps.provenance import runtime_of
 from noetl.worker.tool_context import Log, WorkerResources
 
 FLUSH_MS: Final = 200  # how long something may stay unreported
@@ -47,8 +48,9 @@ class Reporter:
         self._worker = worker
         self._items: list[ItemEnd] = []
 
-    def open_log(self, playbook: Playbook, step: Step) -> None:
-        """Log what becomes of the work, if a level of its events is on."""
+    def describe(self, playbook: Playbook, step: Step) -> None:
+        """Prepare what the first report says of its runtime, and the log."""
+        self.runtime = runtime_of(step, self._shared.kinds, self._shared.image)
         self.log = work_log(self.lease, playbook, step, self._worker, self._shared.clock.now)
 
     def stop(self) -> None:
