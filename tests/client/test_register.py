@@ -91,6 +91,18 @@ async def test_a_subscription_is_registered_after_the_playbook_that_it_starts(tm
         assert (row["path"], row["owner"], row["paused"]) == ("test/child", "test/a_drop", True)
 
 
+async def test_a_source_that_no_server_can_read_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "books"
+    folder.mkdir()
+    (folder / "child.yaml").write_text(CHILD)
+    (folder / "a.yaml").write_text(SUBSCRIPTION.replace("folder", "nats"))
+    async with listening(tmp_path) as served:
+        ran = await register(served, folder, ".")
+        assert ran.code == 0, ran.err
+        assert "a.yaml:4: The source 'nats' cannot be read by this version of NoETL" in ran.err
+        assert (await served.json("GET", "/api/subscriptions"))["subscriptions"] == []
+
+
 async def test_unknown_keys_are_tolerated_if_asked(tmp_path: Path) -> None:
     folder = tmp_path / "books"
     folder.mkdir()

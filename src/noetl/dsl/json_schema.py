@@ -273,7 +273,7 @@ def _rules(kind: Kind) -> Iterator[Schema]:
                 {"oneOf": [_written(own[name]) for name in group]},
             ]
         )
-    for need in kind.needs:
+    for need in (one for one in kind.needs if not one.instead):  # else an arc may give it
         yield {"if": _applies(need, own[need.field]), "then": {"allOf": [_written(own[name]) for name in need.fields]}}
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -24,6 +24,9 @@ from noetl.model.errors import InvalidInput, InvalidPlaybook
 if TYPE_CHECKING:
     from noetl import Client
     from noetl.wire.answers import Registered
+
+
+_NOT_AVAILABLE: Final = "NOE511"  # what the server cannot run or read
 
 
 class Upload(Struct, frozen=True):
@@ -118,9 +121,13 @@ async def _check_all(client: Client, uploads: list[Upload], tolerant: bool) -> N
 
 async def _register(client: Client, one: Upload, tolerant: bool, *, check_only: bool = False) -> Registered:
     try:
-        return await client.register(one.text, check_only=check_only, tolerant=tolerant)
+        made = await client.register(one.text, check_only=check_only, tolerant=tolerant)
     except InvalidPlaybook as error:
         raise InvalidPlaybook(f"{one.name}: {error}") from None
+    for told in made.diagnostics if not check_only else ():
+        if told.code == _NOT_AVAILABLE:
+            echo(f"noetl: {one.name}:{told.line}: {told.message} {told.fix}", err=True)
+    return made
 
 
 async def _catalog_paths(client: Client) -> set[str]:

@@ -77,6 +77,7 @@ SUBSCRIPTION_LEVELS: tuple[Level, ...] = (
                 rendered="server",
             ),
         ),
+        open=True,
     ),
     Level(
         "trigger_dispatch",

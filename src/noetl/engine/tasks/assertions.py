@@ -33,7 +33,7 @@ class Assertions(Struct, frozen=True):
         missing = [path for path in self.expects if not _is_given(path, given, names)]
         if not missing:
             return None
-        known = sorted({name for one in given for name, value in one.items() if value is not None})
+        known = sorted(name for name, value in given[0].items() if value is not None)
         return _failed(f"the task `{label}` expects {_list('input', missing)}, which it was not given; it got", known)
 
     def checked(self, label: str, outcome: Outcome) -> Outcome:

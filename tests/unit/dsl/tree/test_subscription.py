@@ -153,6 +153,7 @@ def test_a_source_that_cannot_be_read_is_a_warning_that_says_so(source: str) -> 
         ("consumer: { key: id }", "consumer: { kay: id }", "NOE135", 3),
         ("auth: orders_db", "auth: [a]", "NOE103", 6),
         ("dispatch: {", "dispach: {", "NOE101", 9),
+        ("playbook: shop/ship", "playbok: shop/ship", "NOE104", 9),
         ("{ playbook: shop/ship,", "{", "NOE104", 9),
         ("playbook: shop/ship", "playbook: shop/ship, version: new", "NOE103", 9),
         ("noetl.io/v2", "noetl.io/v3", "NOE108", 1),
@@ -164,4 +165,5 @@ def test_a_mistake_is_an_error_where_it_is(old: str, new: str, code: str, line: 
 
 def test_what_changes_nothing_is_a_hint() -> None:
     text = HEAD + TABLE + "  mode: pull\n  runtime: { every: 5s, workers: 2 }\n"
-    assert problems(text) == {("NOE138", "hint", 10), ("NOE138", "hint", 11)}
+    text = text.replace("{ playbook: shop/ship", "{ mode: one, playbook: shop/ship")
+    assert problems(text) == {("NOE138", "hint", line) for line in (9, 10, 11)}

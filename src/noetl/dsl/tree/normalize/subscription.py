@@ -47,6 +47,8 @@ _WORDS: Final = {
     "begin": {"earliest": "first", "all": "first", "beginning": "first", "latest": "now", "new": "now", "last": "now"},
     "after": {"archive": "keep", "remove": "delete", "ack": "delete"},
 }
+_PAYLOAD: Final = ("payload", "input", "workload", "args")
+_DISPATCH: Final = frozenset({"playbook", "path", "version", *_PAYLOAD})
 _SIGNS: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _INACTIVE: Final = frozenset({"manual", "paused", "disabled", "inactive", "off", "false", "never", "suspended"})
 
@@ -137,6 +139,9 @@ def without_effect(root: MapNode) -> Iterator[Entry]:
             yield from (entry for entry in node if entry.key.text not in own and entry.key.text != "enabled")
         elif node is not None and holder == "consumer":
             yield _whole(spec, holder)
+    dispatch = spec.get("dispatch")
+    if isinstance(dispatch, MapNode):
+        yield from (entry for entry in dispatch if entry.key.text not in _DISPATCH)
 
 
 def _given(spec: MapNode, source: str) -> Iterator[tuple[str, Node]]:
@@ -171,8 +176,7 @@ def _dispatch(spec: MapNode) -> tuple[Node | None, Node | None, Node | None]:
     if not isinstance(given, MapNode):
         path = given if isinstance(given, Scalar) and given.value is not None else None
         return path, None, spec.get("payload")
-    names = ("payload", "input", "workload", "args")
-    payload = next((found for name in names if (found := given.get(name)) is not None), spec.get("payload"))
+    payload = next((found for name in _PAYLOAD if (found := given.get(name)) is not None), spec.get("payload"))
     return given.get("playbook") or given.get("path"), given.get("version"), payload
 
 
