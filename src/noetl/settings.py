@@ -33,6 +33,7 @@ QUEUE_KIND_LIMITS = "NOETL_QUEUE_KIND_LIMITS"
 QUEUE_PLAYBOOK_LIMITS = "NOETL_QUEUE_PLAYBOOK_LIMITS"
 QUEUE_POOL_LIMITS = "NOETL_QUEUE_POOL_LIMITS"
 RESULT_DAYS = "NOETL_RESULT_DAYS"
+EXECUTION_DAYS = "NOETL_EXECUTION_DAYS"
 DLQ_RETENTION_DAYS = "NOETL_DLQ_RETENTION_DAYS"
 DLQ_ENABLED = "NOETL_DLQ_ENABLED"
 DLQ_TOPIC = "NOETL_DLQ_TOPIC"
@@ -214,10 +215,14 @@ VARIABLES: dict[str, tuple[str, str]] = {
         "",
         "How much work of a pool runs at once, on all workers: `gpu=2,(default)=50`.",
     ),
+    EXECUTION_DAYS: (
+        "0",
+        "How long executions are kept after they ended, in days; a server removes older ones every hour. 0: for ever.",
+    ),
     RESULT_DAYS: (str(_RESULT_DAYS), "How long stored results are kept after their execution ended, in days."),
     DLQ_RETENTION_DAYS: (
         str(_DLQ_RETENTION_DAYS),
-        "How long dead letters are kept after they were replayed or discarded, in days. `noetl admin prune` removes older ones.",
+        "How long dead letters are kept after they were replayed or discarded, in days. A server removes older ones every hour, `noetl admin prune` at once.",
     ),
     DLQ_ENABLED: ("true", "Whether failed work becomes a dead letter. `false`: only the event log has it."),
     DLQ_TOPIC: (
@@ -494,6 +499,7 @@ class Settings(Struct, frozen=True):
     playbook_limits: Mapping[str, int] = {}  # how many executions run at once, by pattern of paths
     work_limits: Mapping[str, int] = {}  # how much work is leased at once, by `kind http`, `pool gpu`
     collect_s: int = _COLLECT_SECONDS  # interval of result garbage collection; 0: never
+    execution_days: int = 0  # retention of ended executions; 0: for ever
     result_days: int = _RESULT_DAYS  # retention of stored results after their execution
     dlq_days: int = _DLQ_RETENTION_DAYS  # retention of closed dead letters
     dlq_enabled: bool = True  # whether failed work becomes a dead letter
@@ -800,6 +806,7 @@ def settings(environment: Mapping[str, str], folder: Path, store: str | None = N
         playbook_limits=_limits(environment, QUEUE_PLAYBOOK_LIMITS, "etl/*=10"),
         work_limits=_work_limits(environment),
         collect_s=_number(environment, COLLECT_SECONDS, _COLLECT_SECONDS, least=0),
+        execution_days=_number(environment, EXECUTION_DAYS, 0, least=0),
         result_days=_number(environment, RESULT_DAYS, _RESULT_DAYS, least=0),
         dlq_days=_number(environment, DLQ_RETENTION_DAYS, _DLQ_RETENTION_DAYS, least=0),
         dlq_enabled=_choice(environment, DLQ_ENABLED, ("true", "false")) == "true",

@@ -14,6 +14,7 @@ from noetl.server.api import endpoints
 from noetl.server.background.audit_links import link_audit
 from noetl.server.background.log_export import LogExport
 from noetl.server.background.outbox_relay import OutboxRelay
+from noetl.server.background.pruning import Pruning
 from noetl.server.background.reactions.ended_triggers import EndedTriggers
 from noetl.server.background.reactions.notifications import Notifications
 from noetl.server.background.result_gc import ResultGC
@@ -109,6 +110,7 @@ async def running(
     notifications: Notifications | None = None,
     subscriptions: SubscriptionPoller | None = None,
     exports: Iterable[LogExport] = (),
+    pruning: Pruning | None = None,
 ) -> AsyncIterator[None]:
     """Run the background tasks of the routes; on exit, end all streams and sessions."""
     services.control.sequencer.hooks.register(commits=services.metrics.committed)
@@ -133,6 +135,8 @@ async def running(
     if subscriptions is not None:
         jobs["noetl-subscriptions"] = subscriptions.run()
     jobs |= {f"noetl-{one.name}": one.run() for one in exports}
+    if pruning is not None:
+        jobs["noetl-pruning"] = pruning.run()
     tasks = [asyncio.create_task(job, name=name) for name, job in jobs.items()]
     release = asyncio.create_task(_release_waiters(services))
     try:

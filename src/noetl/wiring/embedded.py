@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from noetl.server.auth.vault import Vault
     from noetl.server.background.log_export import LogExport
     from noetl.server.background.outbox_relay import OutboxRelay
+    from noetl.server.background.pruning import Pruning
     from noetl.server.background.reactions.ended_triggers import EndedTriggers
     from noetl.server.background.reactions.notifications import Notifications
     from noetl.server.background.rebuild import Rebuild
@@ -596,12 +597,20 @@ def _limits(server: ServerSettings) -> dict[str, Any]:
 
 def _jobs(
     settings: Settings, store: Store, services: Services, exported: ExportCounts
-) -> tuple[ResultGC, Scheduler, EndedTriggers, Notifications, SubscriptionPoller, list[LogExport]]:
+) -> tuple[ResultGC, Scheduler, EndedTriggers, Notifications, SubscriptionPoller, list[LogExport], Pruning]:
     from noetl.wiring.triggers import open_ended_triggers, open_notifications, open_poller, open_scheduler
 
     parts = (services, open_derived(store))
     triggers = (open_scheduler(*parts), open_ended_triggers(*parts), open_notifications(*parts), open_poller(*parts))
-    return open_collector(settings, store), *triggers, _exports(settings, store, services, exported)
+    exports = _exports(settings, store, services, exported)
+    return open_collector(settings, store), *triggers, exports, _pruning(settings, store)
+
+
+def _pruning(settings: Settings, store: Store) -> Pruning:
+    from noetl.server.background.pruning import Pruning, Retention
+
+    kept = Retention(settings.dlq_days, settings.execution_days)
+    return Pruning(store, open_derived(store), store.clock, kept, holder=uuid4().hex)
 
 
 def _exports(settings: Settings, store: Store, services: Services, counts: ExportCounts) -> list[LogExport]:
