@@ -50,7 +50,7 @@ FLOW = """
 @contextmanager
 def json_lines(level: int = logging.DEBUG) -> Iterator[StringIO]:
     """Write the log events of this process as JSON lines, meanwhile."""
-    lines, loggers = StringIO(), [logging.getLogger(name) for name in (SERVER_EVENTS, WORKER_EVENTS)]
+    lines, loggers = StringIO(), [logging.getLogger(one.name) for one in (SERVER_EVENTS, WORKER_EVENTS)]
     handler = logging.StreamHandler(lines)
     mask = ReaderMask()
     handler.setFormatter(JsonLines(lambda: mask, str))

@@ -6,7 +6,6 @@ tests/observe/test_logs.py.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -18,7 +17,7 @@ from noetl.model.events import Event
 from noetl.model.letters import DeadLetter
 from noetl.model.outcome import class_of
 from noetl.model.work import playbook_of
-from noetl.observe.logs.lines import SERVER_EVENTS, log_event
+from noetl.observe.logs.lines import SERVER_EVENTS
 from noetl.observe.logs.table import ALL, LOG_EVENTS
 from noetl.observe.task_facts import run_by, task_facts
 
@@ -32,8 +31,7 @@ class CommitLog:
 
     def __init__(self, plan_of: PlanOf) -> None:
         self._plan_of = plan_of
-        self._logger = logging.getLogger(SERVER_EVENTS)
-        names = {one.name for one in ALL if one.source == "server" and self._logger.isEnabledFor(one.level)}
+        names = {one.name for one in ALL if one.source == "server" and SERVER_EVENTS.is_on(one.level)}
         self._readers = {kind: reader for kind, (made, reader) in _READERS.items() if names & set(made)}
         self.is_on = bool(names)
 
@@ -49,8 +47,8 @@ class CommitLog:
                 lines += _reclaimed(commit)
             for name, fields in lines:
                 level = LOG_EVENTS[name].level
-                if self._logger.isEnabledFor(level):
-                    log_event(self._logger, level, name, fields)
+                if SERVER_EVENTS.is_on(level):
+                    SERVER_EVENTS.log(level, name, fields)
 
     def _read(self, commit: Commit) -> Iterator[Line]:
         plan = self._plan_of(str(commit.projection.get("playbook", "")))

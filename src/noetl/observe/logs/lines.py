@@ -1,18 +1,20 @@
 """Log lines: the records of `logging` as JSON, or for people.
 
 The standard library, because `noetl --help` and `noetl run` load it already. Every text passes the mask over secrets, and
-control characters are escaped. A line of a worker names the work that it belongs to. Tested in
-tests/unit/observe/logs/test_lines.py.
+control characters are escaped. A line of a worker names the work that it belongs to. The log events of one pass of the event
+loop are one record and one write. Tested in tests/unit/observe/logs/test_lines.py.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
+import time
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
@@ -20,28 +22,51 @@ if TYPE_CHECKING:
     from noetl.masking.readers import ReaderMask
     from noetl.model.work import WorkItem
 
-SERVER_EVENTS: Final = "noetl.server.events"  # loggers
-WORKER_EVENTS: Final = "noetl.worker.events"
 working: ContextVar[WorkItem | None] = ContextVar("noetl_working", default=None)  # what the current task works on
 _STACK_MOST: Final = 16_000  # characters
 _encode = msgspec.json.Encoder().encode
 _PLAIN: Final = (bool, int, float, type(None))
 
 
-def log_event(logger: logging.Logger, level: int, name: str, fields: Mapping[str, Any]) -> None:
-    """Log an event with its fields."""
-    record = logging.LogRecord(logger.name, level, "", 0, name, (), None)
-    record.fields = fields
-    logger.handle(record)
+class Line(NamedTuple):
+    """One log event."""
+
+    at: float
+    level: int
+    name: str
+    fields: Mapping[str, Any]
 
 
-def _fields(record: logging.LogRecord) -> Mapping[str, Any]:
-    """Return the fields of an event; of another record, the work that it belongs to."""
-    found: Mapping[str, Any] | None = getattr(record, "fields", None)
-    if found is not None:
-        return found
-    work = working.get()
-    return {} if work is None else work_fields(work)
+class EventLogger:
+    """Logs events of a server or a worker, those of one loop pass together."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._logger = logging.getLogger(name)
+        self._waiting: list[Line] = []
+
+    def is_on(self, level: int) -> bool:
+        """Return whether events of a level are logged."""
+        return self._logger.isEnabledFor(level)
+
+    def log(self, level: int, name: str, fields: Mapping[str, Any]) -> None:
+        """Log an event, at the latest when others run."""
+        if not self._waiting:
+            asyncio.get_running_loop().call_soon(self.flush)
+        self._waiting.append(Line(time.time(), level, name, fields))
+
+    def flush(self) -> None:
+        """Write what waits."""
+        lines, self._waiting = self._waiting, []
+        if lines:
+            level = max(line.level for line in lines)
+            record = logging.LogRecord(self.name, level, "", 0, " ".join(line.name for line in lines), (), None)
+            record.lines = lines
+            self._logger.handle(record)
+
+
+SERVER_EVENTS: Final = EventLogger("noetl.server.events")
+WORKER_EVENTS: Final = EventLogger("noetl.worker.events")
 
 
 def work_fields(work: WorkItem) -> dict[str, Any]:
@@ -69,18 +94,38 @@ class JsonLines(_Lines):
     """One JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        own, given = {"msg": record.getMessage()}, _fields(record)
-        if "fields" in record.__dict__:
-            own["event"] = record.getMessage()
-        head = {"ts": _time(record.created), "level": record.levelname, "logger": record.name}
-        line = head | own | {name: value for name, value in given.items() if value is not None}
+        lines: list[Line] = getattr(record, "lines", [])
+        found = [self._event(record.name, line) for line in lines] or [self._message(record)]
+        coded, mask = [_encode(line) for line in found], self._mask()
+        whole = b"\n".join(coded)
+        if mask.may_hold(whole):
+            coded = [self._masked(line) if mask.may_hold(one) else one for line, one in zip(found, coded, strict=True)]
+            whole = b"\n".join(coded)
+        text = whole.decode()
+        return text if text.isascii() and "\x7f" not in text else self._escape(text)  # JSON has no other controls
+
+    def _event(self, logger: str, line: Line) -> dict[str, Any]:
+        head = {
+            "ts": _time(line.at),
+            "level": _LEVELS[line.level],
+            "logger": logger,
+            "msg": line.name,
+            "event": line.name,
+        }
+        return head | {name: value for name, value in line.fields.items() if value is not None}
+
+    def _message(self, record: logging.LogRecord) -> dict[str, Any]:
+        line = {"ts": _time(record.created), "level": record.levelname, "logger": record.name}
+        line["msg"] = record.getMessage()
+        work = working.get()
+        line |= {} if work is None else work_fields(work)
         if record.exc_info and record.exc_info[1] is not None:
             line |= {"error_class": type(record.exc_info[1]).__name__, "error": str(record.exc_info[1])}
             line["stack"] = self.formatException(record.exc_info)[-_STACK_MOST:]
-        coded = _encode(line)
-        if self._mask().may_hold(coded):
-            coded = _encode({name: self._shown(name, value) for name, value in line.items()})
-        return self._escape(coded.decode())
+        return line
+
+    def _masked(self, line: Mapping[str, Any]) -> bytes:
+        return _encode({name: self._shown(name, value) for name, value in line.items()})
 
 
 class ConsoleLines(_Lines):
@@ -94,23 +139,38 @@ class ConsoleLines(_Lines):
         self._is_service = service
 
     def format(self, record: logging.LogRecord) -> str:
+        lines: list[Line] = getattr(record, "lines", [])
+        return self._escape("\n".join([self._event(line) for line in lines] or [self._message(record)]))
+
+    def _event(self, line: Line) -> str:
+        shown = ((name, self._shown(name, value)) for name, value in line.fields.items() if value is not None)
+        fields = "".join(f" {name}={_word(value)}" for name, value in shown)
+        return f"{self._begin(line.at, _LEVELS[line.level])}{self._mask().line(line.name)}{fields}"
+
+    def _message(self, record: logging.LogRecord) -> str:
         mask = self._mask()
-        text = f"{_time(record.created)} {record.levelname} " if self._is_service else "noetl: "
-        text += mask.line(record.getMessage())
-        if "fields" in record.__dict__:
-            shown = {name: self._shown(name, value) for name, value in _fields(record).items() if value is not None}
-            text += "".join(f" {name}={_word(value)}" for name, value in shown.items())
-        if record.exc_info:
-            text += "\n" + mask.line(self.formatException(record.exc_info))
-        return self._escape(text)
+        text = self._begin(record.created, record.levelname) + mask.line(record.getMessage())
+        return text + ("\n" + mask.line(self.formatException(record.exc_info)) if record.exc_info else "")
+
+    def _begin(self, at: float, level: str) -> str:
+        return f"{_time(at)} {level} " if self._is_service else "noetl: "
+
+
+_LEVELS: Final = {level: logging.getLevelName(level) for level in (10, 20, 30, 40, 50)}
 
 
 def _word(value: Any) -> str:
     return value if isinstance(value, str) else _encode(value).decode()
 
 
+@lru_cache(maxsize=4)
+def _second(whole: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole))
+
+
 def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+    whole, part = divmod(round(seconds * 1000), 1000)
+    return f"{_second(whole)}.{part:03d}Z"
 
 
 def configure(lines: logging.Formatter, level: str, libraries: str, events: str) -> None:
@@ -121,5 +181,5 @@ def configure(lines: logging.Formatter, level: str, libraries: str, events: str)
     root.handlers[:] = [handler]
     root.setLevel(libraries)
     logging.getLogger("noetl").setLevel(level)
-    for name in (SERVER_EVENTS, WORKER_EVENTS):
-        logging.getLogger(name).setLevel(events)
+    for logger in (SERVER_EVENTS, WORKER_EVENTS):
+        logging.getLogger(logger.name).setLevel(events)

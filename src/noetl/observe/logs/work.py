@@ -6,7 +6,6 @@ tests/observe/test_logs.py.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from hashlib import sha256
 from typing import Any, Final
@@ -18,12 +17,11 @@ from noetl.engine.tasks.actions import RunTask
 from noetl.model.messages import Record, Report
 from noetl.model.outcome import Outcome, class_of
 from noetl.model.work import Lease
-from noetl.observe.logs.lines import WORKER_EVENTS, log_event, work_fields
+from noetl.observe.logs.lines import WORKER_EVENTS, work_fields
 from noetl.observe.logs.table import LOG_EVENTS
 from noetl.observe.task_facts import TaskFacts, find_task, task_facts
 
-_logger: Final = logging.getLogger(WORKER_EVENTS)
-_LEVEL: Final = min(one.level for one in LOG_EVENTS.values() if one.source == "worker")
+_LEVELS: Final = sorted({one.level for one in LOG_EVENTS.values() if one.source == "worker"}, reverse=True)
 _WRITTEN: Final = (
     "values",
     "rows",
@@ -35,7 +33,7 @@ _WRITTEN: Final = (
 
 def work_log(lease: Lease, playbook: Playbook, step: Step, worker: str, now: Callable[[], int]) -> WorkLog | None:
     """Return the log of a lease's work; None if no level of its events is on."""
-    if not _logger.isEnabledFor(logging.INFO) and not _logger.isEnabledFor(_LEVEL):
+    if not any(map(WORKER_EVENTS.is_on, _LEVELS)):
         return None
     return WorkLog(lease, playbook, step, worker, now)
 
@@ -57,8 +55,8 @@ class WorkLog:
 
     def _log(self, name: str, **fields: Any) -> None:
         level = LOG_EVENTS[name].level
-        if _logger.isEnabledFor(level):
-            log_event(_logger, level, name, fields | self._bound)
+        if WORKER_EVENTS.is_on(level):
+            WORKER_EVENTS.log(level, name, fields | self._bound)
 
     def _facts(self, task: RunTask) -> TaskFacts:
         known = self._known.get(task.label)
@@ -87,7 +85,7 @@ class WorkLog:
         self._log("plugin_done", **told)
         if facts.sink is not None:
             self._log("sink_done", sink_id=facts.sink, sink_type=task.kind, **told)
-            if ok and _logger.isEnabledFor(LOG_EVENTS["sink_write"].level):
+            if ok and WORKER_EVENTS.is_on(LOG_EVENTS["sink_write"].level):
                 self._log("sink_write", sink_id=facts.sink, loop_index=index, **_checksum(task))
 
     def reported(self, report: Report) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import sys
@@ -13,7 +14,7 @@ from noetl.masking.readers import ReaderMask
 from noetl.masking.values import MASK, KnownValues, in_process
 from noetl.model.errors import InvalidInput
 from noetl.model.work import WorkItem
-from noetl.observe.logs.lines import ConsoleLines, JsonLines, working
+from noetl.observe.logs.lines import SERVER_EVENTS, ConsoleLines, JsonLines, Line, working
 from noetl.settings import logging_settings
 
 MASKED = ReaderMask(["key"])
@@ -28,7 +29,7 @@ def line(form: str, text: str, level: int = logging.INFO, **fields: object) -> s
     record = logging.LogRecord("noetl.here", level, "", 0, text, (), None)
     record.created = 1_700_000_000.123
     if fields:
-        record.fields = fields
+        record.lines = [Line(record.created, level, text, fields)]
     return LINES[form].format(record)
 
 
@@ -92,3 +93,17 @@ def test_levels_and_formats_are_words() -> None:
     for name, word in (("LOGGING_LEVEL", "loud"), ("LOG_LEVEL", "warn"), ("LOGGING_FORMAT", "xml")):
         with pytest.raises(InvalidInput, match=f"NOETL_{name} .*{word}"):
             logging_settings({f"NOETL_{name}": word})
+
+
+async def log_twice() -> None:
+    for name in ("step_called", "step_done"):
+        SERVER_EVENTS.log(logging.WARNING, name, {"step_id": name})
+    await asyncio.sleep(0)
+
+
+def test_events_of_one_pass_of_the_loop_are_one_record(caplog: pytest.LogCaptureFixture) -> None:
+    asyncio.run(log_twice())
+    [record] = caplog.records
+    first, second = (json.loads(line) for line in LINES["json"].format(record).splitlines())
+    assert (first["event"], second["step_id"]) == ("step_called", "step_done")
+    assert record.levelname == "WARNING"
