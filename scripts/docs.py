@@ -41,6 +41,7 @@ from noetl.model.errors import InvalidInput
 from noetl.model.events import EVENT_TYPES, Event
 from noetl.observe.logs.table import COMMON, LOG_EVENTS
 from noetl.observe.series import ALL, SERIES
+from noetl.observe.traces.table import ALL as SPANS
 from noetl.server.auth.credential_types import page
 from noetl.settings import VARIABLES
 from noetl.testing.cases.files.levels import LEVELS as TEST_LEVELS
@@ -72,6 +73,7 @@ These pages are generated from the code, and a test keeps them in step. `noetl e
 - [Events](events.md): every event in an execution's log
 - [Credentials](credentials.md): the fields of each type of stored credential
 - [Metrics](metrics.md): the series of servers and workers
+- [Spans](spans.md): the spans of a trace, and their attributes
 - [Log events](log-events.md): the lines of servers and workers, and their fields
 - [Settings](settings.md): environment variables, their defaults and meanings
 - [Tests](tests.md): every map of a test file, for `noetl test`
@@ -184,6 +186,14 @@ never ids of executions. A pool without a name is `default`. `noetl_queue_depth`
 `noetl_task_queue_inflight`, `dlq_entries`, `noetl_outbox_messages` and `noetl_worker_heartbeat_timestamp` are read from the store:
 every server of a database shows the same numbers. All others count what one process did.
 """
+SPAN_KINDS = """\
+# Spans
+
+The trace of an execution has these spans. [Trace executions](../how-to/trace-executions.md) explains how to send and see them.
+Attributes name things, and show what was sent as a signature: `GET https://api.example.com/users/{id}`, `{id: int, name: str}`.
+Every span has `execution_id`; attributes that do not apply are left out. `noetl trace` marks what has not ended with `open`. If an
+execution has more than 10,000 spans, `server.execution` counts the rest as `spans_dropped`.
+"""
 LOG_LINES = """\
 # Log events
 
@@ -244,6 +254,7 @@ def pages() -> dict[str, str]:
         "log-events.md": log_events(),
         "metrics.md": metrics(),
         "settings.md": settings(),
+        "spans.md": span_kinds(),
         "tests.md": tests(),
         "diagnostics/README.md": diagnostics(),
         "kinds/README.md": kinds_index(kinds),
@@ -363,6 +374,14 @@ def metrics() -> str:
         kinds.setdefault(found, []).append(f"`{kind}`")
     named = [f"of {listed(names)} {seconds(found)}" for found, names in kinds.items()]
     return text([*blocks, "## Buckets", "In seconds.", "\n".join(buckets) + "; " + "; ".join(named)])
+
+
+def span_kinds() -> str:
+    rows = [
+        f"| `{one.name}` | {one.parent} | {', '.join(f'`{name}`' for name in one.attributes)} | {cell(one.about)} |"
+        for one in SPANS
+    ]
+    return text([SPAN_KINDS, "\n".join(["| span | parent | attributes | meaning |", "|---|---|---|---|", *rows])])
 
 
 def log_events() -> str:

@@ -27,6 +27,7 @@ from noetl.settings import (
     PREFIX,
     VARIABLES,
     config_file,
+    logging_settings,
     server_settings,
     settings,
     worker_settings,
@@ -235,6 +236,7 @@ def problems(environment: Mapping[str, str], folder: Path) -> list[str]:
         lambda given: settings(given, folder),
         server_settings,
         lambda given: worker_settings(given, ""),
+        logging_settings,
         layer,
     )
     for check in checks:

@@ -18,6 +18,7 @@ from msgspec import Struct
 from noetl.model.errors import CredentialUnavailable, InvalidInput, InvalidSetting
 from noetl.model.letters import NO_LETTERS
 from noetl.model.work import PLAYBOOK_LIMITS, WORK_LIMITS
+from noetl.trace_context import TRACING
 
 PREFIX = "NOETL_"
 HOME = "NOETL_HOME"
@@ -52,6 +53,8 @@ RENDER_ARGS_SERVER_SIDE = "NOETL_ORCHESTRATOR_RENDER_ARGS_SERVER_SIDE"
 TRACING_ENABLED = "NOETL_TRACING_ENABLED"
 TRACING_SAMPLE_RATE = "NOETL_TRACING_SAMPLE_RATE"
 TRACING_ON_ERROR = "NOETL_TRACING_FORCE_SAMPLE_ON_ERROR"
+TRACING_ON_SLOW = "NOETL_TRACING_FORCE_SAMPLE_ON_SLOW"
+TRACING_URL = "NOETL_TRACING_URL"
 TRACING_EXPORTER = "NOETL_TRACING_EXPORTER"
 TRACING_ENDPOINT = "NOETL_TRACING_ENDPOINT"
 REDACT_KEYS = "NOETL_LOGGING_REDACT_KEYS"
@@ -254,8 +257,19 @@ VARIABLES: dict[str, tuple[str, str]] = {
         f"Whether the server renders the `args` of arcs before it schedules a step; only `true`. {_ONLY_TRUE[RENDER_ARGS_SERVER_SIDE]}",
     ),
     TRACING_ENABLED: ("true", "Whether traces are recorded and sent to `NOETL_TRACING_ENDPOINT`."),
-    TRACING_SAMPLE_RATE: ("0.1", "Share of the executions whose trace is sent, from 0 to 1."),
+    TRACING_SAMPLE_RATE: (
+        "0.1",
+        "Share of the executions whose trace is sent, from 0 to 1. Those with `workload.trace: true` or `--trace` are sent in any case.",
+    ),
     TRACING_ON_ERROR: ("true", "Whether the trace of an execution that fails is sent in any case."),
+    TRACING_ON_SLOW: (
+        "true",
+        "Whether the trace of an execution is sent in any case that takes longer than 99 of 100 of its playbook.",
+    ),
+    TRACING_URL: (
+        "",
+        "Where people see a trace: `https://jaeger.example.com/trace/{trace_id}`. The API, `noetl trace` and the web UI link to it.",
+    ),
     TRACING_EXPORTER: ("otlp", "Protocol of the traces: `otlp`, OpenTelemetry over HTTP."),
     TRACING_ENDPOINT: (
         "",
@@ -485,6 +499,22 @@ class TracingSettings(Struct, frozen=True):
     on_error: bool = True  # the traces of executions that fail, whatever the rate
     exporter: str = "otlp"
     endpoint: str = ""  # base URL; empty: nowhere
+    on_slow: bool = True  # the traces of slow executions too
+    url: str = ""  # where people see a trace, with `{trace_id}`
+
+    @property
+    def is_on(self) -> bool:
+        """Whether traces are sent."""
+        return self.enabled and bool(self.endpoint)
+
+    @property
+    def of_executions(self) -> dict[str, Any]:
+        """What decisions need to know."""
+        return {"sample_rate": self.sample_rate}
+
+    def link(self, trace_id: str) -> str:
+        """Return where people see a trace; empty if that is not set."""
+        return self.url.replace("{trace_id}", trace_id)
 
 
 class Settings(Struct, frozen=True):
@@ -536,6 +566,7 @@ class Settings(Struct, frozen=True):
         found = {**self.layer, "pool_capacity": self.capacity}
         found |= {WORK_LIMITS: self.work_limits} if self.work_limits else {}
         found |= {PLAYBOOK_LIMITS: self.playbook_limits} if self.playbook_limits else {}
+        found |= {TRACING: self.tracing.of_executions} if self.tracing.is_on else {}
         return found if self.dlq_enabled else {**found, NO_LETTERS: True}
 
     @property
@@ -857,12 +888,17 @@ def _tracing(environment: Mapping[str, str]) -> TracingSettings:
     endpoint = environment.get(TRACING_ENDPOINT, "").strip()
     if endpoint and not endpoint.startswith(("http://", "https://")):
         raise _wrong(TRACING_ENDPOINT, "must start with http:// or https://")
+    url = environment.get(TRACING_URL, "").strip()
+    if url and (not url.startswith(("http://", "https://")) or "{trace_id}" not in url):
+        raise _wrong(TRACING_URL, "must be a URL with {trace_id} in it")
     return TracingSettings(
         _choice(environment, TRACING_ENABLED, ("true", "false")) == "true",
         float(rate),
         _choice(environment, TRACING_ON_ERROR, ("true", "false")) == "true",
         _choice(environment, TRACING_EXPORTER, ("otlp",)),
         endpoint.rstrip("/"),
+        _choice(environment, TRACING_ON_SLOW, ("true", "false")) == "true",
+        url,
     )
 
 
@@ -923,7 +959,8 @@ def logging_settings(environment: Mapping[str, str]) -> tuple[str, str]:
     name = LOGGING_LEVEL if environment.get(LOGGING_LEVEL, "").strip() else LOG_LEVEL
     level = environment.get(name, "").strip()
     if level and level.lower() not in LEVELS:
-        raise InvalidInput(f"{name} is `{level}`, which is no level. Use {', '.join(LEVELS[:-1])} or {LEVELS[-1]}.")
+        told = f"{name} is `{level}`, which is no level. Use {', '.join(LEVELS[:-1])} or {LEVELS[-1]}."
+        raise InvalidSetting(told, variable=name)
     return level.upper(), _choice(environment, LOGGING_FORMAT, ("console", "json"))
 
 

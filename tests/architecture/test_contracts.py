@@ -65,6 +65,7 @@ def small_package(folder: Path, extra: Mapping[str, str]) -> None:
             "extras",
             "clock",
             "private_files",
+            "trace_context",
             "wire",
             "masking",
             "ports",
@@ -178,6 +179,7 @@ def test_every_library_that_the_package_imports_is_declared() -> None:
         "noetl.doorbells.pg_notify": postgres,
         "noetl.dsl.analysis.workload_schema": {"jsonschema-specifications"},  # comes with jsonschema
         "noetl.observe.export.parquet": declared("archive"),
+        "noetl.observe.traces.otlp": declared("otel"),
         "noetl.sources.postgres": postgres,
         "noetl.stores.postgres": postgres,
         "noetl.stores.postgres.archive": postgres | declared("archive"),

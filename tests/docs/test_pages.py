@@ -31,10 +31,6 @@ def test_every_page_of_the_docs_can_be_reached_from_the_index() -> None:
     assert set((ROOT / "docs").rglob("*.md")) - reached == set()
 
 
-def test_no_page_promises_that_a_trace_is_sent_on() -> None:
-    assert [page for page in pages() if "traceparent" in page.read_text(encoding="utf-8")] == []
-
-
 def commands(text: str) -> list[str]:
     """Return the lines of the shell blocks, without comments."""
     shell = [block for block in blocks("README.md", text) if block.info[:1] in {("sh",), ("bash",), ("console",)}]

@@ -278,6 +278,7 @@ def commands(started: str, store: str, folder: Path) -> dict[str, str]:
 
     for command in ("events", "logs", "status", "explain", "replay"):
         run(command, started, "--json")
+    run("trace", started, "--json")
     run("record", started)
     for words in (("dlq", "list"), ("outbox", "list"), ("runs",), ("queue",)):
         run(*words, "--json")

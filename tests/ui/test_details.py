@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
-from tests.ui.browsing import DESK, Pages, Visitor, Workspace, needs_a_browser
+from noetl.client.sync import SyncClient
+from noetl.trace_context import trace_id_of
+from tests.server.serving import FAILS, process
+from tests.ui.browsing import DESK, Pages, Visitor, Workspace, needs_a_browser, visiting
 
 pytestmark = [needs_a_browser, pytest.mark.xdist_group("screen")]
 
@@ -200,3 +204,13 @@ def test_a_word_says_what_it_means_on_hover_and_focus(visitor: Visitor, seeded: 
     expect(tip).to_contain_text("A connection from one step to another")
     page.mouse.move(0, 0)
     expect(tip).to_have_count(0)
+
+
+def test_a_failed_execution_links_to_its_trace(browser: Browser, tmp_path: Path) -> None:
+    tracing = {"ENDPOINT": "http://127.0.0.1:1", "URL": "https://jaeger.example.com/trace/{trace_id}"}
+    variables = {f"NOETL_TRACING_{name}": value for name, value in tracing.items()}
+    with process(tmp_path, "up", auth="auto", environment=variables) as (url, _up), SyncClient(url) as client:
+        started = client.execute(client.register(FAILS).path, wait_ms=20_000).execution_id
+        with visiting(browser, url) as visitor:
+            link = visitor.go(f"/executions/{started}").get_by_role("link", name="trace", exact=True)
+            expect(link).to_have_attribute("href", f"https://jaeger.example.com/trace/{trace_id_of(started)}")

@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "events": ("noetl.cli.executions.events", "Print the event log of an execution."),
     "logs": ("noetl.cli.executions.logs", "Print the output of an execution's tasks."),
     "resume": ("noetl.cli.executions.resume", "Resume a local execution whose process ended."),
+    "trace": ("noetl.cli.executions.trace", "Print the trace of an execution, or send it to a receiver."),
     "replay": ("noetl.cli.executions.replay", "Show the state of an execution at any event, or diff two."),
     "compare": ("noetl.cli.executions.compare", "Compare two executions: where they part, values, text, steps."),
     "fork": ("noetl.cli.executions.fork", "Start a new execution from the middle of an old one."),

@@ -61,6 +61,7 @@ class WorkItem(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     flow: str = ""
     weight: int = 1  # share of the flow
     limits: tuple[str, ...] = ()  # of the server, that it counts for while it is leased: `pool gpu`, `kind http`
+    trace_context: str = ""  # W3C traceparent of its span, if the execution is traced
 
 
 WORK_LIMITS: Final = "work_limits"  # setting of a server: how much work of each limit is leased at once

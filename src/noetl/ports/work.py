@@ -232,6 +232,10 @@ class ToolContext(Protocol):
     def idempotency_key(self) -> str: ...
 
     @property
+    def trace(self) -> Mapping[str, str]:
+        """Headers with which a request continues the trace of this attempt, if it has one."""
+
+    @property
     def input(self) -> Mapping[str, Any]:
         """`args`, the step's and the task's `input`, overlaid."""
 

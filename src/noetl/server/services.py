@@ -46,7 +46,7 @@ from noetl.server.operations.refused_deliveries import RefusedDeliveries
 from noetl.server.processes.side import SideProcesses
 from noetl.server.store_probe import StoreProbe
 from noetl.server.workers.registry import WorkerRegistry
-from noetl.settings import CHECK_SECONDS, HttpSettings
+from noetl.settings import CHECK_SECONDS, HttpSettings, TracingSettings
 from noetl.wire.answers import CredentialTested
 
 if TYPE_CHECKING:
@@ -123,6 +123,7 @@ class Services:
     vault: Vault | None = None  # None: no key is configured, so credentials cannot be stored
     bounds: Bounds = field(default_factory=Bounds)
     public_url: str = ""  # under which people reach this server
+    tracing: TracingSettings = field(default_factory=TracingSettings)
     mask: ReaderMask = field(default_factory=ReaderMask)  # over all that readers get
     handed_out: KnownValues = field(default_factory=KnownValues)  # credentials that workers have got here
     resolving: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))  # results in memory

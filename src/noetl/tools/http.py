@@ -52,8 +52,9 @@ KIND = describe(
     description="""
     Any status outside 200–299 is an error outcome, with the body in the result. `auth` names the credential: a token, a user
     with a password, or an API key, sent where the credential defines. `Idempotency-Key` is sent too, so a
-    server can deduplicate retries. `spec.timeout: {connect, read}` limits connecting and reading, in seconds. A `Retry-After`
-    header is available as `outcome.error.retry_after`. A redirect to another host, port or scheme carries none of the task's
+    server can deduplicate retries, and `traceparent` with `tracestate` if the execution has a trace; a `traceresponse` in the
+    answer becomes a link to the other side's span. `spec.timeout: {connect, read}` limits connecting and reading, in seconds.
+    A `Retry-After` header is available as `outcome.error.retry_after`. A redirect to another host, port or scheme carries none of the task's
     own headers and no credential. A response of more than 64 MiB is an error. `outcome.error.details` has
     the `method`, the `url` and, of a response, its `status` and the first lines of its `body`.
     """,
@@ -182,6 +183,7 @@ async def _headers(input: Input, context: ToolContext, credential: Mapping[str, 
     """Return the headers, with the credential."""
     headers = {name: _text(value) for name, value in (input.headers or {}).items()}
     known = {name.lower(): name for name in headers}
+    headers |= {name: value for name, value in context.trace.items() if name not in known}
     if "idempotency-key" not in known:
         headers["Idempotency-Key"] = context.idempotency_key
     if context.auth is None:

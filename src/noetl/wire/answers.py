@@ -76,6 +76,8 @@ class Execution(ExecutionRow, frozen=True):
     compensated: bool | None = None
     paused: bool = False
     duration_ms: int = 0
+    trace_id: str | None = None  # if the execution is traced
+    trace_url: str | None = None  # where people see its trace, if it is sent
 
 
 class Preview(Answer, frozen=True):

@@ -18,6 +18,7 @@ from noetl.dsl.grammar.kinds import Kinds
 from noetl.environ import variables
 from noetl.model.errors import InvalidInput
 from noetl.observe.task_counts import TaskCounts
+from noetl.observe.traces.sending import send_traces
 from noetl.ports import (
     AuditTrail,
     Blobs,
@@ -457,10 +458,11 @@ async def embedded(settings: Settings, *, apart: bool = False) -> AsyncIterator[
             side=side,
             credentials=_required_credentials(store) if apart else None,
         )
-        log = CommitLog(control.cached_plan)
+        maintenance, log = run_maintenance(getattr(store, "tend", None), store.clock), CommitLog(control.cached_plan)
+        register = control.sequencer.hooks.register
         if log.is_on:
-            control.sequencer.hooks.register(commits=log.committed)
-        async with control, run_maintenance(getattr(store, "tend", None), store.clock):
+            register(commits=log.committed)
+        async with control, maintenance, send_traces(settings, store, control.plan, register):
             yield Embedded(settings, store, control, StoredCredentials(settings, lambda: open_team(store), store.clock))
     finally:
         if side is not None:
@@ -491,7 +493,6 @@ async def serving(
     settings: Settings, server: ServerSettings, own_token: str = ""
 ) -> AsyncIterator[tuple[Services, Embedded]]:
     """Run the services of a server, from which its HTTP application is built."""
-    from noetl.masking.readers import ReaderMask
     from noetl.observe.export.counts import ExportCounts
     from noetl.server.app import running
     from noetl.server.cache.catalog_lookup import CatalogLookup
@@ -530,7 +531,7 @@ async def serving(
             test_credential=CredentialTests(egress_rules(own), clock),
             vault=vault,
             **_limits(server),
-            mask=ReaderMask(settings.redact_keys),
+            **_shown(settings),
             **access,
         )
         served = replace(app, settings=own, credential=credential)
@@ -551,6 +552,13 @@ def _metrics(app: Embedded, exports: ExportCounts) -> Metrics:
 
     also = (*app.control.counts.counted, *app.counts.counted, *exports.counted)
     return Metrics(app.control.cached_plan, also, is_on=app.settings.metrics.enabled)
+
+
+def _shown(settings: Settings) -> dict[str, Any]:
+    """Return what masks answers, and how they link to traces."""
+    from noetl.masking.readers import ReaderMask
+
+    return {"mask": ReaderMask(settings.redact_keys), "tracing": settings.tracing}
 
 
 def _readers(store: Store, control: LocalControlPlane) -> dict[str, Any]:

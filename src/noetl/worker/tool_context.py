@@ -194,6 +194,9 @@ class Run(Protocol):
     def sources(self) -> dict[object, Callable[[], Iterable[Record]]]:
         """The logs of running attempts."""
 
+    def trace_headers(self, task: RunTask) -> Mapping[str, str]:
+        """Return the headers with which a request continues the trace of an attempt."""
+
 
 @dataclass(frozen=True)
 class DetachedRun:
@@ -206,6 +209,9 @@ class DetachedRun:
     @property
     def keys(self) -> KeyRing:
         return self.shared.keys()
+
+    def trace_headers(self, _task: RunTask) -> Mapping[str, str]:
+        return {}
 
 
 class TaskContext:
@@ -258,6 +264,10 @@ class TaskContext:
     @property
     def idempotency_key(self) -> str:
         return self._task.idempotency_key
+
+    @property
+    def trace(self) -> Mapping[str, str]:
+        return self._run.trace_headers(self._task)
 
     @property
     def input(self) -> Mapping[str, Any]:

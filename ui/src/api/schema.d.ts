@@ -2488,6 +2488,10 @@ export interface components {
             paused: boolean;
             /** @default 0 */
             duration_ms: number;
+            /** @default null */
+            trace_id: string | null;
+            /** @default null */
+            trace_url: string | null;
         };
         /**
          * State
@@ -4778,6 +4782,8 @@ export interface components {
             weight: number;
             /** @default [] */
             limits: string[];
+            /** @default  */
+            trace_context: string;
         };
         /**
          * Chunk

@@ -165,6 +165,12 @@ export function ExecutionPage() {
               <Link to="/executions/$id" params={{ id: found.parent }} search={{ at: search.up, pane: "children" }} title={search.up ? `Its parent at event ${search.up} (u)` : "Its parent (u)"}>{shortId(found.parent)}</Link>
             </>
           ) : null}
+          {found.trace_url ? (
+            <>
+              {" · "}
+              <a href={found.trace_url} target="_blank" rel="noreferrer" title={`Trace ${found.trace_id}`}>trace</a>
+            </>
+          ) : null}
         </span>
         <Tags tags={found.tags ?? []} />
         </div>

@@ -50,7 +50,7 @@ Wait = Annotated[
 
 Trace = Annotated[
     bool,
-    typer.Option("--trace", help="Record a new trace ID in the first event and print it. Tasks do not send it yet."),
+    typer.Option("--trace", help="Send the trace of the execution, whatever the sample rate; print its ID."),
 ]
 
 
@@ -112,9 +112,11 @@ async def _declared(client: Client, path: str, version: int | None) -> dict[str,
 def _new_traceparent() -> str:
     from secrets import token_hex
 
+    from noetl.trace_context import new_trace
+
     trace_id = token_hex(16)
     echo(f"trace {trace_id}", err=True)
-    return f"00-{trace_id}-{token_hex(8)}-01"
+    return new_trace(trace_id)
 
 
 async def _start_one(

@@ -19,6 +19,7 @@ from noetl.model.events import Event
 from noetl.model.ids import job
 from noetl.model.manifest import within
 from noetl.model.work import NEW, Chunk, WorkItem
+from noetl.trace_context import dispatch_span, trace_of
 
 WORK_EVENTS = frozenset({"step.scheduled", "loop.iteration.scheduled", "loop.claim.scheduled", "dlq.replayed"})
 REPLAYED = "replayed"  # the only piece of a retried item
@@ -74,7 +75,14 @@ def item(plan: Plan, state: Execution, run: StepRun, chunk: str | None = None, a
         flow=_begun(state) if _has_begun(plan, state, run, part, resume) else f"{state.path}{NEW}",
         weight=plan.weight,
         limits=_limits(plan, known, state.pool or run.pool) if plan.work_limits else (),
+        trace_context=trace_context(plan, state, run, chunk) if state.trace or plan.tracing is not None else "",
     )
+
+
+def trace_context(plan: Plan, state: Execution, run: StepRun, chunk: str | None = None) -> str:
+    """Return the traceparent of a run or of a piece of its loop; empty without one."""
+    found = trace_of(state.execution_id, state.trace, state.workload, plan.tracing)
+    return "" if found is None else str(found._replace(span_id=dispatch_span(state.execution_id, run.run_id, chunk)))
 
 
 def _limits(plan: Plan, known: StepPlan, pool: str) -> tuple[str, ...]:
@@ -145,6 +153,7 @@ def _retried(plan: Plan, state: Execution, run: StepRun, of: Mapping[str, Any]) 
         flow=_begun(state),
         weight=plan.weight,
         limits=_limits(plan, known, state.pool or run.pool) if plan.work_limits else (),
+        trace_context=trace_context(plan, state, run, None) if state.trace or plan.tracing is not None else "",
     )
 
 

@@ -36,10 +36,11 @@ def attempt_ended(frame: Frame, outcome: Outcome, verdict: Verdict, at: int) -> 
     memory, name, key, index = frame.memory, frame.named, frame.key, frame.info.index
     attempt, status, is_ok = memory.attempt, outcome.status, outcome.status == "ok"
     records: list[Record] = []
-    error = {} if outcome.error is None else {"error": msgspec.to_builtins(outcome.error)}
+    told = {} if outcome.error is None else {"error": msgspec.to_builtins(outcome.error)}
+    told |= {"remote": outcome.meta["remote"]} if "remote" in outcome.meta else {}
     if attempt > 1 or verdict.do == "retry":
         event_type = "task.attempt.done" if is_ok else "task.attempt.failed"
-        payload = {"started_at": memory.began, **error}
+        payload = {"started_at": memory.began, **told}
         payload |= {"delay_ms": verdict.delay_ms} if verdict.do == "retry" else {}
         took = float(at - memory.began)
         records.append(Record(event_type, at, name, key, index, attempt, status, took, payload))
@@ -48,7 +49,7 @@ def attempt_ended(frame: Frame, outcome: Outcome, verdict: Verdict, at: int) -> 
         payload = verdict.payload()
         records.append(Record("policy.task.evaluated", at, name, key, index, attempt, payload=payload))
     if verdict.do != "retry" and not (is_ok and frame.is_quiet):
-        payload = {"started_at": memory.first_began, **error}
+        payload = {"started_at": memory.first_began, **told}
         took = float(at - memory.first_began)
         event_type = "task.done" if is_ok else "task.failed"
         records.append(Record(event_type, at, name, key, index, attempt, status, took, payload))

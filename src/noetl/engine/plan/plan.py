@@ -18,6 +18,7 @@ from noetl.engine.plan.step_plan import Paths, StepPlan, part, roots, router_rea
 from noetl.engine.state.writes import merge, plain
 from noetl.expr import Template, TemplateError, compile_template
 from noetl.model.work import PLAYBOOK_LIMITS, WORK_LIMITS
+from noetl.trace_context import TRACING
 
 MAX_STEP_RUNS: Final = 10_000  # of one step; arcs alone lead a step that is in no cycle to a handful
 _MENTIONS = re.compile(r"\b(context|input_data)\b")
@@ -172,6 +173,11 @@ class Plan:
         return tuple(
             sorted({str(tag) for spec in specs if isinstance(spec, Mapping) for tag in spec.get("tags") or ()})
         )
+
+    @cached_property
+    def tracing(self) -> Mapping[str, Any] | None:
+        """Settings of traces, if the server traces."""
+        return self.defaults.get(TRACING)
 
     @cached_property
     def work_limits(self) -> Mapping[str, int]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from noetl.engine.decision.builder import DecisionBuilder
 from noetl.engine.decision.needs_load import Resolved
+from noetl.engine.decision.work import trace_context
 from noetl.engine.plan.plan import Plan
 from noetl.engine.routing import loop_results, loops
 from noetl.engine.routing.slots import held_groups
@@ -85,7 +86,9 @@ def start_of_child(
         }
     payload = child.get("payload") or {}
     path = str(child.get("path", ""))
-    return Start(message_id, path, str(child.get("playbook", "")), payload, parent, iteration, pool=state.pool)
+    trace = trace_context(plan, state, run) if state.trace or plan.tracing is not None else ""
+    playbook = str(child.get("playbook", ""))
+    return Start(message_id, path, playbook, payload, parent, iteration, pool=state.pool, trace=trace)
 
 
 def deliver(d: DecisionBuilder, name: str) -> None:

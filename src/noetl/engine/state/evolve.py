@@ -21,7 +21,7 @@ from noetl.model.upcast import upcast
 
 Payload = Mapping[str, Any]
 Handler = Callable[[Execution, Event, Payload], None]
-_SELDOM = frozenset({"parent", "iter", "pool", "tags", "priority", "begun_at"})  # keys that few requests have
+_SELDOM = frozenset({"parent", "iter", "pool", "tags", "priority", "begun_at", "trace"})  # keys that few requests have
 _ERRORS = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 
 
@@ -61,6 +61,7 @@ def _requested(state: Execution, event: Event, payload: Payload) -> None:
         state.pool = payload.get("pool", "")
         state.tags = tuple(payload.get("tags", ()))
         state.priority = payload.get("priority", 0)
+        state.trace = payload.get("trace", "")
         state.started_at = payload.get("begun_at", event.timestamp)  # a fork starts later than its history
 
 

@@ -251,6 +251,7 @@ class Execution(Struct):
     error: Mapping[str, Any] | None = None
     warnings: list[dict[str, Any]] = []  # the first ones: step, message, seq
     slot: Mapping[str, Any] | None = None  # the limits that it counts for: group, limit, on_limit, rate
+    trace: str = ""  # the W3C traceparent that it was started in
 
     def warn(self, step: str, message: str) -> None:
         """Keep a warning, once, unless there are many already."""
@@ -305,6 +306,8 @@ def checksum(state: Execution) -> str:
     data = msgspec.to_builtins(state, str_keys=True, order="deterministic")
     if data["slot"] is None:  # executions without limits have the hash that they had before there were limits
         del data["slot"]
+    if not data["trace"]:  # likewise
+        del data["trace"]
     return blake2b(msgspec.json.encode(data, order="deterministic"), digest_size=16).hexdigest()
 
 

@@ -25,6 +25,7 @@ from noetl.server.http.endpoint import Call
 from noetl.server.http.playbook_check import check_playbook
 from noetl.server.operations.forks import submit_with_retry
 from noetl.server.problems import Refusal, not_found
+from noetl.trace_context import parse_traceparent
 from noetl.wire.answers import Started
 from noetl.wire.requests import Execute, StartAsked
 
@@ -77,13 +78,21 @@ async def _begun(
         parent,
         tags=tuple(body.tags),
         priority=body.priority,
-        trace=body.trace or "",
+        trace=trace_asked(call, body),
     )
     act = call.act(execution_id, path=path, playbook=playbook)
     row = await submit_with_retry(call.services.control, execution_id, message, act)
     if is_named:  # a concurrent request with this key may have started it
         await _same(call, execution_id, compared, message_id)
     return Started(execution_id=execution_id, status=str(row.get("status")), path=path, playbook=playbook)
+
+
+def trace_asked(call: Call, body: StartAsked) -> str:
+    """Return the trace context of a start: of its body, else of its header."""
+    if body.trace or not call.services.tracing.is_on:
+        return body.trace or ""
+    given = call.header(b"traceparent")
+    return given if parse_traceparent(given) is not None else ""
 
 
 async def _same(call: Call, execution_id: str, compared: Mapping[str, object], message_id: str) -> None:

@@ -30,6 +30,7 @@ from noetl.model.refs import expanded, holds_ref, is_manifest
 from noetl.model.work import Chunk, Lease
 from noetl.observe.task_facts import sink_of
 from noetl.ports import Confirm
+from noetl.trace_context import attempt_span, parse_traceparent, trace_headers
 from noetl.worker.secrets.keychain import KeyRing, Users
 from noetl.worker.steps.attempts import run_attempt
 from noetl.worker.steps.cursor import Claimed, Item, claim_task, is_full, patiently
@@ -74,6 +75,14 @@ class StepWork:
     def sources(self) -> dict[object, Callable[[], Iterable[Record]]]:
         """The logs of running attempts."""
         return self._reporter.sources
+
+    def trace_headers(self, task: RunTask) -> Mapping[str, str]:
+        """Return the headers with which a request continues the trace of an attempt."""
+        work = self._work
+        if not work.trace_context:
+            return {}
+        span = attempt_span(work.run_id, task.idempotency_key, task.attempt)
+        return trace_headers(work.trace_context, span, work.execution_id, work.step, work.work_id)
 
     async def run(self) -> list[Lease]:
         """Do the work and report it; return the new work of the answer."""
@@ -339,6 +348,8 @@ class StepWork:
                 log.attempt_ended(task, index, None, took)
             if context.lines is not None:
                 self._reporter.take_lines(context, context.lines)
+        if self._work.trace_context:
+            outcome = _traced(outcome, self._work.trace_context)
         if "http" in outcome.helpers:
             self.shared.secrets.learn_response(outcome.helpers["http"])
         outcome = outcome if outcome.error is None else self.shared.secrets.outcome(outcome)
@@ -370,6 +381,15 @@ class StepWork:
     def _server_reads(self, label: str) -> Wanted:
         read = server_reads(self._plan.playbook, self._step.name)
         return for_task(read, label) if self._step.loop is None else for_item(read)
+
+
+def _traced(outcome: Outcome, context: str) -> Outcome:
+    """Return an outcome with its trace, and the span that the other side names."""
+    found = parse_traceparent(context)
+    told = {} if found is None else {"trace_id": found.trace_id}
+    answer = outcome.helpers.get("http", {}).get("headers", {}).get("traceresponse", "")
+    told |= {"remote": answer} if parse_traceparent(str(answer)) is not None else {}
+    return replace(outcome, meta={**outcome.meta, **told})
 
 
 def _failed(outcome: Outcome) -> Finished:

@@ -26,7 +26,7 @@ from noetl.ports.work import Answer
 from noetl.server.cache.ids import KEY_MS, is_started_by, key_name, new_execution
 from noetl.server.feeds.reader import known_id
 from noetl.server.http.endpoint import Call, Noun
-from noetl.server.http.start_request import NAMED, check_parent, find_playbook, find_started, with_outcome
+from noetl.server.http.start_request import NAMED, check_parent, find_playbook, find_started, trace_asked, with_outcome
 from noetl.server.problems import Refusal, problem_of
 from noetl.wire.answers import Started, StartedMany
 from noetl.wire.requests import ExecuteMany
@@ -61,7 +61,7 @@ async def execute_many(call: Call, body: ExecuteMany) -> StartedMany:
     await check_parent(call, body.parent)
     path, playbook = await find_playbook(call, body)
     parent = {"execution_id": known_id(body.parent)} if body.parent is not None else None
-    like = Start("", path, playbook, {}, parent, tags=body.tags, priority=body.priority, trace=body.trace or "")
+    like = Start("", path, playbook, {}, parent, tags=body.tags, priority=body.priority, trace=trace_asked(call, body))
     await call.services.control.require_credentials(playbook)
     wrong = await call.services.control.misfit(like, body.payloads)
     if wrong is not None:

@@ -25,6 +25,7 @@ from noetl.server.http.endpoint import Call, Noun
 from noetl.server.http.sse import stream_all, stream_execution
 from noetl.server.problems import Refusal
 from noetl.server.workers.presence import groups
+from noetl.trace_context import trace_of
 from noetl.wire.answers import (
     ChoiceRow,
     Execution,
@@ -125,8 +126,20 @@ async def detail(call: Call, execution_id: str) -> Execution:
             "compensated": state.compensated,
             "paused": state.paused,
             "duration_ms": (state.ended_at if ended else call.services.clock.now()) - state.started_at,
+            **_trace(call, state),
         }
     )
+
+
+def _trace(call: Call, state: ExecutionState) -> dict[str, str | None]:
+    """Return the trace of an execution, with a link if it is sent."""
+    tracing = call.services.tracing
+    settings = tracing.of_executions if tracing.is_on else None
+    found = trace_of(state.execution_id, state.trace, state.workload, settings)
+    if found is None:
+        return {}
+    is_sent = tracing.is_on and (found.sampled or (tracing.on_error and state.status == "failed"))
+    return {"trace_id": found.trace_id, "trace_url": (tracing.link(found.trace_id) if is_sent else "") or None}
 
 
 @noun.route("GET", "/api/executions/{execution_id}/state", "viewer", problems=(400, 404), of="execution")

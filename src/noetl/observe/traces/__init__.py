@@ -1,0 +1,1 @@
+"""Traces: spans made of events, and their export."""
