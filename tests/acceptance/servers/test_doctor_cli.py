@@ -179,7 +179,7 @@ def test_a_server_whose_clock_differs_from_its_database(folder: Folder, database
 def mounted(place: Path, size: str) -> Iterator[None]:
     """Mount an empty file system of this size, which needs root."""
     place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "tmpfs", place]
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "tmpfs", str(place)]
     if os.geteuid() or subprocess.run(command, check=False).returncode:
         pytest.skip("this user cannot mount a file system")
     try:
