@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import signal
+from hashlib import sha256
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.acceptance.running import Folder, summary
+from tests.server.serving import PATIENCE_S, playbook, process
 
 FAILS = """
 - {step: a, tool: {kind: python, code: "raise RetryableError('no')"}, next: [{step: b}]}
@@ -73,6 +77,8 @@ def test_explain_knows_the_settings_too(folder: Folder) -> None:
     assert "`max_parallel` allows 1 step-runs at once" in folder.call("explain", "last").out
 
 
+WHOLE = Path(__file__).parents[3] / "deploy" / "noetl.yaml"
+KEEPS_KEYS = playbook("  - step: s\n    tool: {kind: noop, result: {key: opens, n: 1}}\n", "keys")
 WRONG = """\
 retires: {plugin: {base_ms: 1}}
 capacity: none
@@ -80,6 +86,7 @@ metrics: {prot: 9, port: 99999}
 policies: {on_step_fail: explode}
 orchestrator: {route_after_all_sinks: false, render_args_server_side: "no"}
 tracing: {sample_rate: 1.5, endpoint: jaeger, exporter: smoke}
+logging: {level: loud, format: xml}
 """
 EVERYTHING_WRONG = [
     "noetl.yaml:1:29: unknown setting `retires.plugin.base_ms`. Did you mean 'retries.plugin.base_ms'?",
@@ -92,6 +99,8 @@ EVERYTHING_WRONG = [
     "noetl.yaml:6:24: The setting NOETL_TRACING_SAMPLE_RATE must be a number from 0 to 1, not '1.5'.",
     "noetl.yaml:6:39: The setting NOETL_TRACING_ENDPOINT must start with http:// or https://.",
     "noetl.yaml:6:57: The setting NOETL_TRACING_EXPORTER must be one of otlp, not 'smoke'.",
+    "noetl.yaml:7:18: NOETL_LOGGING_LEVEL is `loud`, which is no level.",
+    "noetl.yaml:7:32: The setting NOETL_LOGGING_FORMAT must be one of console, json, not 'xml'.",
     "The setting NOETL_LEASE_SECONDS must be an integer of at least 1, not 'x'.",
 ]
 
@@ -144,3 +153,17 @@ def test_variables_that_are_no_setting_are_reported(folder: Folder) -> None:
     ran = folder.call("runs", NOETL_METRICS_PROT="1", NOETL_CREDENTIAL_ANY="{}")
     assert "variable NOETL_METRICS_PROT is no setting. Did you mean 'NOETL_METRICS_PORT'?" in ran.err
     assert "CREDENTIAL" not in ran.err
+
+
+def test_the_file_for_operation_starts_a_server_as_it_is(tmp_path: Path) -> None:
+    """Its text is promised byte by byte; its values have their effects."""
+    assert sha256(WHOLE.read_bytes()).hexdigest() == "3da64b1b7afbbdb00fe0e45cc92f8f036ce00bdb489aa839556746a610242ef0"
+    with process(tmp_path, "up", environment={"NOETL_CONFIG": str(WHOLE)}) as (url, up):
+        with httpx.Client(base_url=url, timeout=PATIENCE_S) as client:
+            client.post("/api/catalog", json={"content": KEEPS_KEYS})
+            started = client.post("/api/execute", json={"path": "test/keys", "wait_ms": 20_000}).json()
+            assert (started["status"], started["result"]) == ("completed", {"key": "(masked secret)", "n": 1})
+        exposed = httpx.get("http://127.0.0.1:9090/metrics").text
+        assert 'noetl_executions_completed_total{status="ok",workflow="test/keys"} 1.0' in exposed
+        up.send_signal(signal.SIGTERM)
+        assert up.wait(PATIENCE_S) == 0
