@@ -39,6 +39,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "serve": ("noetl.cli.servers.serve", "Run the server: the API and the queue for remote workers."),
     "up": ("noetl.cli.servers.up", "Run a server and a worker in one process."),
     "queue": ("noetl.cli.servers.queue", "Show queues and pools: waiting work, its playbooks, and limits."),
+    "top": ("noetl.cli.servers.top", "Watch a server: executions, queues, workers, rates, failures."),
     "worker": ("noetl.cli.servers.worker", "Run a worker for a remote server; list and drain workers."),
     "doctor": ("noetl.cli.servers.doctor", "Check configuration, store, keys, clocks, disk and server."),
     "context": ("noetl.cli.servers.context", "Name servers and choose the one that commands use."),

@@ -59,6 +59,7 @@ from noetl.wire.letters import Discarded, Letter, LetterGroup, LetterGroups, Let
 from noetl.wire.outbox import OutboxNumber, OutboxRow, OutboxRows
 from noetl.wire.people import GroupRow, GroupRows, Me, UserRow, UserRows
 from noetl.wire.screens.compare import LAST_GOOD, Compared
+from noetl.wire.screens.overview import Overview
 from noetl.wire.triggers.ended import TriggerRow, TriggerRows
 from noetl.wire.triggers.notifications import NotificationRow, NotificationRows, NotificationTested
 from noetl.wire.triggers.schedules import BackfillMade, FiringRows, NextRuns, Progress, ScheduleRow, ScheduleRows
@@ -603,6 +604,14 @@ class Client:
         """Create a token; only this answer holds its secret."""
         body = {"role": role, "name": name, "expires_s": expires_s, "pool": pool, "namespaces": list(namespaces)}
         return await self._http.ask("POST", "/api/tokens", TokenMade, body)
+
+    async def overview(self) -> Overview:
+        """Return counts, what needs a person, pools and the newest executions."""
+        return await self._http.ask("GET", "/api/overview", Overview)
+
+    async def metrics(self) -> str:
+        """Return the metrics of the server in the text format of Prometheus."""
+        return (await self._http.send("GET", "/metrics")).content.decode()
 
     async def health(self) -> answers.Health:
         """Return status, version and time of the server."""

@@ -27,7 +27,7 @@ def command(id: ExecutionId, json: AsJson = False, store: Place = None) -> None:
         from noetl.cli.runtime.driver_lock import driver_of
         from noetl.engine.decision.builder import is_blocked, status_of
         from noetl.engine.queries.explain import standings
-        from noetl.engine.queries.view import summary
+        from noetl.engine.queries.view import step_counts, summary
 
         state, events = await load_state(history, id)
         driver = driver_of(store, state)
@@ -42,7 +42,7 @@ def command(id: ExecutionId, json: AsJson = False, store: Place = None) -> None:
             took = format_duration(state.ended_at - state.started_at)
             ended = f", ended {format_time(state.ended_at)} after {took}"
         echo(f"started {format_time(state.started_at)}{ended}; {state.seq} events")
-        for name, counts in state.counts.items():
+        for name, counts in step_counts(state).items():
             listed = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
             echo(f"  {name}: {listed}")
         if error is not None:

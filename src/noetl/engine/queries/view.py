@@ -34,11 +34,27 @@ def summary(state: Execution, now: int) -> dict[str, Any]:
         "result": expanded(state.result) if ended else None,
         "error": state.error,
         "ctx": state.ctx,
-        "steps": state.counts,
+        "steps": step_counts(state),
         "warnings": state.warnings,
         "duration_ms": (state.ended_at if ended else now) - state.started_at,
         **compensated,
     }
+
+
+def step_counts(state: Execution) -> dict[str, dict[str, int]]:
+    """Return how many runs of each step are done, failed, skipped, running; tokens parked at it.
+
+    `parked` counts tokens that the gate of the step denied. Steps that nothing reached are not among them.
+    """
+    nothing = {"done": 0, "failed": 0, "skipped": 0, "running": 0, "parked": 0}
+    found = {step: nothing | counts for step, counts in state.counts.items()}
+    for run in state.runs.values():
+        if run.phase != "routing":  # it is done already
+            found.setdefault(run.step, dict(nothing))["running"] += 1
+    for token in state.tokens.values():
+        if token.parked:
+            found.setdefault(token.step, dict(nothing))["parked"] += 1
+    return found
 
 
 def view(events: Sequence[Event], seq: int) -> dict[str, Any]:

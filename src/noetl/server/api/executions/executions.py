@@ -12,7 +12,7 @@ from starlette.responses import Response
 from noetl.engine.decision.builder import projection, status_of
 from noetl.engine.queries.explain import Standing, choices, standings
 from noetl.engine.queries.history.past import Past
-from noetl.engine.queries.view import changed, no_event
+from noetl.engine.queries.view import changed, no_event, step_counts
 from noetl.engine.routing.slots import held_by
 from noetl.engine.state.execution import Execution as ExecutionState
 from noetl.model.outcome import fix_of
@@ -119,7 +119,7 @@ async def detail(call: Call, execution_id: str) -> Execution:
             "result": expanded(state.result) if ended else None,
             "ctx": state.ctx,
             "workload": state.workload,
-            "steps": state.counts,
+            "steps": step_counts(state),
             "failures": state.failures,
             "warnings": state.warnings,
             "children": list(state.children),
