@@ -23,7 +23,7 @@ from tests.preloaded import own_variables, preloaded
 
 PATIENCE_S = 60.0
 _SERVER = re.compile(r"noetl (up|serve)\b")
-_READY = {_SERVER: "noetl: http://", re.compile(r"noetl worker (?!list|drain)"): "noetl: worker "}
+_READY = {_SERVER: "noetl: http://", re.compile(r"noetl worker\b(?! (?:list|drain))"): "noetl: worker "}
 
 
 @dataclass

@@ -11,7 +11,9 @@ from noetl.server.api import endpoints
 from tests.docs.pages import ROOT
 
 PROMISES = (ROOT / "docs/explanation/promises.md").read_text()
-RUNBOOKS = (ROOT / "docs/how-to/runbooks.md").read_text()
+RUNBOOKS = "".join(
+    page.read_text() for page in [ROOT / "docs/how-to/runbooks.md", *(ROOT / "docs/how-to/runbooks").iterdir()]
+)
 ROWS = [row.split("|")[1:3] for row in PROMISES.splitlines() if row.startswith("| ") and "**" not in row][1:]
 
 

@@ -24,7 +24,7 @@ _MOST_ERROR: Final = 120
 
 
 def frame(reading: Reading, shown: str, rates: Rates | None, steps: list[Step], room: int = 0) -> Group:
-    """Return the frame of a read; `room` is the number of lines, 0: as many as it takes."""
+    """Return the frame of a read, within `room` lines; 0: no limit."""
     from rich.console import Group
 
     most = _fitting(reading, steps, room)

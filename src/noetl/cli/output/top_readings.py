@@ -1,4 +1,4 @@
-"""What `noetl top` shows, read from the API of a server; rates are of the time between two reads.
+"""What `noetl top` shows, read from the API of a server.
 
 Tested in tests/acceptance/servers/test_top_cli.py.
 """
@@ -124,7 +124,7 @@ def rates(now: Counted, before: Counted) -> Rates:
 
 
 def slowest_steps(now: _Sums, before: Mapping[Any, tuple[float, float]] | None = None) -> list[Step]:
-    """Return the steps that ended since an earlier read by mean duration, the slowest first."""
+    """Return the steps that ended since an earlier read, the slowest first."""
     found = []
     for (workflow, step), (runs, seconds) in now.items():
         earlier, spent = (before or {}).get((workflow, step), (0.0, 0.0))

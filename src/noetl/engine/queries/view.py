@@ -42,7 +42,7 @@ def summary(state: Execution, now: int) -> dict[str, Any]:
 
 
 def step_counts(state: Execution) -> dict[str, dict[str, int]]:
-    """Return how many runs of each step are done, failed, skipped, running; tokens parked at it.
+    """Return the numbers of each step's runs by state, and of its parked tokens.
 
     `parked` counts tokens that the gate of the step denied. Steps that nothing reached are not among them.
     """
