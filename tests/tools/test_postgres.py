@@ -342,12 +342,18 @@ async def test_a_task_sizes_the_pool_of_its_credential(database: Database) -> No
 
 async def test_a_task_waits_no_longer_for_a_connection_than_its_pool_says(database: Database) -> None:
     pool = {"max_size": 1, "timeout": 0.2}
-    slow = asyncio.ensure_future(database.run(command="SELECT pg_sleep(2)", pool=pool))
-    outcome = await database.run(command="SELECT 1", pool=pool)
-    assert outcome.error is not None
-    assert "had none free within 0.2 s" in outcome.error.message
-    assert (await slow).status == "ok"
-    assert (await database.run(command="SELECT 1", pool=pool)).status == "ok"
+    blocked = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    async with await psycopg.AsyncConnection.connect(database.address, autocommit=True) as other:
+        await other.execute("SELECT pg_advisory_lock(7)")
+        holder = asyncio.ensure_future(database.run(command="SELECT pg_advisory_lock(7)", pool=pool))
+        while await (await other.execute(blocked)).fetchone() == (0,):  # until it holds the only connection
+            await asyncio.sleep(0.01)
+        outcome = await database.run(command="SELECT 1", pool=pool)
+        assert outcome.error is not None
+        assert "had none free within 0.2 s" in outcome.error.message
+        await other.execute("SELECT pg_advisory_unlock(7)")
+        assert (await holder).status == "ok"
+    assert (await database.run(command="SELECT 1", pool={"max_size": 1})).status == "ok"
 
 
 async def test_more_tasks_than_may_wait_fail_at_once(database: Database) -> None:

@@ -41,6 +41,7 @@ _RULE_LEVELS = ("task_rule", "admit_rule")
 _SPECS = frozenset({"executor_spec", "step_spec", "loop_spec", "task_spec", "next_spec", "arc_spec"})
 # Levels of a task policy, where an action is only misplaced.
 _POLICY_LEVELS = frozenset({"task_policy", "task_rule", "task_else"})
+_INSTEAD_OF_RULES = {"task_policy": ("defaults", "results"), "admit_policy": ("mode",)}
 _PLACES = Places(LEVELS)
 _PROSE = frozenset({"desc", "description"})
 
@@ -279,7 +280,8 @@ class _Walk(Struct, frozen=True):
                 self.findings.append(ShapeFinding("unknown-key", entry.key, level, name, owner=node, meant=meant))
 
     def missing(self, node: MapNode, level: Level) -> None:
-        for field in level.required:
+        instead = _INSTEAD_OF_RULES.get(level.name, ())
+        for field in () if any(name in node for name in instead) else level.required:
             if field.name not in node and not any(name in node for name in field.aliases):
                 self.findings.append(ShapeFinding("missing", node, level, field.name, field, field.type))
 

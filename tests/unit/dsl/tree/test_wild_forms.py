@@ -113,7 +113,15 @@ def test_settings_in_a_policy_are_settings_of_its_spec(level: str) -> None:
         "task": step.tasks[0].spec,
     }
     assert data(specs[level]) == MEANT
-    assert not any(severity == "error" for severity in found(workflow).values()) or level == "task"
+    assert "error" not in found(workflow).values()
+
+
+def test_a_gate_with_a_mode_alone_admits_all() -> None:
+    step = step_of("spec: { policy: { admit: { mode: always } } }\ntool: { kind: noop }")
+    assert step.admit is None
+    gate = "workflow:\n  - step: a\n    spec: { policy: { admit: {KEY} } }\n    tool: { kind: noop }\n"
+    assert found(gate.replace("KEY", " mode: always ")) == {"NOE138": "hint"}
+    assert found(gate.replace("KEY", "")) == {"NOE104": "error"}
 
 
 def test_the_spec_wins_over_its_policy() -> None:
