@@ -166,12 +166,14 @@ starts with it as it is. These of its values are not the defaults:
 
 | setting | in the file | default | why |
 |---|---|---|---|
-| `timeouts.*` | 30 seconds | none | A task or an item that takes longer than half a minute is nothing unusual, and a time-out ends it. |
+| `timeouts.tool_default_ms`, `timeouts.sink_default_ms`, `timeouts.loop_item_ms` | 30 seconds | none | A task or an item that takes longer than half a minute is nothing unusual, and a time-out ends it. |
 | `dlq.topic` | `noetl-dlq` | empty | The receiver of the outbox would get messages that it does not expect. |
 | `tracing.endpoint` | `http://jaeger:4318` | empty | No address suits every machine. |
 | `metrics.port` | 9090 | 0 | Several workers may share a machine. A server has metrics at `/metrics` of its own port. |
+| `logging.level` | `INFO` | `error`; of `serve`, `up` and `worker` `info`, and `warning` for log events | A command that runs a playbook stays quiet, and dead letters are seen. |
 | `logging.format` | `json` | `console` | People read the log of a server that they start; collectors are set up. |
 | `logging.redact_keys` | six names | empty | The usual names of secrets are always masked; `key` masks much else. |
+| `policies.on_when_error` | `treat_as_false` | false, and the step fails if no arc is taken | A branch must not end silently because of a mistake in a condition. |
 """
 METRICS = """\
 # Metrics

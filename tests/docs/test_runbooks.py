@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from noetl.observe.series import SERIES
 from tests.acceptance.running import until
 from tests.acceptance.servers.test_doctor_cli import fill, mounted
 from tests.docs.pages import ROOT, Block, blocks
@@ -120,6 +121,13 @@ def target() -> Iterator[tuple[str, Callable[[int], None], list[str]]]:
 def test_every_runbook_is_followed_here() -> None:
     text = Path(__file__).read_text(encoding="utf-8")
     assert {page.name for page in FOLDER.glob("*.md")} == set(re.findall(r'followed\("([\w-]+\.md)"\)', text))
+
+
+def test_runbooks_name_series_that_there_are() -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in FOLDER.glob("*.md"))
+    names = set(re.findall(r"\b(?:noetl_\w+|parked_steps_\w+|dlq_entries)\b", re.sub(r"\^noetl_\([^)]*\)", "", text)))
+    assert names
+    assert names <= set(SERIES)
 
 
 def test_dead_letters(at: Reader) -> None:

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from noetl.configuration import configured, knobs, layer, read
+from noetl.configuration import configured, keys, knobs, layer, read
 from noetl.dsl.grammar import LEVELS
 from noetl.dsl.grammar.types import LevelOf
 from noetl.model.errors import InvalidInput
 from noetl.settings import CAPACITY, CONFIG, EGRESS_ALLOW, HOME, SECTIONS, VARIABLES
 
 HERE = Path("/nowhere")
+ROOT = Path(__file__).parents[2]
 
 
 def test_every_section_of_settings_for_executions_can_be_given() -> None:
@@ -103,6 +104,32 @@ def test_a_file_that_cannot_be_used_is_refused_with_the_place(text: bytes, words
     with pytest.raises(InvalidInput) as refused:
         read(text, "c.yaml")
     assert words in str(refused.value)
+
+
+def test_the_page_says_why_a_default_is_not_that_of_the_file_for_operation() -> None:
+    entries = read((ROOT / "deploy" / "noetl.yaml").read_bytes(), "noetl.yaml")
+    defaults = {name: default for name, (default, _) in VARIABLES.items()}
+    defaults |= {name: str(knob.field.default or "") for name, knob in knobs().items()}
+    differing = {keys()[name] for name, entry in entries.items() if entry.text.lower() != defaults[name].lower()}
+    page = (ROOT / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
+    table = page.partition("## A file for operation")[2].partition("## ")[0]
+    named = {name for row in table.splitlines() if row.startswith("| `") for name in row.split("|")[1].split("`")[1::2]}
+    assert named == differing
+
+
+def test_every_variable_of_the_environment_in_the_promised_list_is_a_setting() -> None:
+    names = {
+        "ORCHESTRATOR": ("EVALUATE_WHEN_TIMEOUT_MS", "ROUTE_AFTER_ALL_SINKS"),
+        "RETRIES": ("PLUGIN_MAX_ATTEMPTS", "PLUGIN_BASE_MS", "PLUGIN_MAX_MS"),
+        "TIMEOUTS": ("TOOL_DEFAULT_MS", "SINK_DEFAULT_MS"),
+        "DLQ": ("ENABLED", "TOPIC"),
+        "TRACING": ("ENABLED", "SAMPLE_RATE", "EXPORTER", "ENDPOINT"),
+        "METRICS": ("ENABLED", "PORT"),
+        "LOGGING": ("LEVEL", "FORMAT"),
+        "POLICIES": ("ON_STEP_FAIL", "ON_SINK_FAIL", "ON_WHEN_ERROR"),
+    }
+    promised = {f"NOETL_{section}_{name}" for section, found in names.items() for name in found}
+    assert promised <= keys().keys()
 
 
 def test_variables_win_over_the_file_and_the_file_is_that_of_home_or_the_named_one(tmp_path: Path) -> None:
