@@ -20,6 +20,15 @@ from noetl.observe.alerts import EXEMPLARS
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNBOOKS = "docs/how-to/runbooks.md"
+RUNBOOK_OF = {
+    "HighDLQGrowth": "docs/how-to/runbooks/dead-letters.md",
+    "StepFailureRateHigh": "docs/how-to/runbooks/dead-letters.md",
+    "SinkErrorRateHigh": "docs/how-to/runbooks/dead-letters.md",
+    "WorkerStalled": "docs/how-to/runbooks/worker-loss.md",
+    "LeasesLost": "docs/how-to/runbooks/worker-loss.md",
+    "ExecutionSLAExceeded": "docs/how-to/runbooks/stuck-execution.md",
+    "QueueStalled": "docs/how-to/runbooks/slow-engine.md",
+}  # of an alert; any other one: the list of runbooks
 
 
 class Alert(NamedTuple):
@@ -179,7 +188,7 @@ def rules() -> str:
                 "summary": one.summary,
                 "description": one.description,
                 **payload(one.name),
-                "runbook": RUNBOOKS,
+                "runbook": RUNBOOK_OF.get(one.name, RUNBOOKS),
             },
         }
         for one in ALERTS

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from noetl.observe.series import SERIES
-from scripts.deploy import ALERTS, DASHBOARDS, ROOT, RUNBOOKS, files
+from scripts.deploy import ALERTS, DASHBOARDS, ROOT, RUNBOOK_OF, RUNBOOKS, files
 
 _NAME = re.compile(r"\b(?:noetl_\w+|dlq_entries)\b")
 _MATCHED = re.compile(r"(\w+)\{([^}]*)\}")
@@ -45,7 +45,8 @@ def test_an_expression_names_what_exists(where: str, expr: str) -> None:
 def test_the_alerts_that_operators_were_promised_are_there() -> None:
     promised = {"HighDLQGrowth", "StepFailureRateHigh", "WorkerStalled", "SinkErrorRateHigh", "ExecutionSLAExceeded"}
     assert promised <= {one.name for one in ALERTS}
-    assert (ROOT / RUNBOOKS).is_file()
+    assert set(RUNBOOK_OF) <= {one.name for one in ALERTS}
+    assert all((ROOT / page).is_file() for page in (RUNBOOKS, *RUNBOOK_OF.values()))
 
 
 def test_the_files_are_those_that_the_script_writes() -> None:
