@@ -48,6 +48,8 @@ METRICS_ENABLED = "NOETL_METRICS_ENABLED"
 METRICS_HOST = "NOETL_METRICS_HOST"
 METRICS_PORT = "NOETL_METRICS_PORT"
 METRICS_PATH = "NOETL_METRICS_PATH"
+METRICS_PUSH_URL = "NOETL_METRICS_PUSH_URL"
+METRICS_PUSH_SECONDS = "NOETL_METRICS_PUSH_SECONDS"
 ROUTE_AFTER_ALL_SINKS = "NOETL_ORCHESTRATOR_ROUTE_AFTER_ALL_SINKS"
 RENDER_ARGS_SERVER_SIDE = "NOETL_ORCHESTRATOR_RENDER_ARGS_SERVER_SIDE"
 TRACING_ENABLED = "NOETL_TRACING_ENABLED"
@@ -248,6 +250,11 @@ VARIABLES: dict[str, tuple[str, str]] = {
         "Port of its own for metrics, without a token, on servers and workers. `0`: none, since several workers may share a machine; a server has them at `/metrics`, for the role `viewer`.",
     ),
     METRICS_PATH: ("/metrics", "Path of the metrics on their own port."),
+    METRICS_PUSH_URL: (
+        "",
+        "Address of a Pushgateway of Prometheus that servers and workers push their metrics to: `http://host:9091`. Empty: none.",
+    ),
+    METRICS_PUSH_SECONDS: ("15", "Interval between two pushes, in seconds."),
     ROUTE_AFTER_ALL_SINKS: (
         "true",
         f"Whether arcs are evaluated after all storing tasks (sinks) of a step have finished; only `true`. {_ONLY_TRUE[ROUTE_AFTER_ALL_SINKS]}",
@@ -484,6 +491,8 @@ class MetricsSettings(Struct, frozen=True):
     host: str = _HOST
     port: int = 0  # none
     path: str = "/metrics"
+    push_url: str = ""  # of a gateway
+    push_s: int = 15
 
     @property
     def own_port(self) -> int:
@@ -940,7 +949,12 @@ def _metrics(environment: Mapping[str, str]) -> MetricsSettings:
     if port > _MOST_PORT:
         raise _wrong(METRICS_PORT, f"must be a port of at most {_MOST_PORT}")
     is_enabled = _choice(environment, METRICS_ENABLED, ("true", "false")) == "true"
-    return MetricsSettings(is_enabled, environment.get(METRICS_HOST, "").strip() or _HOST, port, path)
+    push_url = environment.get(METRICS_PUSH_URL, "").strip()
+    if push_url and not push_url.startswith(("http://", "https://")):
+        raise _wrong(METRICS_PUSH_URL, "must start with http:// or https://")
+    push_s = _number(environment, METRICS_PUSH_SECONDS, int(VARIABLES[METRICS_PUSH_SECONDS][0]))
+    host = environment.get(METRICS_HOST, "").strip() or _HOST
+    return MetricsSettings(is_enabled, host, port, path, push_url, push_s)
 
 
 def _work_limits(environment: Mapping[str, str]) -> dict[str, int]:

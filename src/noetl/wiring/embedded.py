@@ -540,11 +540,17 @@ async def serving(
             yield services, served
 
 
-def _exposed(settings: Settings, services: Services) -> AbstractAsyncContextManager[None]:
+@asynccontextmanager
+async def _exposed(settings: Settings, services: Services) -> AsyncIterator[None]:
     from noetl.observe.exporter import exporting
+    from noetl.observe.pushing import pushing
     from noetl.server.api.admin.health import metrics_text
 
-    return exporting(lambda: metrics_text(services), settings.metrics)
+    async def text() -> bytes:
+        return await metrics_text(services)
+
+    async with exporting(text, settings.metrics), pushing(text, settings.metrics, services.server_id):
+        yield
 
 
 def _metrics(app: Embedded, exports: ExportCounts) -> Metrics:

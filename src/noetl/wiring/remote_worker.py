@@ -17,6 +17,7 @@ from noetl.client.session import Session
 from noetl.clock import SteadyClock
 from noetl.environ import variables
 from noetl.observe.exporter import exporting
+from noetl.observe.pushing import pushing
 from noetl.settings import Settings, WorkerSettings, credential, credential_suffixes
 from noetl.wire.session import Hello
 from noetl.wiring.embedded import WARM_UP_S, child_processes, confined, worker_resources
@@ -67,6 +68,7 @@ async def remote_worker(settings: Settings, worker_settings: WorkerSettings) -> 
                 settings, control, blobs, resolve, children, session.layer, lambda: outbox, clock, exchange
             ) as shared,
             exporting(shared.counts.text, settings.metrics),
+            pushing(shared.counts.text, settings.metrics, worker_settings.name),
         ):
             children.warm_up_soon(WARM_UP_S)
             worker = Worker(

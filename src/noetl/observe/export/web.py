@@ -28,9 +28,15 @@ class Poster:
         self._session: ClientSession | None = None
 
     async def post(
-        self, path: str, data: bytes, *, kind: str = "application/json", params: Mapping[str, str] | None = None
+        self,
+        path: str,
+        data: bytes,
+        *,
+        kind: str = "application/json",
+        params: Mapping[str, str] | None = None,
+        method: str = "POST",
     ) -> bytes:
-        """Post data and return the answer. Raises ExportError."""
+        """Send data and return the answer. Raises ExportError."""
         import aiohttp
 
         if self._session is None:
@@ -40,7 +46,7 @@ class Poster:
         headers = {"Content-Type": kind, **self._headers}
         options: dict[str, Any] = {"data": data, "headers": headers, "params": params, "allow_redirects": False}
         try:
-            async with self._session.post(self.url + path, **options) as answer:
+            async with self._session.request(method, self.url + path, **options) as answer:
                 body = await answer.read()
         except TimeoutError:
             raise ExportError(f"{self.url} did not answer within {_TIMEOUT_S} s") from None
