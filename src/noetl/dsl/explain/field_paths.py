@@ -48,6 +48,7 @@ class Place(Struct, frozen=True):
 def places() -> Iterator[Place]:
     """Yield every field of the grammar at every path, from the root down."""
     yield from _below((), LEVELS["playbook"], ())
+    yield from _below(("subscription",), LEVELS["subscription"], ())
 
 
 def fields_below(path: tuple[str, ...], level: Level) -> Iterator[Place]:
