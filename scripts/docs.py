@@ -27,6 +27,7 @@ from noetl.cli.app import COMMANDS, build
 from noetl.cli.runtime.runner import EXIT_CODES, WAITING
 from noetl.configuration import knobs
 from noetl.dsl.analysis.scopes import SCOPES
+from noetl.dsl.dialects.lowering.lowerings import LOWERINGS, Dialect
 from noetl.dsl.draw.render.graph_json import SHAPE
 from noetl.dsl.explain.field_paths import levels_of, places
 from noetl.dsl.explain.pages import kind_page, level_page, meanings, rule_page, scope_page, text
@@ -77,6 +78,7 @@ These pages are generated from the code, and a test keeps them in step. `noetl e
 - [Log events](log-events.md): the lines of servers and workers, and their fields
 - [Settings](settings.md): environment variables, their defaults and meanings
 - [Tests](tests.md): every map of a test file, for `noetl test`
+- [Older dialects](dialects/README.md): every form of earlier versions of the language, beside the form of today
 - [Graph as JSON](graph-json.md): the output of `noetl graph --format json`
 - [Benchmarks](benchmarks.md): the latest run on one machine, compared with other systems and the disk
 """
@@ -86,6 +88,49 @@ DIAGNOSTICS = """\
 An **error** means that the playbook cannot run as intended; a **warning**, that it probably does not do what it says; a **hint**
 is worth knowing.
 """
+DIALECTS = """\
+# Older dialects
+
+A playbook of an earlier version of the language runs unchanged. When it is read, each older form becomes the form of today with
+the same meaning; checks, drawings and the engine see only that. Positions of diagnostics are those of your file. `noetl validate`
+and `noetl run` give one notice per file, and [`noetl upgrade`](../cli.md#noetl-upgrade) rewrites the file
+([how to](../../how-to/upgrade-older-playbooks.md)).
+
+- [The first dialect](v1.md): `steps` in order, tasks by `type`, conditions by `when` and `pass`
+- [The second dialect](v2.md): `case`, `vars`, `sink`, `retry`, `result`, `loop.collection`
+
+A file may mix dialects. Older names of events, such as `step.exit` and `action_error`, are equal to today's names in conditions:
+see [events](../events.md).
+
+## What is refused
+
+Where a form has no equivalent, or lacks what it needs, [NOE803](../diagnostics/NOE803.md) says so. NoETL does not guess.
+
+| form | why |
+|---|---|
+| an iterator inside an iterator | One step has one loop. Call a playbook that has the inner one. |
+| a step with `command` and no `type` | Nothing says what runs it. |
+| a rule of `case` on `step.enter`, or on an event of a command or a queue | Nothing is routed or written on that event. |
+| `retry`, `call` or `fail` in the `then` of `case` | Control of a task is a rule of its `spec.policy`. |
+| `retry` of a step with several tasks | It does not say which of them it repeats. Write it on the task. |
+| two rules of `retry` with `next_call` | They contradict each other about the next page. |
+| `sink` on a task of the workbook | A called task has no pipeline. Write the sink where it is called. |
+| a sink without a tool | It would write nothing. |
+"""
+DIALECT_HEADS: dict[Dialect, str] = {
+    "v1": """\
+# The first dialect
+
+Its playbooks have a list of `steps`, which ran in file order, and a step was its tool. Each section is one rule of
+`noetl upgrade`: what was written, and what it is read as.
+""",
+    "v2": """\
+# The second dialect
+
+Its playbooks have a graph of steps. One `case` mixed routing, writes and control, and `retry` hid loops. Each section is one
+rule of `noetl upgrade`: what was written, and what it is read as.
+""",
+}
 KINDS = """\
 # Tool kinds
 
@@ -259,11 +304,24 @@ def pages() -> dict[str, str]:
         "spans.md": span_kinds(),
         "tests.md": tests(),
         "diagnostics/README.md": diagnostics(),
+        "dialects/README.md": DIALECTS,
+        "dialects/v1.md": dialect("v1"),
+        "dialects/v2.md": dialect("v2"),
         "kinds/README.md": kinds_index(kinds),
     }
     found |= {f"diagnostics/{rule.code}.md": rule_page(rule) for rule in RULES}
     found |= {f"kinds/{kind.name}.md": kind_page(kind) for kind in kinds.values()}
     return {path: f"{NOTE}\n{written}" for path, written in sorted(found.items())}
+
+
+def dialect(name: Dialect) -> str:
+    """Return the page of an older dialect: each form beside the one of today."""
+    blocks = [DIALECT_HEADS[name]]
+    for lowering in LOWERINGS.values():
+        if lowering.dialect == name:
+            blocks += [f"## {lowering.name}", lowering.sentence, f"```yaml\n{lowering.before}\n```", "is read as"]
+            blocks.append(f"```yaml\n{lowering.after}\n```")
+    return text(blocks)
 
 
 def diagnostics() -> str:

@@ -41,8 +41,8 @@ RECORDS = {
         "the tables of the memory store are to its classes what a database is to the others",
     ),
     "noetl.dsl.formatter.cst": (
-        ("noetl.dsl.formatter.",),
-        "the formatter's tree is rearranged in passes, one module each, and never leaves the package",
+        ("noetl.dsl.formatter.", "noetl.dsl.upgrade."),
+        "the formatter's tree is rearranged in passes, one module each, and an upgrade rebuilds it",
     ),
 }  # fmt: skip
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -75,6 +75,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "test": ("noetl.cli.language.test", "Run the tests of playbooks in simulated time."),
     "graph": ("noetl.cli.language.graph", "Draw the graph of a playbook."),
     "fmt": ("noetl.cli.language.fmt", "Format playbooks in place, keeping comments."),
+    "upgrade": ("noetl.cli.language.upgrade", "Rewrite playbooks of older dialects in today's form."),
     "explain": (
         "noetl.cli.executions.explain",
         "Explain a topic of the language, or why an execution is where it is.",

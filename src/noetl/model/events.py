@@ -69,6 +69,9 @@ EVENT_TYPES: dict[str, EventType] = {
         ),
         EventType("policy.admit.evaluated", "step", "A gate decided on a token.", ()),
         EventType("step.scheduled", "step", "A step-run was created and its work queued."),
+        EventType(
+            "step.skipped", "step", "The gate skipped the step; a `step.done` with the status `skipped` follows."
+        ),
         EventType("step.started", "step", "A worker started a step-run.", ("step.enter", "action_started")),
         EventType(
             "step.done",

@@ -68,6 +68,9 @@ def occurrences(subject: CheckContext) -> tuple[Occurrence, ...]:
     for step in subject.playbook.workflow:
         found += _of_step(subject, step)
     found += in_templates(subject)
+    if subject.lowered.changes:  # what stands for an older form is spelled otherwise in the text
+        text = subject.source.text
+        found = [one for one in found if not one.spelled or text[one.start : one.end] == one.thing.name]
     return tuple(sorted(set(found), key=lambda one: (one.start, one.end, one.thing)))
 
 

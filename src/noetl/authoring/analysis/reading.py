@@ -17,7 +17,7 @@ from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.uses import Unavailable
 from noetl.dsl.diagnostic import Diagnostic
 from noetl.dsl.grammar.kinds import Kinds
-from noetl.dsl.reading.nodes import Scalar
+from noetl.dsl.reading.nodes import Rewritten, Scalar
 from noetl.dsl.reading.parse import Document, parse
 from noetl.dsl.reading.source_map import locate, offsets
 from noetl.dsl.validate import examine
@@ -96,6 +96,8 @@ class Reading:
 
     def inside(self, scalar: Scalar, offset: int) -> int | None:
         """Convert a source offset to one in a scalar's text; None for quotes and folds."""
+        if isinstance(scalar, Rewritten):
+            return None
         source = self.subject.source
         places = offsets(source, scalar)
         if len(places) == len(scalar.text):

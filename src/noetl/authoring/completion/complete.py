@@ -31,7 +31,7 @@ class Completions:
 
 def complete(reading: Reading, cursor: int) -> Completions:
     marked, mark = reading.marked(cursor)
-    spot = spot_at(marked.subject.root or marked.subject.document.root, marked.subject.kinds, cursor)
+    spot = spot_at(marked.subject.document.root, marked.subject.kinds, cursor)
     if spot is None or not isinstance(spot.node, Scalar) or mark not in spot.node.text:
         return Completions(cursor, ())
     inside = _in_template(marked, mark, cursor) if "{" in spot.node.text else None

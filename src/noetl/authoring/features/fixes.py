@@ -11,13 +11,16 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from noetl.authoring.analysis.reading import Reading
+from noetl.authoring.features.formatting import edits_between
 from noetl.authoring.features.rename import Edit, apply_edits
 from noetl.dsl.diagnostic import Diagnostic
+from noetl.dsl.upgrade import upgrade
 
 _MEANT: Final = re.compile(r"Did you mean '([^']+)'\?")
 
 # A wrong name hides a part of the net, so its diagnostics appear only after the fix.
 _OF_THE_NET: Final = "NOE4"
+_OLDER_DIALECTS: Final = ("NOE801", "NOE802")
 _EDGE: Final = "route_edge:"
 
 
@@ -44,6 +47,9 @@ def fix_of(reading: Reading, diagnostic: Diagnostic) -> Fix | None:
 
 
 def _candidates(reading: Reading, diagnostic: Diagnostic, start: int, end: int) -> Iterator[Fix]:
+    if diagnostic.code in _OLDER_DIALECTS:
+        yield from _upgrades(reading, diagnostic)
+        return
     found = _MEANT.search(diagnostic.message)
     if found:
         yield Fix(f"Write '{found[1]}'", _replacement(reading.text, start, end, found[1]), diagnostic)
@@ -55,6 +61,12 @@ def _candidates(reading: Reading, diagnostic: Diagnostic, start: int, end: int) 
             if quote not in written and "\\" not in written:
                 edit = Edit(start, start + len(written), f"{quote}{written}{quote}")
                 yield Fix("Put the template in quotes", edit, diagnostic)
+
+
+def _upgrades(reading: Reading, diagnostic: Diagnostic) -> Iterator[Fix]:
+    made = upgrade(reading.text, reading.file)
+    for edit in edits_between(reading.text, made.text) if made.is_done else ():
+        yield Fix("Upgrade the playbook to today's form", edit, diagnostic)
 
 
 def _replacement(text: str, start: int, end: int, meant: str) -> Edit:

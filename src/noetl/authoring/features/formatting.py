@@ -18,6 +18,11 @@ def format_edits(reading: Reading) -> tuple[Edit, ...]:
     after = format_text(before, reading.file)
     if "\r\n" in before and "\r\n" not in after:
         after = after.replace("\n", "\r\n")
+    return edits_between(before, after)
+
+
+def edits_between(before: str, after: str) -> tuple[Edit, ...]:
+    """Return the smallest edit that makes one text another; none if they are equal."""
     if after == before:
         return ()
     head = _shared(before, after)

@@ -6,15 +6,13 @@ wrong. The layout is in `noetl.dsl.formatter`. Tested in tests/acceptance/langua
 
 from __future__ import annotations
 
-import os
-import tempfile
-from difflib import unified_diff
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from noetl.cli.arguments.files import FileProblem, playbook_files, read_file
+from noetl.cli.playbooks.rewrite import print_diff, replace_file
 from noetl.cli.runtime.terminal import echo, echo_document
 
 
@@ -35,14 +33,14 @@ def command(
         is_new = formatted != data
         changed += is_new
         if diff:
-            _print_diff(name, data, formatted)
+            print_diff(_display_name(name), data, formatted, "formatted")
         elif check:
             if is_new:
                 echo(f"{_display_name(name)}: would be formatted")
         elif name == "-":
             echo_document(formatted)
         elif is_new:
-            _write(Path(name), formatted, problems)
+            replace_file(Path(name), formatted, problems)
     for problem in problems:
         echo(f"noetl: {problem.message}", err=True)
     if not diff and "-" not in files:
@@ -75,27 +73,3 @@ def _format(name: str, data: bytes, problems: list[FileProblem]) -> bytes | None
             problems.append(FileProblem(f"{_display_name(name)}:{line}:{column}: {problem.message}", fatal=True))
     problems.append(FileProblem(f"{_display_name(name)}: not formatted; fix these errors first", fatal=True))
     return None
-
-
-def _print_diff(name: str, data: bytes, formatted: bytes) -> None:
-    old, new = (text.decode("utf-8").splitlines(keepends=True) for text in (data, formatted))
-    for line in unified_diff(old, new, _display_name(name), f"{_display_name(name)} (formatted)"):
-        echo_document(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n")
-
-
-def _write(path: Path, content: bytes, problems: list[FileProblem]) -> None:
-    """Replace a file atomically, keeping its permissions and links."""
-    target = path.resolve()
-    temporary = ""
-    try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(target.stat().st_mode & 0o7777)
-        Path(temporary).replace(target)
-    except OSError as error:
-        if temporary:
-            Path(temporary).unlink(missing_ok=True)
-        problems.append(FileProblem(f"Cannot write {path}: {error.strerror or error}", fatal=True))

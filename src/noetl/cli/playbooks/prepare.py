@@ -124,6 +124,8 @@ def _check(content: bytes, name: str, catalog: DiskCatalog, quiet: bool, toleran
         if not quiet:
             print_text(report, err=True)
         raise InvalidPlaybook(f"{name} has errors; nothing was run.")
+    if not quiet and any(one.code in ("NOE801", "NOE802") for one in found):
+        echo(f"noetl: {name} is in an older dialect, and runs as it is; see `noetl upgrade {name}`.", err=True)
     warnings = sum(one.severity == "warning" for one in found)
     if warnings and not quiet:
         count = "1 warning" if warnings == 1 else f"{warnings} warnings"

@@ -19,12 +19,13 @@ from noetl.dsl.checking.split_values import SplitValue, split_values
 from noetl.dsl.checking.uses import Unavailable
 from noetl.dsl.diagnostic import Suggestions
 from noetl.dsl.dialects import LegacyForm
+from noetl.dsl.dialects.lowering import Lowered, lower
 from noetl.dsl.grammar.kinds import Kinds
 from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Scalar, Source
 from noetl.dsl.reading.parse import Document
 from noetl.dsl.reading.ranges import Offsets, Ranges
 from noetl.dsl.reading.source_map import SourceMap
-from noetl.dsl.tree.normalize import normalize
+from noetl.dsl.tree.normalize import tree
 from noetl.dsl.tree.playbook import Loop, Playbook, Task
 
 _SPACE = re.compile(r"\s*")
@@ -55,12 +56,22 @@ class CheckContext:
         return self.document.source
 
     @property
-    def root(self) -> MapNode | None:
+    def written(self) -> MapNode | None:
+        """The root as it is written."""
         return self.document.root if isinstance(self.document.root, MapNode) else None
 
     @cached_property
+    def lowered(self) -> Lowered:
+        return lower(self.document)
+
+    @property
+    def root(self) -> MapNode | None:
+        """The root in canonical form."""
+        return self.lowered.root if isinstance(self.lowered.root, MapNode) else None
+
+    @cached_property
     def playbook(self) -> Playbook:
-        return normalize(self.document)
+        return tree(self.root)
 
     @cached_property
     def shape(self) -> tuple[ShapeFinding, ...]:
@@ -75,7 +86,7 @@ class CheckContext:
 
     @cached_property
     def split_values(self) -> tuple[SplitValue, ...]:
-        return split_values(self.root, self.source) if self.root else ()
+        return split_values(self.written, self.source) if self.written else ()
 
     @cached_property
     def strange_keys(self) -> frozenset[int]:

@@ -95,7 +95,14 @@ STEP_LEVELS: tuple[Level, ...] = (
     Level(
         "admit_then",
         "The decision of a gate.",
-        (Field("allow", Flag(), "`true` admits the token, `false` parks it.", required=True),),
+        (
+            Field(
+                "allow",
+                OneOf((Flag(), Choice(("skip",)))),
+                "`true` admits the token, `false` parks it. `skip` skips the step: its arcs without a `when` are taken.",
+                required=True,
+            ),
+        ),
     ),
     Level(
         "lifecycle_policy",

@@ -58,6 +58,9 @@ TASK_LEVELS: tuple[Level, ...] = (
             ),
             Field("idempotent", Flag(), "The task is idempotent."),
             Field("assert", LevelOf("assert"), "Inputs that must be given, and keys that the result must have."),
+            Field(
+                "sink", Flag(), "The task only writes: `_prev` and the step's result stay those of the task before it."
+            ),
             *LAYERED,
         ),
         open=True,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -41,6 +41,27 @@ class Scalar(Node, frozen=True, eq=False):
         return isinstance(self.value, str)
 
 
+class Rewritten(Scalar, frozen=True, eq=False):
+    """A value that stands for another spelling of it in the source.
+
+    `pieces` are the parts of its text that are in the text of `origin` too: start, end, and start there.
+    """
+
+    origin: Node | None = None
+    pieces: tuple[tuple[int, int, int], ...] = ()
+
+    def original(self, offset: int) -> int:
+        """Return the offset in the text of `origin` of an offset in this text."""
+        before = 0
+        for start, end, there in self.pieces:
+            if offset < start:
+                break
+            if offset < end:
+                return there + offset - start
+            before = there + end - start
+        return before
+
+
 class Entry(NamedTuple):
     """One key of a map with its value."""
 
@@ -65,6 +86,10 @@ class MapNode(Node, frozen=True, eq=False):
 
     def entry(self, name: str) -> Entry | None:
         return self._index.get(name)
+
+    @property
+    def keys(self) -> Collection[str]:
+        return self._index
 
     def __contains__(self, name: str) -> bool:
         return name in self._index

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from noetl.dsl.reading.nodes import Scalar, Source
+from noetl.dsl.reading.nodes import Rewritten, Scalar, Source
 
 _BREAK: Final = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
 _BLANKS_AND_BREAKS: Final = re.compile("[ \t\r\n\x85\u2028\u2029]+")
@@ -36,11 +36,19 @@ class SourceMap:
 
     def __init__(self, source: Source, scalar: Scalar) -> None:
         self._source = source
+        self._rewritten: list[Rewritten] = []  # spellings between the value and what is written, outermost first
+        while isinstance(scalar, Rewritten) and isinstance(scalar.origin, Scalar):
+            self._rewritten.append(scalar)
+            scalar = scalar.origin
         self._scalar = scalar
         self._places: list[int] | None = None
 
     def locate(self, offset: int) -> int:
         scalar, text = self._scalar, self._scalar.text
+        for spelling in self._rewritten:
+            offset = spelling.original(offset)
+        if isinstance(scalar, Rewritten):
+            return scalar.start
         if not scalar.style and scalar.end - scalar.start == len(text):
             return scalar.start + min(max(offset, 0), len(text))
         if scalar.style in ("'", '"') and scalar.end - scalar.start == len(text) + 2:

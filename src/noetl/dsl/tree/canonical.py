@@ -68,9 +68,9 @@ def _step(step: Step) -> Data:
     spec = _values(step.spec)
     if step.admit is not None:
         rules = [
-            {"else": {"then": {"allow": rule.allow}}}
+            {"else": {"then": {"allow": "skip" if rule.skips else rule.allow}}}
             if rule.when is None
-            else {"when": rule.when.data, "then": {"allow": rule.allow}}
+            else {"when": rule.when.data, "then": {"allow": "skip" if rule.skips else rule.allow}}
             for rule in step.admit
         ]
         spec["policy"] = {**spec.get("policy", {}), "admit": {"rules": rules}}

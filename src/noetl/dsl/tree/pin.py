@@ -11,10 +11,9 @@ from typing import Any
 
 import msgspec
 
-from noetl.dsl.reading.nodes import Entry, ListNode, MapNode, Node, Scalar, Source
-from noetl.dsl.reading.parse import Document
+from noetl.dsl.reading.nodes import Entry, ListNode, MapNode, Node, Scalar
 from noetl.dsl.tree.canonical import canonical
-from noetl.dsl.tree.normalize import normalize
+from noetl.dsl.tree.normalize import tree
 from noetl.dsl.tree.playbook import Playbook
 
 
@@ -27,7 +26,7 @@ def pinned(playbook: Playbook) -> tuple[bytes, str]:
 @lru_cache(maxsize=64)  # shared by the control plane and the worker of one process
 def unpinned(data: bytes) -> Playbook:
     """Read a pinned tree back."""
-    return normalize(Document(Source("<pinned>", ""), _node(msgspec.json.decode(data)), ()))
+    return tree(_node(msgspec.json.decode(data)))
 
 
 def _node(data: Any) -> Node:

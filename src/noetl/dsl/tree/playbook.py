@@ -26,6 +26,9 @@ class Part(Struct, frozen=True, eq=False):
         names = (name for name in self.__struct_fields__ if name not in ignored and not name.endswith("_at"))
         return all(getattr(self, name) == getattr(other, name) for name in names)
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
     __hash__ = None  # type: ignore[assignment]  # most parts hold maps
 
 
@@ -81,6 +84,7 @@ class AdmitRule(Part, frozen=True, eq=False):
     when: Value | None
     allow: bool
     at: Node | None = None
+    skips: bool = False  # an admitted token does not run the step
 
     @property
     def is_else(self) -> bool:

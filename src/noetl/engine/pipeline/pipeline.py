@@ -275,7 +275,8 @@ class Pipeline(Frame):
         except BadReference as problem:
             failure = TaskError("schema", f"the pages of `{label}` cannot become one: {problem}", code="PAGES")
             return self._fail(failure, outcome, stored)
-        memory.keep(label, held, is_prev=outcome.status == "ok" or verdict.do == "break")
+        is_prev = not self.plan.is_aside and (outcome.status == "ok" or verdict.do == "break")
+        memory.keep(label, held, is_prev=is_prev)
         if verdict.do == "break":
             return self._finished("ok", outcome)
         if verdict.do == "jump":

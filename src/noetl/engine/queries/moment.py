@@ -79,7 +79,7 @@ def outcome(state: Execution, step: str, run_id: str) -> str:
     ended = state.ended.get(step)
     if ended is None or ended.run_id != run_id:
         return ""
-    if ended.status != "ok":
+    if ended.status == "error":
         return "cancelled" if ended.error is not None and ended.error.get("kind") == "cancelled" else "failed"
     if state.compensated is not None and any(
         one.run_id == run_id and one.state == "done" for one in reversed(state.completed)

@@ -77,23 +77,24 @@ def retry(d: DecisionBuilder) -> bool:
 
 
 def _admit(d: DecisionBuilder, name: str, tokens: list[Token], event: Mapping[str, Any]) -> bool:
-    broken = None
+    broken, skips = None, False
     if d.plan.steps[name].step.admit is not None:
-        allow, broken = _evaluate_gate(d, name, tokens, event)
+        allow, skips, broken = _evaluate_gate(d, name, tokens, event)
         if not allow and broken is None:
             return False
-    schedule(d, name, tokens, broken)
+    schedule(d, name, tokens, broken, skips)
     return True
 
 
 def _evaluate_gate(
     d: DecisionBuilder, name: str, tokens: list[Token], event: Mapping[str, Any]
-) -> tuple[bool, Mapping[str, Any] | None]:
+) -> tuple[bool, bool, Mapping[str, Any] | None]:
+    """Return whether tokens are admitted, whether they skip the step, and an error."""
     step = d.plan.step(name)
     args, _ = _merged_args(tokens)
     scope = d.scope(args, event=event)
     read: dict[str, Any] = {}
-    allow, matched = False, None
+    allow, skips, matched = False, False, None
     errors: list[str] = []
     broken: Mapping[str, Any] | None = None
     limit = d.plan.setting("evaluate_when_timeout_ms", step)
@@ -107,18 +108,20 @@ def _evaluate_gate(
                 broken = failure("template", message)
                 break
         if verdict.holds:
-            allow, matched = rule.allow, index
+            allow, skips, matched = rule.allow, rule.skips, index
             break
     if broken is None and not allow and all(token.parked and token.gate == read for token in tokens):
-        return False, None  # nothing that it reads has changed since it denied them
+        return False, False, None  # nothing that it reads has changed since it denied them
     payload: dict[str, Any] = {"allow": allow, "rule": matched, "read": read, "event": str(event.get("name", ""))}
     payload["tokens"] = [token.token_id for token in tokens]
     payload |= {"errors": errors} if errors else {}
-    d.emit("policy.admit.evaluated", name, payload, status="allowed" if allow else "denied")
-    return allow, broken
+    d.emit("policy.admit.evaluated", name, payload, status="skipped" if skips else "allowed" if allow else "denied")
+    return allow, skips, broken
 
 
-def schedule(d: DecisionBuilder, name: str, tokens: list[Token], broken: Mapping[str, Any] | None = None) -> None:
+def schedule(
+    d: DecisionBuilder, name: str, tokens: list[Token], broken: Mapping[str, Any] | None = None, skipped: bool = False
+) -> None:
     """Schedule a run that consumes tokens; with `broken` it fails at once."""
     number = d.state.numbers.get(f"run:{name}", 0) + 1
     if number > d.plan.steps[name].max_runs:
@@ -129,7 +132,7 @@ def schedule(d: DecisionBuilder, name: str, tokens: list[Token], broken: Mapping
         payload = {"number": number, "args": token.args, "lineage": {}, "tokens": [token.token_id]}
     else:
         payload = {"number": number, **_merged(tokens, d.plan.step(name).join)}
-    runs.schedule(d, name, payload, broken)
+    runs.schedule(d, name, payload, broken, skipped)
 
 
 def _break_cycle(d: DecisionBuilder, name: str) -> None:

@@ -29,7 +29,7 @@ _UNREAD = Scope(Execution(""), {})  # for routers without a template
 class Ending(Struct):
     """The end of a run."""
 
-    status: str  # ok, error
+    status: str  # ok, error, skipped
     result: Any = None
     error: Error | None = None
     writes: Mapping[str, Any] = {}
@@ -37,6 +37,10 @@ class Ending(Struct):
     inline: bool = True  # False: the result is in the state already and not repeated in the event
     scratch: Mapping[str, Any] = {}  # `step`
     last: Mapping[str, Any] | None = None  # context of the failed work; None if no work failed
+
+    @property
+    def failed(self) -> bool:
+        return self.status == "error"
 
 
 class Choice(Struct):
@@ -90,13 +94,13 @@ def end(d: DecisionBuilder, run: StepRun, ending: Ending) -> None:
         patch(d, ending.writes, run.run_id)
     writes: Mapping[str, Any] = {}
     skipped: list[dict[str, Any]] = []
-    if known.step.sets:
+    if known.step.sets and ending.status != "skipped":
         ending, writes, skipped = _apply_set(d, run, known.step, ending)
     name = _event_name(ending)
-    if ending.status == "ok":
-        _emit_done(d, run, known, ending)
-    else:
+    if ending.failed:
         _emit_failed(d, run, ending)
+    else:
+        _emit_done(d, run, known, ending)
     if writes or skipped:
         patch(d, writes, run.run_id, skipped)
     _retry_gates(d, run, ending, name)
@@ -114,7 +118,7 @@ def _apply_set(
     d: DecisionBuilder, run: StepRun, step: Step, ending: Ending
 ) -> tuple[Ending, Mapping[str, Any], list[dict[str, Any]]]:
     scope = _scope(d, run, step, ending, _event_name(ending), own={run.step: ending.result})
-    values, skipped, broken = _evaluate_set(d, step, step.sets, scope, ending.status != "ok")
+    values, skipped, broken = _evaluate_set(d, step, step.sets, scope, ending.failed)
     scratch = dict(ending.scratch)
     for key, value in values["step"].items():
         put(scratch, key, value)
@@ -125,7 +129,7 @@ def _apply_set(
 
 
 def _event_name(ending: Ending) -> str:
-    return "step.failed" if ending.status != "ok" else "loop.done" if ending.is_loop else "step.done"
+    return "step.failed" if ending.failed else "loop.done" if ending.is_loop else "step.done"
 
 
 def _scope(
@@ -183,10 +187,10 @@ def _emit_done(d: DecisionBuilder, run: StepRun, known: StepPlan, ending: Ending
     if ending.is_loop and run.loop is not None:
         errors = {"errors": list(run.loop.errors)} if run.loop.errors else {}
         d.emit("loop.done", run.step, {"stats": run.loop.stats(), **errors}, run=run, status="ok", duration_ms=duration)
-    payload: dict[str, Any] = {"result": ending.result} if ending.inline else {}
-    if known.compensate is not None:
+    payload: dict[str, Any] = {"result": ending.result} if ending.inline and ending.status == "ok" else {}
+    if known.compensate is not None and ending.status == "ok":
         payload["compensate"] = known.compensate
-    d.emit("step.done", run.step, payload, run, None, "ok", duration)
+    d.emit("step.done", run.step, payload, run, None, ending.status, duration)
 
 
 def _emit_failed(d: DecisionBuilder, run: StepRun, ending: Ending) -> None:
@@ -253,7 +257,7 @@ def route(d: DecisionBuilder, run: StepRun, known: StepPlan, ending: Ending, nam
 
 def _decide_routing(d: DecisionBuilder, run: StepRun, known: StepPlan, ending: Ending, name: str) -> Routing:
     step = known.step
-    failed = ending.status != "ok"
+    failed = ending.failed
     scope = _scope(d, run, step, ending, name) if known.router_reads else _UNREAD
     choice = _choose(d, known, scope, takes_bare=not failed)
     action = None
@@ -282,7 +286,7 @@ def _untaken(
     d: DecisionBuilder, run: StepRun, known: StepPlan, ending: Ending, scope: Scope, choice: Choice
 ) -> tuple[str | None, Scope]:
     step = known.step
-    if choice.broken is None and ending.status == "ok":
+    if choice.broken is None and not ending.failed:
         if not step.arcs or d.plan.setting("no_next_is_error", step, False) is not True:
             return None, scope
         message = f"no arc of step `{step.name}` matches, and `no_next_is_error` makes that a failure"

@@ -22,8 +22,14 @@ from noetl.expr import TemplateError, first_undefined
 from noetl.model.messages import Report
 
 
-def schedule(d: DecisionBuilder, name: str, payload: dict[str, Any], broken: Mapping[str, Any] | None = None) -> None:
-    """Schedule a run and begin it; `broken` is an error with which it fails at once."""
+def schedule(
+    d: DecisionBuilder,
+    name: str,
+    payload: dict[str, Any],
+    broken: Mapping[str, Any] | None = None,
+    skipped: bool = False,
+) -> None:
+    """Schedule a run and begin it; `broken` fails it at once, `skipped` ends it."""
     known = d.plan.steps[name]
     step = known.step
     if known.sees and step.tasks:
@@ -40,6 +46,11 @@ def schedule(d: DecisionBuilder, name: str, payload: dict[str, Any], broken: Map
         run = d.state.runs[run_id]
         d.drop_work(run)
         end(d, run, Ending("error", None, broken))
+    elif skipped:
+        run = d.state.runs[run_id]
+        d.drop_work(run)
+        d.emit("step.skipped", name, {}, run, None, "skipped")
+        end(d, run, Ending("skipped"))
     else:
         _begin(d, known, d.state.runs[run_id])
 

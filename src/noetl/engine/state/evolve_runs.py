@@ -214,7 +214,7 @@ def ended(state: Execution, event: Event, payload: Payload) -> None:
     if run is None:
         return
     step, role = run.step, run.role
-    status, counted = _ENDS[event.event_type]
+    status, counted = ("skipped", "skipped") if event.status == "skipped" else _ENDS[event.event_type]
     result = payload.get("result")
     if run.loop is not None:
         result = _end_loop(state, run, run.loop, status, payload)

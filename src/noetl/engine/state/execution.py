@@ -294,7 +294,7 @@ def see(state: Execution, sees: Mapping[str, Any]) -> Seen:
         seen.ctx = dict(state.ctx) if ctx is True else {key: state.ctx[key] for key in ctx if key in state.ctx}
     for name in () if not steps else state.ended if steps is True else steps:
         ended = state.ended.get(name)
-        if ended is not None:
+        if ended is not None and ended.status != "skipped":
             seen.steps[name] = ended.result
     if sees.get("statuses"):
         seen.statuses = {name: ended.status for name, ended in state.ended.items()}

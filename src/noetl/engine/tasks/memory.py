@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from noetl.dsl.tree.playbook import Task, default_label
 from noetl.engine.tasks.actions import Suspend
+from noetl.engine.tasks.sinks import is_aside
 from noetl.model.manifest import combined
 from noetl.model.refs import compact_pipeline, compacted, expanded
 
@@ -156,7 +157,8 @@ def settled_result(step: str, tasks: tuple[Task, ...], memory: Memory) -> Any:
     """Return the result of a pipeline: each label's, and which one's keys it has."""
     prev = memory.prev
     own = prev.kept if prev is not None else None
-    if len(tasks) == 1 and (not isinstance(own, Mapping) or tasks[0].label == default_label(step)):
+    giving = [task.label for task in tasks if not is_aside(task)]
+    if len(giving) == 1 and (not isinstance(own, Mapping) or giving[0] == default_label(step)):
         return own
     last = next((label for label, held in memory.results.items() if held is prev), None)
     return compact_pipeline({label: held.kept for label, held in memory.results.items()}, last, own)

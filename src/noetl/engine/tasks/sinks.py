@@ -37,6 +37,12 @@ def sink_id(task: Task) -> str | None:
     return None
 
 
+def is_aside(task: Task) -> bool:
+    """Return whether a task only writes: its result is neither `_prev` nor the step's."""
+    sink = task.spec.get("sink")
+    return sink is not None and sink.data is True
+
+
 def kept_field(kind: str, fields: Mapping[str, Any]) -> str | None:
     """Return the field whose value NoETL itself keeps for others to read, if any.
 

@@ -15,7 +15,7 @@ from noetl.engine.state.writes import merge
 from noetl.engine.tasks.actions import Written
 from noetl.engine.tasks.assertions import Assertions, assertions
 from noetl.engine.tasks.render import is_literal, reads_any
-from noetl.engine.tasks.sinks import sink_id
+from noetl.engine.tasks.sinks import is_aside, sink_id
 from noetl.engine.tasks.waits import SUSPENDING
 from noetl.model.refs import STRATEGIES
 
@@ -60,6 +60,7 @@ class TaskPlan(Struct, frozen=True):
     fields: Written | None  # of a task without anything to render
     asserts: Assertions | None = None
     after_error: tuple[Assign, ...] = ()  # writes that read the outcome, so that an error that continues makes them too
+    is_aside: bool = False  # its result is neither `_prev` nor the step's
 
 
 def plan_task(task: Task, layered: Layered) -> TaskPlan:
@@ -77,7 +78,9 @@ def plan_task(task: Task, layered: Layered) -> TaskPlan:
         fields = Written({key: value.data for key, value in task.fields.items()})
     after_error = tuple(assign for assign in task.sets if reads_any(assign.value.data, _OF_THE_OUTCOME))
     told = {"kind": task.kind}
-    return TaskPlan(task, layered, sink, pages, timeout, scale, told, has_policy, fields, asserts, after_error)
+    return TaskPlan(
+        task, layered, sink, pages, timeout, scale, told, has_policy, fields, asserts, after_error, is_aside(task)
+    )
 
 
 def plans_of(tasks: tuple[Task, ...], around: Layered) -> tuple[TaskPlan, ...]:

@@ -30,7 +30,7 @@ STEP = f"{HEAD}  - step: store\n"
         ("    tool: { kind: postgres, credential: ‸ }\n", ["pg_main"]),
         ("    tool: { kind: workbook, task: ‸ }\n", ["tidy"]),
         ("    tool: { kind: playbook, path: ‸ }\n", ["etl/child"]),
-        ("    spec: { policy: { admit: { rules: [ { when: true, then: { allow: ‸\n", ["true", "false"]),
+        ("    spec: { policy: { admit: { rules: [ { when: true, then: { allow: ‸\n", ["true", "false", "skip"]),
         (
             "    loop: { in: [], iterator: x, spec: { reduce: { ctx.total: ‸ } } }\n",
             ["sum", "min", "max", "append", "merge", "last", "count"],

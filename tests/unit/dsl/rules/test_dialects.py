@@ -1,4 +1,4 @@
-"""Rules about older spellings: one diagnostic per form, with its replacement."""
+"""Rules about older spellings: one notice per file; errors for the others."""
 
 from __future__ import annotations
 
@@ -12,24 +12,31 @@ NOOP = "tool: { kind: noop }\n"
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        (HEAD + "«steps»:\n  - «name»: a\n    «type»: http\n    url: https://example.org\n", ["NOE801"] * 3),
-        (with_step("«type»: iterator\ncollection: [1]\nelement: e\ntask: { type: http }"), ["NOE801"]),
-        (with_step("«call»: { type: workbook, name: t }\n«with»: { a: 1 }"), ["NOE801"] * 2),
+        (HEAD + "«steps»:\n  - name: a\n    type: http\n    url: https://example.org\n", ["NOE801"]),
+        (with_step("«type»: noop"), ["NOE801"]),
+        (with_step("«type»: iterator\ncollection: [1]\nelement: e\ntask: { type: noop }"), ["NOE801"]),
         (with_step(NOOP + "«pass»: true"), ["NOE801"]),
-        (with_step(NOOP + "«case»: [{ when: true, then: { next: gone } }]"), ["NOE802"]),
+        (with_step(NOOP + "case: [«{ when: '{{ ctx.a | default(1) }}', then: { next: work } }»]"), ["NOE802"]),
         (with_step(NOOP + "«when»: '{{ workload.run }}'"), ["NOE802"]),
-        (with_step("loop: { «items»: [1], «element»: e }\n" + NOOP), ["NOE802"] * 2),
-        (with_step(NOOP + "next: [{ when: '{{ ctx.a | default(1) }}', «then»: [{ step: gone }] }]"), ["NOE802"]),
+        (with_step("loop: { «items»: [1], element: e }\n" + NOOP), ["NOE802"]),
         (with_step("tool: { kind: http, url: https://example.org, «retry»: { max_attempts: 3 } }"), ["NOE802"]),
     ],
 )
-def test_every_form_is_pointed_at_and_nothing_follows_from_it(text: str, wanted: list[str]) -> None:
+def test_all_forms_of_a_file_are_one_notice_at_the_first(text: str, wanted: list[str]) -> None:
     assert marked(text) == (text, wanted)
 
 
-def test_a_step_that_only_an_older_form_leads_to_is_not_unreachable() -> None:
-    text = with_step("case: [{ when: true, then: { next: later } }]") + "  - step: later\n    tool: { kind: noop }\n"
-    assert codes(text) == ["NOE802"]
+def test_forms_of_both_dialects_are_one_notice() -> None:
+    (found,) = checked(with_step("type: noop\nvars: { a: 1 }"))
+    assert (found.code, found.severity) == ("NOE801", "hint")
+    assert "the first and the second dialect in 2 places (typed-step, vars)" in found.message
+    assert "`noetl upgrade FILE`" in found.fix
+
+
+def test_a_mistake_in_an_older_form_is_told_where_it_is_written() -> None:
+    text = with_step(NOOP + "case: [{ when: true, then: { next: «gone» } }]")
+    found = [one for one in checked(text.replace("«", "").replace("»", "")) if one.severity == "error"]
+    assert [(one.code, one.line, one.column) for one in found] == [("NOE201", 7, 40)]
 
 
 def test_values_that_an_older_form_kept_may_be_read() -> None:
@@ -39,19 +46,20 @@ def test_values_that_an_older_form_kept_may_be_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "did", "instead"),
+    ("body", "reason", "fix"),
     [
-        ("type: http\nurl: a", "chose the tool", "`tool: {kind: …}`"),
-        (NOOP + "sink: { table: a }", "wrote the result", "a separate task"),
-        (NOOP + "vars: { a: 1 }", "kept values", "`set: {ctx.<name>: …}`"),
-        ("loop: { collection: [1], iterator: e }\n" + NOOP, "gave the list", "`in: …`"),
+        ("command: echo", "nothing says what runs it", "`type: shell`"),
+        (NOOP + "sink: { table: a }", "A sink without a tool", "`sink: { tool: { kind: … } }`"),
+        (NOOP + "case: [{ when: true, then: { retry: 1 } }]", "`retry` of a rule of `case`", "`spec.policy`"),
+        (NOOP + "vars: [a]", "`vars` is a map", "`vars: { <name>: … }`"),
+        (NOOP + "retry: [{ then: { next_call: { params: { a: 1 } } } }]", "Pages need a condition", "`when:"),
     ],
 )
-def test_the_message_says_what_it_did_and_the_fix_what_to_write(body: str, did: str, instead: str) -> None:
-    (found,) = checked(with_step(body))
-    assert did in found.message
-    assert instead in found.fix
-    assert found.severity == "error"
+def test_what_has_no_equivalent_is_an_error_that_says_why(body: str, reason: str, fix: str) -> None:
+    (found,) = [one for one in checked(with_step(body)) if one.severity == "error"]
+    assert found.code == "NOE803"
+    assert reason in found.message
+    assert fix in found.fix
 
 
 def test_a_key_of_today_wins_over_an_older_form_of_the_same_name() -> None:

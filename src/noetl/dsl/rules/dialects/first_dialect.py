@@ -1,4 +1,4 @@
-"""NOE801 reports a form of the first dialect, such as `steps` or `type`."""
+"""NOE801 reports forms of the first dialect, such as `steps` or `type`."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ workflow:
 RULE = Rule(
     code="NOE801",
     name="first-dialect",
-    severity="error",
-    summary="The playbook uses a form of the first dialect: `steps`, `type`, `pass`, `action` or `call`.",
+    severity="hint",
+    summary="The playbook has forms of the first dialect: `steps`, `type`, `pass`, `action` or `call`.",
     why="In the first dialect, steps ran in file order and a step was its tool. Now a step has a gate, a pipeline and a "
-    "router that names the next steps. The engine runs only this form.",
-    fix="""Use the form that replaces it:
+    "router that names the next steps. NoETL reads the older form and runs it unchanged.",
+    fix="""Run `noetl upgrade FILE`, or leave the file as it is:
 
 | first dialect | now |
 |---|---|

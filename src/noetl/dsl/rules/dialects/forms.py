@@ -1,25 +1,49 @@
-"""Report every recognised older form with what it did and what replaces it."""
+"""One notice for the older forms of a file, and those that cannot be lowered.
+
+Tested in tests/unit/dsl/rules/test_dialects.py.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Final
 
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Check, Finding, at
+from noetl.dsl.dialects.lowering.lowerings import Dialect
 from noetl.dsl.grammar.titles import where
 
-_ORDINALS = {"v1": "first", "v2": "second"}
+ORDINALS: Final[dict[Dialect, str]] = {"v1": "first", "v2": "second"}
 
 
-def dialect_check(dialect: Literal["v1", "v2"]) -> Check:
-    """Return a check that reports every form of a dialect."""
+def dialect_check(dialect: Dialect) -> Check:
+    """Return a check that reports all lowered forms once, for the oldest dialect."""
 
     def check(subject: CheckContext) -> Iterator[Finding]:
-        for form, finding in ((finding.form, finding) for finding in subject.shape):
-            if form and form.dialect == dialect:
-                place = f"'{form.key}' {where(finding.level)}"
-                message = f"{place} is a form of the {_ORDINALS[dialect]} dialect, where it {form.meant}."
-                yield at(finding.node, message, f"Write {form.canonical}.")
+        changes = subject.lowered.changes
+        dialects = subject.lowered.dialects
+        if not changes or dialects[0] != dialect:
+            return
+        first = min(changes, key=lambda change: change.at.start)
+        of = " and ".join(f"the {ORDINALS[one]}" for one in dialects)
+        places = "1 place" if len(changes) == 1 else f"{len(changes)} places"
+        names = ", ".join(dict.fromkeys(change.lowering.name for change in changes))
+        yield at(
+            first.at,
+            f"The file has forms of {of} dialect in {places} ({names}). They run as they are.",
+            "To write them in today's form, run `noetl upgrade FILE`.",
+        )
 
     return check
+
+
+def refused(subject: CheckContext) -> Iterator[Finding]:
+    """Yield every older form without a canonical equivalent."""
+    known = {id(refusal.key) for refusal in subject.lowered.refusals}
+    for refusal in subject.lowered.refusals:
+        yield at(refusal.at, refusal.reason, refusal.fix)
+    for form, finding in ((finding.form, finding) for finding in subject.shape):
+        if form and id(finding.node) not in known:
+            place = f"'{form.key}' {where(finding.level)}"
+            message = f"{place} is a form of the {ORDINALS[form.dialect]} dialect, where it {form.meant}."
+            yield at(finding.node, message, f"Write {form.canonical}.")

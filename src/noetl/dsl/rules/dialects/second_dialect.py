@@ -1,4 +1,4 @@
-"""NOE802 reports a form of the second dialect, such as `case` or `vars`."""
+"""NOE802 reports forms of the second dialect, such as `case` or `vars`."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ workflow:
 RULE = Rule(
     code="NOE802",
     name="second-dialect",
-    severity="error",
-    summary="The playbook uses a form of the second dialect: `case`, `vars`, `sink`, `retry` or `loop.collection`.",
+    severity="hint",
+    summary="The playbook has forms of the second dialect: `case`, `vars`, `sink`, `retry` or `loop.collection`.",
     why="In the second dialect, one `case` mixed routing, writes and control, and `retry` hid loops. Now the server routes "
-    "by arcs and the worker follows task policies, so that both can be checked, drawn and replayed.",
-    fix="""Use the form that replaces it:
+    "by arcs and the worker follows task policies, so that both can be checked, drawn and replayed. NoETL reads the older form and runs it unchanged.",
+    fix="""Run `noetl upgrade FILE`, or leave the file as it is:
 
 | second dialect | now |
 |---|---|
 | `case:` with `then: { next: … }` | `next: { arcs: [{ step: …, when: … }] }` |
-| `case:` with `then: { sink: … }`, `sink:`, `save:` | a separate task at the end of the pipeline |
+| `case:` with `then: { sink: … }`, `sink:`, `save:` | a task with `spec: { sink: true }` at the end of the pipeline |
 | `vars: { x: … }` | `set: { ctx.x: … }`, read as `ctx.x` |
 | `retry:` | `spec.policy.rules` on the task: `then: { do: retry, attempts: … }`, for pages `do: jump` |
 | `when:` on a step | `spec.policy.admit.rules` |
 | `loop: { collection, element, max_concurrency }` | `loop: { in, iterator, spec: { max_in_flight } }` |
-| `result: { as, collect, sink }` | `set: { ctx.x: … }`, and a task for the write |
+| `result: { as, collect, sink }` | `set: { ctx.x: … }`, and a task with `spec: { sink: true }` |
 | `eval:`, `expr:` | `spec.policy.rules` with `when` |
 
 The meaning is the same.""",

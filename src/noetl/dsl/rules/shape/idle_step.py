@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, at, example
-from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Scalar
+from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Rewritten, Scalar
 
 GOOD = example("""\
 workflow:
@@ -25,6 +25,8 @@ def check(subject: CheckContext) -> Iterator[Finding]:
         if not isinstance(node, MapNode) or step.name_at is None:
             continue
         if any(not _is_empty(node.get(key)) or (id(node), key) in instead for key in ("tool", "next")):
+            continue
+        if isinstance(step.name_at, Rewritten):  # it stands for a name that needed no step
             continue
         message = f"Step '{step.name}' has neither a `tool` nor a `next`, so it does nothing: it ends its branch."
         yield at(step.name_at, message, "If it should do something, give it a `tool`; look for one indented wrongly.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from noetl.dsl.dialects.lowering import lower
 from noetl.dsl.grammar.forms import trigger_kind
 from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Scalar
 from noetl.dsl.reading.parse import Document
@@ -15,7 +16,11 @@ from noetl.dsl.tree.playbook import NOTIFICATION, Executor, Keychain, Playbook, 
 
 def normalize(document: Document) -> Playbook:
     """Return the canonical tree of a document without missing and misshapen parts."""
-    root = document.root
+    return tree(lower(document).root)
+
+
+def tree(root: Node | None) -> Playbook:
+    """Return the canonical tree of a document that was lowered."""
     if not isinstance(root, MapNode):
         return Playbook("", "", ())
     if is_subscription(root):

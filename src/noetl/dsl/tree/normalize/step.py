@@ -72,7 +72,8 @@ def _admit(node: Node | None) -> tuple[AdmitRule, ...] | None:
         parts = rule_parts(item)
         if parts:
             allow = parts[1].get("allow") if isinstance(parts[1], MapNode) else None
-            admit.append(AdmitRule(parts[0], isinstance(allow, Scalar) and allow.value is True, item))
+            skips = isinstance(allow, Scalar) and allow.value == "skip"
+            admit.append(AdmitRule(parts[0], skips or (isinstance(allow, Scalar) and allow.value is True), item, skips))
     return tuple(admit)
 
 

@@ -1,0 +1,142 @@
+"""Steps of the first dialect: names, tools on the step, conditions that skip.
+
+Tested in tests/unit/dsl/dialects/test_lowering.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from noetl.dsl.dialects.lowering import lowerings as by
+from noetl.dsl.dialects.lowering.draft import (
+    Fields,
+    NoEquivalentError,
+    Record,
+    is_null,
+    is_result_form,
+    plain_name,
+    value,
+)
+from noetl.dsl.dialects.lowering.loops import lower_iterator
+from noetl.dsl.dialects.lowering.tasks import lower_call
+from noetl.dsl.reading.nodes import MapNode, Node, Scalar
+
+# Fields that belong to a step; every other one belonged to the tool of a typed step.
+_OF_A_STEP: Final = frozenset({
+    "step", "desc", "description", "spec", "loop", "next", "set", "set_ctx", "compensate", "when", "pass", "case", "vars",
+    "sink", "save", "retry", "result", "tool", "name",
+})  # fmt: skip
+_TOOLS: Final = ("type", "action", "call", "code")
+OLDER: Final = frozenset({"type", "action", "call", "code", "command", "pass", "with"})
+
+
+def lower_name(step: Fields, record: Record) -> None:
+    if "name" in step and "step" not in step:
+        record.note(by.STEP_NAME, step.key("name"))
+        step.rename("name", "step")
+
+
+def lower_typed(step: Fields, name: str, record: Record) -> None:
+    """Move the tool of a step, and its fields, under `tool`."""
+    if plain_name(step.get("type")) == "iterator":
+        lower_iterator(step, name, record)
+        return
+    if "tool" in step:
+        _lower_with(step, record)
+        return
+    chosen = next((field for field in _TOOLS if not is_null(step.get(field))), None)
+    if chosen is None and "command" in step:
+        raise NoEquivalentError(
+            step.key("command"),
+            "The step has a `command` and no `type`, so nothing says what runs it.",
+            "Add `type: shell`.",
+        )
+    if chosen is None:
+        _lower_with(step, record)
+        return
+    key = step.key(chosen)
+    tool = Fields(MapNode(key.start, key.end, ()))
+    _choose_kind(step, tool, chosen, key, record)
+    for field in [field for field in step.entries if field not in _OF_A_STEP or _is_tools_result(field, step)]:
+        entry = step.pop(field)
+        if field == "with" and "input" not in tool:
+            record.note(by.WITH, entry.key)
+            tool.put("input", entry.value, entry.key)
+        elif field not in tool:
+            tool.add(entry)
+    _name_task(step, tool)
+    step.put("tool", tool.built(), key)
+
+
+def _is_tools_result(field: str, step: Fields) -> bool:
+    """Return whether `result` is an input of the tool, not a form of the step."""
+    return field == "result" and not is_result_form(step.get(field))
+
+
+def _choose_kind(step: Fields, tool: Fields, chosen: str, key: Scalar, record: Record) -> None:
+    if chosen == "call":
+        tool.add(step.pop("call"))
+        lower_call(tool, record)
+        return
+    record.note(by.TYPED_STEP, key)
+    if chosen == "code":
+        tool.put("kind", value("python", key), key)
+        return
+    _, kind = step.pop(chosen)
+    if plain_name(kind) is None:
+        raise NoEquivalentError(kind, f"`{chosen}` names no tool.", f"Write `{chosen}: http`, or another kind.")
+    tool.put("kind", kind, key)
+    if chosen == "type" and plain_name(kind) == "workbook" and "call" in step:
+        call = step.pop("call")
+        tool.put("task", call.value, call.key)
+
+
+def _name_task(step: Fields, tool: Fields) -> None:
+    """Name the task of the workbook that a step calls."""
+    if plain_name(tool.get("kind")) != "workbook" or "task" in tool:
+        return
+    if "action" in tool:
+        tool.rename("action", "task")
+    elif "name" in step and "step" in step:
+        named = step.pop("name")
+        tool.put("task", named.value, named.key)
+    elif isinstance(own := step.get("step"), Scalar):
+        tool.put("task", value(own.text, own), own)
+
+
+def _lower_with(step: Fields, record: Record) -> None:
+    if "with" in step and "input" not in step and "args" not in step:
+        record.note(by.WITH, step.key("with"))
+        step.rename("with", "input")
+
+
+def lower_skip(step: Fields, record: Record) -> None:
+    """Turn `when` and `pass` into a gate that skips."""
+    rules: list[dict[str, Any]] = []
+    at: Node = step.node
+    if not is_null(step.get("pass")):
+        key, passed = step.pop("pass")
+        at = key
+        record.note(by.SKIP, key)
+        rules.append({"when": passed, "then": {"allow": "skip"}})
+    if not is_null(step.get("when")):
+        key, when = step.pop("when")
+        at = key
+        record.note(by.SKIP, key)
+        rules += [{"when": when, "then": {"allow": True}}, {"else": {"then": {"allow": "skip"}}}]
+    else:
+        rules.append({"else": {"then": {"allow": True}}})
+    put_gate(step, rules, at)
+
+
+def put_gate(step: Fields, rules: list[dict[str, Any]], at: Node) -> None:
+    """Set the admission gate of a step."""
+    spec = step.below("spec", at)
+    policy = spec.below("policy", at)
+    if "admit" in policy:
+        raise NoEquivalentError(
+            at, "The step has a gate besides its condition.", "Write the condition as a rule of the gate."
+        )
+    policy.put("admit", value({"rules": rules}, at), at)
+    spec.put("policy", policy.built(), at)
+    step.put("spec", spec.built(), at)

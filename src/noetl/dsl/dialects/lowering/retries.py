@@ -1,0 +1,226 @@
+"""`retry`: calls again after an error, polls, and fetches page after page.
+
+Tested in tests/unit/dsl/dialects/test_lowering.py and tests/dialects/test_dialects.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from noetl.dsl.dialects.lowering import lowerings as by
+from noetl.dsl.dialects.lowering.conditions import (
+    condition_of,
+    conjunction,
+    expression_of,
+    is_template_condition,
+    template,
+)
+from noetl.dsl.dialects.lowering.draft import Fields, NoEquivalentError, Record, is_null, items_of, plain_name, value
+from noetl.dsl.dialects.lowering.names import OF_RULE, RESULT, renamed
+from noetl.dsl.dialects.lowering.pipelines import Pipeline, sink_task
+from noetl.dsl.dialects.lowering.tasks import add_rules, policy_fails_else_continues, put_spec, rules_of
+from noetl.dsl.reading.nodes import MapNode, Node, Scalar
+
+_ATTEMPTS: Final = ("max_attempts", "attempts", "max_retries", "times")
+_DELAY: Final = ("initial_delay", "delay", "delay_seconds", "delay_s", "retry_delay", "interval")
+_STRATEGIES: Final = {
+    "append": "concat", "extend": "concat", "concat": "concat", "replace": "replace", "last": "replace", "merge": "merge",
+}  # fmt: skip
+_PARTS: Final = {"params": "params", "query": "params", "headers": "headers", "args": "input", "input": "input",
+                 "json": "json", "body": "json", "data": "data"}  # fmt: skip
+_CALL_AGAIN: Final = frozenset({*_PARTS, "url", "endpoint"})
+_FAILED: Final = "{{ outcome.status == 'error' }}"
+
+
+def lower_retry(pipeline: Pipeline, written: Node, record: Record, key: Scalar) -> None:
+    """Turn `retry` into rules of a policy, and a task that asks for the next page."""
+    if pipeline.sinks or len(pipeline.tasks) > 1:
+        raise NoEquivalentError(
+            key, "`retry` of a step with several tasks does not say which of them it repeats.", "Write it on the task."
+        )
+    rules: list[tuple[Node | None, MapNode]] = []
+    pages: list[tuple[Node | None, MapNode]] = []
+    for item in items_of(_as_rules(written)):
+        if not isinstance(item, MapNode):
+            raise NoEquivalentError(
+                item, "A rule of `retry` is a map.", "Write `- when: …` with `then: { max_attempts: … }`."
+            )
+        then = item.get("then")
+        settings = then if isinstance(then, MapNode) else item
+        (pages if "next_call" in settings else rules).append((item.get("when"), settings))
+    if len(pages) > 1:
+        raise NoEquivalentError(pages[1][1], "Two rules say how the next page is called.", "Keep one `next_call`.")
+    if rules:
+        record.note(by.RETRY, key)
+        has_policy = bool(rules_of(pipeline.main))
+        last = [] if has_policy else [value(one, key) for one in policy_fails_else_continues()]
+        add_rules(pipeline.main, [*(_repeats(when, fields, record) for when, fields in rules), *last], key)
+    if pages:
+        record.note(by.PAGES, key)
+        [(when, fields)] = pages
+        _lower_pages(pipeline, when, fields, record, key)
+
+
+def _as_rules(written: Node) -> Node:
+    """Return the rules of the short forms: a number, or one map of settings."""
+    if isinstance(written, Scalar):
+        attempts = written.value
+        if isinstance(attempts, bool):
+            return value([{}] if attempts else [], written)
+        return value([{"max_attempts": written}], written)
+    if not isinstance(written, MapNode):
+        return written
+    by_outcome = [written.get(name) for name in ("on_error", "on_success")]
+    if any(by_outcome):
+        return value([_with_when(one) for one in by_outcome if isinstance(one, MapNode)], written)
+    return value([_with_when(written)], written)
+
+
+def _with_when(node: MapNode) -> MapNode:
+    fields = Fields(node)
+    for old in ("retry_when", "while", "until"):
+        if old in fields and "when" not in fields:
+            if old == "until":
+                key, until = fields.pop(old)
+                fields.put("when", value(template(f"not ({expression_of(until)})"), until), key)
+            else:
+                fields.rename(old, "when")
+    return fields.built()
+
+
+def _repeats(when: Node | None, fields: MapNode, record: Record) -> Node:
+    """Return the rule of a policy that calls again."""
+    at = when or fields
+    then: dict[str, Any] = {"do": "retry", "attempts": _first(fields, _ATTEMPTS) or 3}
+    delay = _first(fields, _DELAY)
+    if delay is not None:
+        then["delay"] = delay
+    backoff, factor = fields.get("backoff"), fields.get("backoff_multiplier")
+    if isinstance(factor, Scalar) and isinstance(factor.value, int | float) and factor.value > 1:
+        then["backoff"] = "exponential"
+    elif isinstance(backoff, Scalar) and not isinstance(backoff.value, bool):
+        growing = isinstance(backoff.value, int | float)
+        then["backoff"] = "exponential" if growing else backoff
+    for name in ("max_delay", "jitter"):
+        if not is_null(fields.get(name)):
+            then[name] = fields.get(name)
+    condition = value(_FAILED, at) if when is None else renamed(when, OF_RULE, record, by.NAMES)
+    return value({"when": condition, "then": then}, at)
+
+
+def _first(fields: MapNode, names: tuple[str, ...]) -> Node | None:
+    return next((found for name in names if not is_null(found := fields.get(name))), None)
+
+
+def _lower_pages(pipeline: Pipeline, when: Node | None, fields: MapNode, record: Record, key: Scalar) -> None:
+    if not is_template_condition(when):
+        raise NoEquivalentError(
+            when or key, "Pages need a condition: `when` is a template.", 'Write `when: "{{ … }}"`.'
+        )
+    main, at = pipeline.main, fields
+    sets: dict[str, Any] = {"step.calls": template("(step.calls | default(0)) + 1")}
+    condition = condition_of(expression_of(renamed(when, RESULT, record, by.NAMES) if when else None))
+    asks = condition.rest or "true"
+    sets["step.more"] = template(f"({asks}) | default(false)")
+    _call_again(main, fields.get("next_call"), sets, record)
+    collects = _collect(pipeline, fields.get("collect"))
+    sinks = _page_sinks(fields)
+    if sinks and collects:
+        sets["step.page"] = template("output")
+    own = main.below("set", at)
+    for name, data in sets.items():
+        own.put(name, value(data, at), at)
+    main.put("set", own.built(), at)
+    meant = dict.fromkeys(("response", "result", "this"), "step.page" if collects else "_prev")
+    for sink in sinks:
+        pipeline.append(pipeline.label("sink"), sink_task(sink, record, meant), sink)
+    most = _first(fields, _ATTEMPTS)
+    bound = "" if most is None else f"step.calls < {expression_of(most)}"
+    rules: list[Any] = [
+        {"when": template(conjunction("step.more", bound)), "then": {"do": "jump", "to": pipeline.main_label}},
+        {"else": {"then": {"do": "continue"}}},
+    ]
+    following = value({"kind": "noop", "spec": {"policy": {"rules": rules}}}, at)
+    assert isinstance(following, MapNode)
+    pipeline.append(pipeline.label("next_call"), following, key)
+
+
+def _call_again(main: Fields, call: Node | None, sets: dict[str, Any], record: Record) -> None:
+    """Use the values of `next_call` from the second call on."""
+    if not isinstance(call, MapNode) or not call.entries:
+        raise NoEquivalentError(
+            call or main.node, "`next_call` says nothing that changes.", "Write `next_call: { params: { … } }`."
+        )
+    for entry in call.entries:
+        if entry.key.text not in _CALL_AGAIN:
+            raise NoEquivalentError(
+                entry.key,
+                f"`next_call.{entry.key.text}` is not known.",
+                "Change `url`, `params`, `headers`, `json` or `args`.",
+            )
+        if entry.key.text in ("url", "endpoint"):
+            target = "url" if "url" in main or "endpoint" not in main else "endpoint"
+            main.put(target, _either("next_url", main.get(target), entry.value, sets, record), entry.key)
+            continue
+        target = _target(main, entry.key.text)
+        if not isinstance(entry.value, MapNode):
+            main.put(target, _either(f"next_{target}", main.get(target), entry.value, sets, record), entry.key)
+            continue
+        part = main.below(target, entry.key)
+        for name, following in entry.value.entries:
+            part.put(name.text, _either(f"next_{name.text}", part.get(name.text), following, sets, record), name)
+        main.put(target, part.built(), entry.key)
+
+
+def _target(main: Fields, name: str) -> str:
+    if name in ("args", "input"):
+        return "args" if "args" in main and "input" not in main else "input"
+    if name in ("json", "body", "data"):
+        return next((field for field in ("json", "body", "data") if field in main), _PARTS[name])
+    return _PARTS[name]
+
+
+def _either(name: str, first: Node | None, following: Node, sets: dict[str, Any], record: Record) -> Node:
+    """Return the value of the first call, or what was kept for the next one."""
+    name = "".join(letter if letter.isalnum() else "_" for letter in name)
+    if f"step.{name}" in sets:
+        raise NoEquivalentError(following, "Two parts of `next_call` have the same name.", "Change one of them.")
+    sets[f"step.{name}"] = template(f"({expression_of(renamed(following, RESULT, record, by.NAMES))}) | default(none)")
+    before = expression_of(first)
+    return value(template(f"step.{name} | default({before})"), following)
+
+
+def _collect(pipeline: Pipeline, node: Node | None) -> bool:
+    """Combine the pages; without `collect` the last one is the result."""
+    if is_null(node) or node is None:
+        return False
+    if not isinstance(node, MapNode):
+        raise NoEquivalentError(node, "`collect` is a map.", "Write `collect: { strategy: append, path: … }`.")
+    strategy = plain_name(node.get("strategy")) or "append"
+    path, into = node.get("path"), node.get("into")
+    if strategy not in _STRATEGIES:
+        raise NoEquivalentError(
+            node, f"The strategy `{strategy}` is not known.", "Use append, extend, replace or merge."
+        )
+    how: dict[str, Any] = {"strategy": _STRATEGIES[strategy] if plain_name(path) or strategy != "append" else "append"}
+    if isinstance(path, Scalar) and plain_name(path):
+        how["merge_path"] = path
+    put_spec(pipeline.main, "result", how, node)
+    if isinstance(into, Scalar) and plain_name(into):
+        sets = pipeline.step.below("set", into)
+        name = into.text.removeprefix("vars.").removeprefix("ctx.")
+        sets.put(f"ctx.{name}", value("{{ outcome.result }}", into), into)
+        pipeline.step.put("set", sets.built(), into)
+    return True
+
+
+def _page_sinks(fields: MapNode) -> list[Node]:
+    per = fields.get("per_iteration")
+    if is_null(per) or per is None:
+        return []
+    sink = per.get("sink") if isinstance(per, MapNode) else None
+    if sink is None:
+        raise NoEquivalentError(
+            per, "`per_iteration` without a `sink` does nothing.", "Write `per_iteration: { sink: … }`."
+        )
+    return list(items_of(sink))
