@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
@@ -68,14 +69,19 @@ def trace_of(
 
     `given` is the context that it was started in, `settings` are those of the server, if it traces.
     """
+    rate = None if settings is None else settings.get("sample_rate", 0)
+    return _trace_of(execution_id, given, rate, is_forced=workload.get("trace") is True)
+
+
+@lru_cache(maxsize=4096)
+def _trace_of(execution_id: str, given: str, rate: float | None, *, is_forced: bool) -> TraceContext | None:
     outer = parse_traceparent(given) if given else None
-    if outer is None and settings is None:
+    if outer is not None:
+        return TraceContext(outer.trace_id, span_id_of(execution_id), is_forced or outer.sampled)
+    if rate is None:
         return None
-    trace_id = trace_id_of(execution_id) if outer is None else outer.trace_id
-    sampled = workload.get("trace") is True or (outer is not None and outer.sampled)
-    if outer is None and settings is not None:
-        sampled = sampled or is_sampled(trace_id, settings.get("sample_rate", 0))
-    return TraceContext(trace_id, span_id_of(execution_id), sampled)
+    trace_id = trace_id_of(execution_id)
+    return TraceContext(trace_id, span_id_of(execution_id), is_forced or is_sampled(trace_id, rate))
 
 
 def dispatch_span(execution_id: str, run_id: str, chunk: str | None = None) -> str:

@@ -158,7 +158,7 @@ class Worker:
         RUNNING.begin(work.execution_id)
         try:
             plan = self._playbooks.cached(work) or await self._playbooks.fetched(work)
-            held.describe(plan.playbook, plan.step)
+            held.describe(plan)
             return await StepWork(self._shared, plan, held, self._want).run()
         except asyncio.CancelledError:
             _log.info("stopped %s", work.work_id)

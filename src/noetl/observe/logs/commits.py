@@ -19,10 +19,11 @@ from noetl.model.outcome import class_of
 from noetl.model.work import playbook_of
 from noetl.observe.logs.lines import SERVER_EVENTS
 from noetl.observe.logs.table import ALL, LOG_EVENTS
-from noetl.observe.task_facts import run_by, task_facts
+from noetl.observe.task_facts import TaskFacts, run_by, task_facts
 
 Line = tuple[str, dict[str, Any]]  # name of a log event, and its fields
 PlanOf = Callable[[str], Plan | None]  # content hash → plan, if it is in memory
+_MOST: Final = 10_000  # cached steps
 _LEASE: Final = "lease:"  # begins the messages of leases that expired
 
 
@@ -33,6 +34,8 @@ class CommitLog:
         self._plan_of = plan_of
         names = {one.name for one in ALL if one.source == "server" and SERVER_EVENTS.is_on(one.level)}
         self._readers = {kind: reader for kind, (made, reader) in _READERS.items() if names & set(made)}
+        self._names = frozenset(names)
+        self._sinks: dict[tuple[str, str], tuple[TaskFacts, ...]] = {}  # of steps of playbooks
         self.is_on = bool(names)
 
     def committed(self, commits: Sequence[Commit]) -> None:
@@ -46,13 +49,14 @@ class CommitLog:
             if commit.consumed and (commit.work or commit.events):
                 lines += _reclaimed(commit)
             for name, fields in lines:
-                level = LOG_EVENTS[name].level
-                if SERVER_EVENTS.is_on(level):
-                    SERVER_EVENTS.log(level, name, fields)
+                if name in self._names:
+                    SERVER_EVENTS.log(LOG_EVENTS[name].level, name, fields)
 
     def _read(self, commit: Commit) -> Iterator[Line]:
         plan = self._plan_of(str(commit.projection.get("playbook", "")))
-        reading = Reading(commit, plan)
+        if len(self._sinks) > _MOST:
+            self._sinks.clear()
+        reading = Reading(commit, plan, self._names, self._sinks)
         for event in commit.events:
             reader = self._readers.get(event.event_type)
             if reader is not None:
@@ -62,9 +66,17 @@ class CommitLog:
 class Reading:
     """The log events of one commit."""
 
-    def __init__(self, commit: Commit, plan: Plan | None) -> None:
+    def __init__(
+        self,
+        commit: Commit,
+        plan: Plan | None,
+        names: frozenset[str],
+        sinks: dict[tuple[str, str], tuple[TaskFacts, ...]],
+    ) -> None:
         self._commit = commit
         self._plan = plan
+        self._names = names  # of the events that are logged
+        self._sinks = sinks  # cache
         self._edges: dict[tuple[str | None, str], int] = {}  # (run, target) → index of the arc that was taken
         self._stats: dict[str | None, Any] = {}  # of loops that ended
 
@@ -82,7 +94,7 @@ class Reading:
             if arc.get("error"):
                 told = {"action": "skip", "edge_index": index, "error": str(arc["error"])}
                 yield self._line("when_eval_error", event, told)
-            if index in taken:
+            if index in taken and "step_called" in self._names:
                 self._edges[event.step_run_id, target] = index
                 told = {"from_step": event.entity_id, "edge_index": index, "target_step": target, "condition": when}
                 yield self._line("route_edge_selected", event, told)
@@ -129,10 +141,12 @@ class Reading:
         yield self._line("step_dispatch", event, {"loop_plan": loop_plan})
         if self._plan is None or event.entity_id not in self._plan.net.index:
             return
-        for task in self._plan.step(event.entity_id).tasks:
-            facts = task_facts(run_by(self._plan, task))
-            if facts.sink is not None:
-                yield self._line("sink_dispatch", event, {"sink_id": facts.sink, "sink_type": facts.kind})
+        place = (self._plan.playbook_hash, event.entity_id)
+        if place not in self._sinks:
+            found = (task_facts(run_by(self._plan, task)) for task in self._plan.step(event.entity_id).tasks)
+            self._sinks[place] = tuple(facts for facts in found if facts.sink is not None)
+        for facts in self._sinks[place]:
+            yield self._line("sink_dispatch", event, {"sink_id": facts.sink, "sink_type": facts.kind})
 
     def ranged(self, event: Event) -> Iterator[Line]:
         yield from self._queued(event, f"{event.step_run_id}:{event.payload.get('chunk')}")

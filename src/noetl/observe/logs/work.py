@@ -31,23 +31,36 @@ _WRITTEN: Final = (
 )  # fields with what a sink writes; else it is the input
 
 
-def work_log(lease: Lease, playbook: Playbook, step: Step, worker: str, now: Callable[[], int]) -> WorkLog | None:
-    """Return the log of a lease's work; None if no level of its events is on."""
+def work_log(
+    lease: Lease, playbook: Playbook, step: Step, worker: str, now: Callable[[], int], known: dict[str, TaskFacts]
+) -> WorkLog | None:
+    """Return the log of a lease's work; None if no level of its events is on.
+
+    `known` caches what the step says of its tasks.
+    """
     if not any(map(WORKER_EVENTS.is_on, _LEVELS)):
         return None
-    return WorkLog(lease, playbook, step, worker, now)
+    return WorkLog(lease, playbook, step, worker, now, known)
 
 
 class WorkLog:
     """Logs the events of one lease."""
 
-    def __init__(self, lease: Lease, playbook: Playbook, step: Step, worker: str, now: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        lease: Lease,
+        playbook: Playbook,
+        step: Step,
+        worker: str,
+        now: Callable[[], int],
+        known: dict[str, TaskFacts],
+    ) -> None:
         self._lease = lease
         self._step = step
         self._workbook = playbook.workbook
         self._now = now
         self._began = now()
-        self._known: dict[str, TaskFacts] = {}
+        self._known = known  # cache of the step
         self._bound = {"workflow_ref": playbook.path} | work_fields(lease.work)
         kind = step.tasks[0].kind if step.tasks else None
         told = {"message_id": lease.work.work_id, "tool_kind": kind, "attempt": lease.attempt, "worker_id": worker}

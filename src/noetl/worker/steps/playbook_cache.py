@@ -20,6 +20,7 @@ from noetl.engine.tasks.run_info import RunInfo, for_step, info_for
 from noetl.engine.tasks.task_plan import Layered
 from noetl.model.errors import NoetlError, StoreUnavailable, log_level
 from noetl.model.work import WorkItem
+from noetl.observe.task_facts import TaskFacts
 from noetl.worker.tool_context import WorkerResources
 
 _MOST: Final = 64
@@ -52,13 +53,14 @@ class _Book:
 class PlannedStep:
     """A step, and what all of its runs have in common."""
 
-    __slots__ = ("_book", "info", "is_best_effort", "is_parallel", "playbook", "step")
+    __slots__ = ("_book", "facts", "info", "is_best_effort", "is_parallel", "playbook", "step")
 
     def __init__(self, book: _Book, step: Step, info: RunInfo) -> None:
         self._book = book
         self.playbook = book.playbook
         self.step = step
         self.info = info
+        self.facts: dict[str, TaskFacts] = {}  # what logs show of its tasks
         self.is_parallel = step.loop is not None and step.loop.mode == "parallel"
         self.is_best_effort = _is_best_effort(info.settings)
 

@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from noetl.dsl.tree.playbook import Playbook, Step
 from noetl.model.errors import Conflict, NoetlError, StoreUnavailable, log_level
 from noetl.model.messages import Ending, ItemEnd, Record, Report, Row, Suspension
 from noetl.model.work import Lease
 from noetl.observe.logs.work import WorkLog, work_log
 from noetl.ports.work import Answer, resolve
+from noetl.worker.steps.playbook_cache import PlannedStep
 from noetl.worker.steps.provenance import runtime_of
 from noetl.worker.tool_context import Log, WorkerResources
 
@@ -48,10 +48,11 @@ class Reporter:
         self._worker = worker
         self._items: list[ItemEnd] = []
 
-    def describe(self, playbook: Playbook, step: Step) -> None:
+    def describe(self, plan: PlannedStep) -> None:
         """Prepare what the first report says of its runtime, and the log."""
-        self.runtime = runtime_of(step, self._shared.kinds, self._shared.image)
-        self.log = work_log(self.lease, playbook, step, self._worker, self._shared.clock.now)
+        shared, step = self._shared, plan.step
+        self.runtime = runtime_of(step, shared.kinds, shared.image)
+        self.log = work_log(self.lease, plan.playbook, step, self._worker, shared.clock.now, plan.facts)
 
     def stop(self) -> None:
         """Stop the work, but not during its last report: its answer would be lost."""
