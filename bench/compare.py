@@ -1,11 +1,14 @@
 """Compare two checkouts of NoETL in turns, on steps of real kinds.
 
     python bench/compare.py BEFORE AFTER [--form up|cluster] [--only KIND]... [--steps 100] [--rounds 7] [--json]
+                            [--unset NAME=VALUE]... [--set NAME=VALUE]...
 
 BEFORE and AFTER are interpreters of virtual environments that each have one checkout installed. Both run at the same
 time and take turns round by round, so that a slow phase of the machine hits both. Prints the median wall time and
 processor time of a step, and AFTER / BEFORE. Kinds: `noop`; `routed`, a no-op with a template and a condition; `http`
-against a local server; `python`; `postgres`. The cluster form and `postgres` start a PostgreSQL server. Asserts nothing.
+against a local server; `python`; `postgres`. The cluster form and `postgres` start a PostgreSQL server. `--set` gives an environment
+variable to AFTER alone and `--unset` to BEFORE alone: with the same interpreter twice, that measures a setting. Asserts
+nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +20,8 @@ import statistics
 import sys
 import tempfile
 import threading
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -87,6 +91,18 @@ def measure(running: dict[str, System], kind: str, content: str, steps: int, rou
     return medians
 
 
+@contextmanager
+def environment(settings: Sequence[str]) -> Iterator[None]:
+    """Set environment variables while a side starts."""
+    before = dict(os.environ)
+    os.environ.update({name: value for name, _, value in (one.partition("=") for one in settings)})
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
 def compare(options: argparse.Namespace) -> dict[str, float]:
     """Start both sides and measure every kind."""
     found: dict[str, float] = {}
@@ -100,12 +116,14 @@ def compare(options: argparse.Namespace) -> dict[str, float]:
         workload = {"n": 1, "url": f"http://127.0.0.1:{answers.server_port}/"}
         os.environ["NOETL_CREDENTIAL_BENCH"] = server.address("work")  # read by the workers
         running = {}
-        for side, python in zip(SIDES, (options.before, options.after), strict=True):
+        own_settings = (options.unset, options.set)
+        for side, python, settings in zip(SIDES, (options.before, options.after), own_settings, strict=True):
             own = Path(folder) / side
             own.mkdir()
             server.create(side)
             database = server.address(side) if options.form == "cluster" else None
-            running[side] = stack.enter_context(system(options.form, str(own), database, python=python))
+            with environment(settings):
+                running[side] = stack.enter_context(system(options.form, str(own), database, python=python))
         for kind in options.only or TASKS:
             found |= measure(running, kind, playbook(kind, options.steps, workload), options.steps, options.rounds)
             if not options.json:
@@ -126,6 +144,8 @@ def main() -> None:
     parser.add_argument("--only", action="append", choices=tuple(TASKS))
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--unset", action="append", default=[], metavar="NAME=VALUE", help="setting of BEFORE alone")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="setting of AFTER alone")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     found = compare(options)
