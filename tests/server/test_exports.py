@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from pathlib import Path
 
 import msgspec
@@ -64,20 +65,18 @@ async def test_what_runs_arrives_everywhere_without_its_secrets(tmp_path: Path) 
 
 
 async def test_a_target_that_never_answers_delays_no_execution(tmp_path: Path) -> None:
-    async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()
-        writer.close()
-
-    server = await asyncio.start_server(hang, "127.0.0.1", 0)
-    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    export = ExportSettings(clickhouse_url=url, otlp_url=url, openlineage_url="http://127.0.0.1:1")
-    async with in_process(tmp_path, export=export) as served, served.embedded.run_worker(""):
-        for _ in range(10):
-            await served.until(await served.start(LEAKS), "failed")
-        page = (await served.http.get("/metrics")).text
-        assert 'noetl_export_failures_total{target="openlineage"}' in page
-        assert 'noetl_export_events_total{target="clickhouse"}' not in page
-    server.close()
+    with socket.create_server(("127.0.0.1", 0)) as opened:  # it connects, and nothing answers
+        url = f"http://127.0.0.1:{opened.getsockname()[1]}"
+        export = ExportSettings(clickhouse_url=url, otlp_url=url, openlineage_url="http://127.0.0.1:1")
+        async with in_process(tmp_path, export=export) as served, served.embedded.run_worker(""):
+            for _ in range(10):
+                await served.until(await served.start(LEAKS), "failed")
+            page = ""
+            async with asyncio.timeout(60):
+                while 'noetl_export_failures_total{target="openlineage"}' not in page:
+                    await asyncio.sleep(0.05)
+                    page = (await served.http.get("/metrics")).text
+            assert 'noetl_export_events_total{target="clickhouse"}' not in page
 
 
 async def test_without_pyarrow_the_error_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:

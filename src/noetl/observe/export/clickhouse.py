@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -143,6 +144,7 @@ def row(one: Exported) -> dict[str, Any]:
     }
 
 
+@lru_cache(maxsize=1_024)
 def moment(at: int) -> str:
     """Return a time as ClickHouse reads it, in UTC."""
     return f"{datetime.fromtimestamp(at // 1000, UTC):%Y-%m-%d %H:%M:%S}.{at % 1000:03d}"

@@ -7,6 +7,7 @@ tests/unit/observe/export/.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Protocol
 
 import msgspec
@@ -41,8 +42,7 @@ class Exported(msgspec.Struct, frozen=True):
     @property
     def name(self) -> str:
         """Display name of the type, such as `StepDone`."""
-        found = EVENT_TYPES.get(self.event.event_type)
-        return found.display if found is not None else self.event.event_type
+        return _display(self.event.event_type)
 
     @property
     def step(self) -> str:
@@ -51,10 +51,7 @@ class Exported(msgspec.Struct, frozen=True):
     @property
     def status(self) -> str:
         """STARTED, COMPLETED or FAILED; empty for an event that is neither."""
-        word = self.event.event_type.rpartition(".")[2]
-        if word in _FAILED or (word in _COMPLETED and self.event.status in _BAD):
-            return "FAILED"
-        return "COMPLETED" if word in _COMPLETED else "STARTED" if word in _STARTED else ""
+        return _status(self.event.event_type, self.event.status)
 
     @property
     def error(self) -> dict[str, Any]:
@@ -68,6 +65,20 @@ class Exported(msgspec.Struct, frozen=True):
     @property
     def error_class(self) -> str:
         return class_of(self.error) if self.error else ""
+
+
+@lru_cache(maxsize=1_024)
+def _display(event_type: str) -> str:
+    found = EVENT_TYPES.get(event_type)
+    return found.display if found is not None else event_type
+
+
+@lru_cache(maxsize=1_024)
+def _status(event_type: str, status: str | None) -> str:
+    word = event_type.rpartition(".")[2]
+    if word in _FAILED or (word in _COMPLETED and status in _BAD):
+        return "FAILED"
+    return "COMPLETED" if word in _COMPLETED else "STARTED" if word in _STARTED else ""
 
 
 class ExportTarget(Protocol):
