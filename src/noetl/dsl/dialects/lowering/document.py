@@ -35,6 +35,7 @@ from noetl.dsl.reading.parse import Document
 
 _STEP: Final = frozenset({"case", "vars", "sink", "save", "retry", "result", "when", "name"}) | first.OLDER
 _TASK: Final = tasks.OLDER | {"retry", "sink", "save", "result"}
+_METADATA: Final = ("name", "path", "version", "description", "labels", "tags")
 _OLD_API: Final = ("noetl.io/v1", "noetl.io/v2")
 _FAILED: Final = re.compile(r"""\b(fail|ok|done)\(\s*(['"])([^'"]+)\2\s*\)""")
 
@@ -60,7 +61,7 @@ def lower(document: Document) -> Lowered:
     steps = root.get("steps") if "workflow" not in root else root.get("workflow")
     if not isinstance(steps, ListNode):
         return Lowered(root)
-    if "workflow" in root and not _has_forms(root, steps):
+    if "workflow" in root and not _describes_itself(root) and not _has_forms(root, steps):
         return Lowered(root)
     record = Record(root, first="workflow" not in root or _runs_in_order(steps), names=lambda: _names(root, steps))
     return _lowered(root, steps, record)
@@ -80,11 +81,32 @@ def _lowered(root: MapNode, steps: ListNode, record: Record) -> Lowered:
         items += _end(items, record)
     if len(items) != len(steps.items) or any(new is not old for new, old in zip(items, steps.items, strict=True)):
         fields.put("workflow", ListNode(steps.start, steps.end, tuple(items), steps.flow))
+    _lower_metadata(fields, record)
     _lower_workbook(fields, record)
     _lower_entry(fields, items, record)
     if any(change.lowering is by.STEP_GATE for change in record.changes):
         _put_setting(fields, "on_parked", "finish", by.PARKED, record)
     return Lowered(fields.built(), tuple(record.changes), tuple(record.refusals))
+
+
+def _describes_itself(root: MapNode) -> bool:
+    """Return whether a document of the first dialect has its name or its path on the root."""
+    return ("name" in root or "path" in root) and plain_name(root.get("apiVersion")) == "noetl.io/v1"
+
+
+def _lower_metadata(fields: Fields, record: Record) -> None:
+    if not _describes_itself(fields.node):
+        return
+    names = [name for name in _METADATA if name in fields]
+    at = fields.key(names[0])
+    metadata = fields.below("metadata", at)
+    names = [name for name in names if name not in metadata]
+    if not names:
+        return  # both are there: the checker reports it
+    for name in names:
+        record.note(by.METADATA, fields.key(name))
+        metadata.add(fields.pop(name))
+    fields.put("metadata", metadata.built(), at)
 
 
 def _has_forms(root: MapNode, steps: ListNode) -> bool:

@@ -39,6 +39,11 @@ STEPS: Final = _lowering(
     "steps:\n  - name: a\n    type: noop\n  - name: b\n    type: noop",
     "workflow:\n  - step: a\n    tool: { kind: noop }\n    next: b\n  - step: b\n    tool: { kind: noop }",
 )  # fmt: skip
+METADATA: Final = _lowering(
+    "v1", "root-metadata",
+    "`name`, `path` and what else described a playbook stood on its root; they are its `metadata`.",
+    "name: weather\npath: demo/weather", "metadata: { name: weather, path: demo/weather }",
+)  # fmt: skip
 STEP_NAME: Final = _lowering(
     "v1", "step-name",
     "The name of a step is the value of `step`.",
