@@ -90,7 +90,7 @@ def _lowered(root: MapNode, steps: ListNode, record: Record) -> Lowered:
 
 
 def _describes_itself(root: MapNode) -> bool:
-    """Return whether a document of the first dialect has its name or its path on the root."""
+    """Return whether a v1 document has its name or its path on the root."""
     return ("name" in root or "path" in root) and plain_name(root.get("apiVersion")) == "noetl.io/v1"
 
 
