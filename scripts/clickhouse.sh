@@ -7,7 +7,7 @@ python=${2:-python3}
 if [ -e "$folder/.complete" ]; then exit 0; fi
 install=("$python" -m pip install --quiet --disable-pip-version-check)
 if command -v uv >/dev/null 2>&1; then install=(uv pip install --quiet --python "$python"); fi
-if ! "${install[@]}" --target "$folder" chdb 2>/dev/null; then
+if ! "${install[@]}" --target "$folder" chdb==4.4.0 chdb-core==26.9.0 2>/dev/null; then
   echo "tests/observe/test_clickhouse.py is skipped: the package chdb could not be loaded."
   exit 0
 fi

@@ -359,11 +359,22 @@ class Removed(Answer, frozen=True):
     removed: int
 
 
+class VariableMetadata(Answer, frozen=True):
+    """Where a value of `ctx` comes from."""
+
+    by: str  # run, `run→step` for an arc, signal or person that wrote last
+    created_at: int  # milliseconds since the epoch
+    changed_at: int
+    writes: int
+    seq: int  # of the event with the last write
+
+
 class Vars(Answer, frozen=True):
     """The values of `ctx`."""
 
     execution_id: str
     vars: dict[str, Any]
+    metadata: dict[str, VariableMetadata] = {}
 
 
 class AlertPayload(Answer, frozen=True):
@@ -384,6 +395,7 @@ class Variable(Answer, frozen=True):
     execution_id: str
     name: str
     value: Any
+    metadata: VariableMetadata | None = None
 
 
 class CredentialRow(Answer, frozen=True):

@@ -111,6 +111,12 @@ class StateQuery(Asked, frozen=True):
     diff: Count | None = None  # only the changes since this event
 
 
+class VarsQuery(Asked, frozen=True):
+    """Whether to tell where values come from, which reads the log."""
+
+    metadata: bool = False
+
+
 class ExplainQuery(Asked, frozen=True):
     """The event whose state to explain; default: the last one."""
 

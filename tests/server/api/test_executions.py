@@ -305,6 +305,21 @@ async def test_signals_pauses_and_patches_move_an_execution(tmp_path: Path) -> N
         assert (await served.json("GET", f"/api/vars/{started}"))["vars"] == {"a": {"b": 1}}
         await served.json("POST", f"/api/vars/{started}", {"writes": {"c": 2}})
         assert (await served.json("GET", f"/api/vars/{started}/c"))["value"] == 2
+        await served.json("POST", f"/api/vars/{started}", {"writes": {"a.c": 3}})
+        about = (await served.json("GET", f"/api/vars/{started}?metadata=true"))["metadata"]
+        assert {name: (one["by"], one["writes"]) for name, one in about.items()} == {
+            "a": ("local", 2),
+            "c": ("local", 1),
+        }
+        assert about["a"]["created_at"] <= about["c"]["created_at"] <= about["a"]["changed_at"]
+        [patched] = [
+            one
+            for one in (await served.json("GET", f"/api/executions/{started}/events"))["events"]
+            if one["seq"] == about["a"]["seq"]
+        ]
+        assert (patched["event_type"], patched["payload"]["writes"]) == ("ctx.patched", {"a.c": 3})
+        single = await served.json("GET", f"/api/vars/{started}/c?metadata=true")
+        assert single["metadata"] == about["c"]
         rendered = await served.json(
             "POST", "/context/render", {"execution_id": started, "template": ["{{ ctx.c + 1 }}"]}
         )

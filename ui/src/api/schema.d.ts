@@ -4167,6 +4167,21 @@ export interface components {
         Vars: {
             execution_id: string;
             vars: Record<string, never>;
+            /** @default {} */
+            metadata: {
+                [key: string]: components["schemas"]["VariableMetadata"];
+            };
+        };
+        /**
+         * VariableMetadata
+         * @description Where a value of `ctx` comes from.
+         */
+        VariableMetadata: {
+            by: string;
+            created_at: number;
+            changed_at: number;
+            writes: number;
+            seq: number;
         };
         /**
          * Variable
@@ -4176,6 +4191,8 @@ export interface components {
             execution_id: string;
             name: string;
             value: unknown;
+            /** @default null */
+            metadata: components["schemas"]["VariableMetadata"] | null;
         };
         /**
          * Registration
@@ -7925,7 +7942,9 @@ export interface operations {
     };
     vars_every: {
         parameters: {
-            query?: never;
+            query?: {
+                metadata?: boolean;
+            };
             header?: never;
             path: {
                 execution_id: string;
@@ -7980,7 +7999,9 @@ export interface operations {
     };
     vars_one: {
         parameters: {
-            query?: never;
+            query?: {
+                metadata?: boolean;
+            };
             header?: never;
             path: {
                 execution_id: string;
