@@ -164,6 +164,7 @@ ACTIONS: dict[str, dict[str, set[str]]] = {
         "restore": {"--store"},
         "gc": {"--dry-run", "--json", "--store"},
         "prune": {"--older-than", "--before", "--status", "--dry-run", "--archive", "--store"},
+        "export": {"--reset", "--json", "--store"},
     },
     "playbooks": {
         "list": {"--search", "--limit", "--json", "--server"},

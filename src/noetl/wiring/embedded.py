@@ -18,7 +18,6 @@ from noetl.dsl.grammar.kinds import Kinds
 from noetl.environ import variables
 from noetl.model.errors import InvalidInput
 from noetl.observe.task_counts import TaskCounts
-from noetl.observe.traces.sending import send_traces
 from noetl.ports import (
     AuditTrail,
     Blobs,
@@ -430,6 +429,7 @@ async def embedded(settings: Settings, *, apart: bool = False) -> AsyncIterator[
     credentials are missing are refused.
     """
     from noetl.observe.logs.commits import CommitLog
+    from noetl.observe.traces.sending import send_traces
     from noetl.server.background.maintenance import run_maintenance
     from noetl.server.control_plane import LocalControlPlane
     from noetl.server.processes.side import SideProcesses

@@ -1,4 +1,4 @@
-"""The values of `ctx`, and where they come from. Tested in tests/server/api/test_executions.py."""
+"""Values of `ctx`, and their writers. Tested in tests/server/api/test_executions.py."""
 
 from __future__ import annotations
 
