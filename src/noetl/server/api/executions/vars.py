@@ -1,4 +1,7 @@
-"""Values of `ctx`, and their writers. Tested in tests/server/api/test_executions.py."""
+"""The values of `ctx`, and where they come from.
+
+Tested in tests/server/api/test_executions.py.
+"""
 
 from __future__ import annotations
 
