@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -136,6 +137,11 @@ def nginx() -> Path:
     return Path(found)
 
 
+def listens(port: int) -> bool:
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", port)) == 0
+
+
 @contextmanager
 def proxy(program: Path, folder: Path, server: str) -> Iterator[tuple[str, Path]]:
     """Run nginx in front of a server; yield its URL and certificate."""
@@ -164,7 +170,7 @@ def proxy(program: Path, folder: Path, server: str) -> Iterator[tuple[str, Path]
     assert checked.returncode == 0, checked.stderr
     running = subprocess.Popen(command)
     try:
-        until((folder / "pid").exists, "the start of nginx")
+        until(lambda: listens(port), "the start of nginx")  # the check of its file has made the pid file
         yield f"https://127.0.0.1:{port}", certificate
     finally:
         running.send_signal(signal.SIGTERM)
