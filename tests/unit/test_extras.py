@@ -20,6 +20,7 @@ LIBRARIES = {
     "postgres": ["asyncpg", "psycopg[binary]"],
     "archive": ["pyarrow"],
     "duckdb": ["duckdb", "pytz"],
+    "otel": ["opentelemetry-proto"],
 }
 
 

@@ -36,7 +36,7 @@ async def test_a_step_in_a_row_is_one_transaction_of_seven_events(tmp_path: Path
     wrote, events = await spent(tmp_path, chain("bench", STEPS))
     assert wrote.commits == 1 + STEPS  # it starts with the first step, and every report ends one and begins the next
     assert events == 7 + 7 * STEPS
-    assert wrote.size <= 1_560 * STEPS  # some digits more or less: durations are in it
+    assert wrote.size <= 1_640 * STEPS  # durations vary by a digit; the versions of what ran are 80 bytes of it
 
 
 async def test_items_of_a_loop_share_transactions(tmp_path: Path) -> None:
