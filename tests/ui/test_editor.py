@@ -103,6 +103,38 @@ def test_keys_go_to_the_next_problem_and_fix_it(visitor: Visitor) -> None:
     page.wait_for_url("**line=10**")
 
 
+def test_a_playbook_of_an_older_dialect_is_lifted_by_its_quick_fix(visitor: Visitor) -> None:
+    page = visitor.go("/edit")
+    write(
+        page,
+        """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: { name: older, path: edit/older }
+workflow:
+  - step: collect
+    tool: { kind: noop, result: { rows: 3 } }
+    # many rows need a report
+    case:
+      - when: "{{ response.rows > 2 }}"
+        then: { next: [{ step: report }] }
+  - step: report
+    tool: { kind: noop }
+""",
+    )
+    problem = page.get_by_role("list", name="Problems").get_by_role("listitem")
+    expect(problem).to_contain_text("NOE802")
+    expect(page.get_by_role("button", name="Register…")).to_be_enabled()  # it runs as it is
+    page.keyboard.press("Control+Home")
+    page.keyboard.press("F8")
+    page.keyboard.press("Control+.")
+    checked(page, "no problems")
+    expect(text_of(page)).to_contain_text("apiVersion: noetl.io/v10")
+    expect(text_of(page)).to_contain_text("# many rows need a report")
+    expect(text_of(page)).to_contain_text('when: "{{ outcome.result.rows > 2 }}"')
+    expect(text_of(page)).not_to_contain_text("case:")
+
+
 def test_what_can_be_written_is_offered_with_its_description(visitor: Visitor) -> None:
     page = visitor.go("/edit")
     write(page, playbook("edit/complete", more="  - step: more\n    tool: { kind: "))
