@@ -19,6 +19,7 @@ import noetl.stores
 from noetl.model.errors import InvalidInput
 from noetl.model.events import CANONICAL, EVENT_TYPES, Event
 from noetl.model.ids import snowflake
+from noetl.model.messages import Start
 from noetl.ports import Claim, Commit
 from noetl.server.control_plane import LocalControlPlane
 from noetl.stores.common.queries import migrations, queries
@@ -274,6 +275,14 @@ async def test_people_find_stuck_executions_and_the_nodes_of_an_execution() -> N
             "action_started", "step", "s0#1", "s0",
         )  # fmt: skip
         assert msgspec.json.decode(last["metadata"])["worker"] == "w0"
+        child = Start("child", "tests/child", playbook, {}, parent={"execution_id": done, "run_id": "s0#1"})
+        await control.submit("4711", child)
+        started = await admin.fetchval(
+            "SELECT metadata FROM noetl.event_log WHERE execution_id = 4711 AND event_type = 'execution_start'"
+        )
+        above = msgspec.json.decode(started)
+        assert (above["parent_execution_id"], above["parent_step"]) == (done, "s0")
+        assert "parent_step" not in msgspec.json.decode(first["metadata"])
         assert first["timestamp"].timestamp() == pytest.approx((await store.read(done))[0].timestamp / 1000)
         kinds = {row["event_type"] for row in rows}
         assert {"action_completed", "execution_completed"} <= kinds <= {*CANONICAL, *EVENT_TYPES}

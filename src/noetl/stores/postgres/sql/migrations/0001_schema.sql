@@ -71,6 +71,8 @@ SELECT event_id, execution_id, seq,
   payload -> 'error' AS error,
   json_strip_nulls(json_build_object(
     'source', source, 'parent_id', parent_id, 'task_run_id', task_run_id, 'loop_index', iteration, 'attempt', attempt,
+    'parent_execution_id', payload -> 'parent' ->> 'execution_id',
+    'parent_step', split_part(payload -> 'parent' ->> 'run_id', '#', 1),
     'worker', payload -> 'worker', 'runtime', payload -> 'runtime', 'version', version
   )) AS metadata,
   to_timestamp(timestamp / 1000.0) AS timestamp, duration_ms, payload, writer_id, writer_seq
