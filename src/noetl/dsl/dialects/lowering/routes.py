@@ -262,12 +262,7 @@ def _groups(node: Node | None, record: Record) -> Iterator[Group]:
     for item in items_of(node.get("arcs") if isinstance(node, MapNode) and "arcs" in node else node):
         if isinstance(item, MapNode) and ("then" in item or "else" in item):
             record.note(by.ARC_THEN, item)
-            name = "then" if "then" in item else "else"
-            body = item.get(name)
-            arcs = [_named(target) for target in _targets(body)]
-            if not arcs:
-                raise NoEquivalentError(item, f"`{name}` names no step.", f"Write `{name}: [{{ step: <name> }}]`.")
-            yield Group(item.get("when"), arcs, item)
+            yield from _branches(item, is_inclusive=_mode(node) == "inclusive")
         elif isinstance(item, MapNode):
             arc = Fields(item)
             when = arc.pop("when").value if "when" in arc else None
@@ -276,10 +271,31 @@ def _groups(node: Node | None, record: Record) -> Iterator[Group]:
             yield Group(None, [_named(item)], item)
 
 
+def _branches(item: MapNode, *, is_inclusive: bool) -> Iterator[Group]:
+    """Yield the arcs of a `then`, and those of an `else`, which is tried after it."""
+    when = item.get("when")
+    for name in ("then", "else"):
+        if name not in item:
+            continue
+        arcs = [_named(target) for target in _targets(item.get(name))]
+        if not arcs:
+            raise NoEquivalentError(item, f"`{name}` names no step.", f"Write `{name}: [{{ step: <name> }}]`.")
+        yield Group(when, arcs, item)
+        if when is not None and is_inclusive:
+            when = value(template(conjunction(_SUCCESS, negation([expression_of(when)]))), when)
+        else:
+            when = None
+
+
+def _mode(node: Node | None) -> str | None:
+    spec = node.get("spec") if isinstance(node, MapNode) else None
+    return plain_name(spec.get("mode")) if isinstance(spec, MapNode) else None
+
+
 def _router(groups: list[Group], before: Node | None, at: Node) -> MapNode:
     """Return the router of groups; inclusive where one leads to several steps."""
     spec = before.get("spec") if isinstance(before, MapNode) else None
-    mode = plain_name(spec.get("mode")) if isinstance(spec, MapNode) else None
+    mode = _mode(before)
     several = any(len(group.arcs) > 1 for group in groups)
     arcs: list[Node] = []
     above: list[str] = []
