@@ -76,14 +76,16 @@ def _moment(track: Track, state: Execution, plan: Plan | None) -> dict[str, Any]
     return {**told, "tokens": found.tokens, "joins": found.joins, "series": kept}
 
 
-def _case(plan: Plan | None, execution_id: str, events: Sequence[Event]) -> dict[str, Any]:
-    """Return a track in two parts, and what the fold has after each event."""
+def _case(plan: Plan | None, execution_id: str, events: Sequence[Event]) -> dict[str, Any] | None:
+    """Return a track in two parts, and what the fold has after each event; None if a series of it is thinned."""
     track, state, parts = Track(plan), Execution(execution_id), list[dict[str, Any]]()
     middle = len(events) // 2
     for event in events:
         extend(track, state, event)
         if event.seq == middle:
             parts.append(msgspec.to_builtins(_part(track, 0)))
+    if track.thinned:
+        return None  # such a series is exact only at the events that it kept
     parts.append(msgspec.to_builtins(_part(track, middle if parts else 0)))
     state = Execution(execution_id)
     moments = [_moment(track, state, plan)]
@@ -101,7 +103,8 @@ def test_the_screen_looks_up_what_the_fold_has(tmp_path: Path) -> None:
             continue
         plan = plans[str(played.events[0].payload["playbook"])]
         case = _case(plan, EXECUTION, played.events)
-        (tmp_path / f"{folder.name}.json").write_bytes(msgspec.json.encode(case))
+        if case is not None:
+            (tmp_path / f"{folder.name}.json").write_bytes(msgspec.json.encode(case))
     ran = subprocess.run(
         [str(VITEST), "run", "--root", str(UI), "--no-color"],
         env={**os.environ, "NOETL_TRACKS": str(tmp_path)}, capture_output=True, text=True, timeout=240, check=False,
