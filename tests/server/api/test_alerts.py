@@ -26,9 +26,11 @@ async def test_every_rule_has_an_exemplar_and_labels_that_a_series_has() -> None
 
 async def test_a_failing_step_leads_to_its_newest_failure(tmp_path: Path) -> None:
     async with in_process(tmp_path, PUBLIC) as served, served.embedded.run_worker(""):
-        for _ in range(2):  # one after the other: the newest failure is the one that came last
-            found = await served.start(FAILS)
-            await served.until(found, "failed")
+        await served.until(await served.start(FAILS), "failed")
+        found = await served.start(
+            FAILS
+        )  # after the first one has failed: the newest failure is the one that came last
+        await served.until(found, "failed")
         await served.until(await served.start(ONE), "completed")
         shown = await served.json("GET", "/api/alerts/StepFailureRateHigh?workflow=test/fails&step=bad&error_rate=0.15")
         assert shown == {

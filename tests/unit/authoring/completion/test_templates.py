@@ -56,6 +56,7 @@ def test_keys_and_texts(template: str, expected: list[str]) -> None:
                 "call.done",
                 "step.finished",
                 "action_completed",
+                "result",
                 "call.error",
                 "action_error",
                 "loop.finished",
