@@ -77,7 +77,7 @@ def _moment(track: Track, state: Execution, plan: Plan | None) -> dict[str, Any]
 
 
 def _case(plan: Plan | None, execution_id: str, events: Sequence[Event]) -> dict[str, Any] | None:
-    """Return a track in two parts, and what the fold has after each event; None if a series of it is thinned."""
+    """Return a track in two parts, and the fold at each event; None if thinned."""
     track, state, parts = Track(plan), Execution(execution_id), list[dict[str, Any]]()
     middle = len(events) // 2
     for event in events:
