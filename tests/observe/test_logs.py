@@ -60,6 +60,8 @@ def json_lines(level: int = logging.DEBUG) -> Iterator[StringIO]:
     try:
         yield lines
     finally:
+        for events in (SERVER_EVENTS, WORKER_EVENTS):
+            events.flush()
         for logger in loggers:
             logger.removeHandler(handler)
             logger.setLevel(logging.NOTSET)

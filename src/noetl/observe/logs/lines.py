@@ -1,44 +1,39 @@
 """Log lines: the records of `logging` as JSON, or for people.
 
 The standard library, because `noetl --help` and `noetl run` load it already. Every text passes the mask over secrets, and
-control characters are escaped. A line of a worker names the work that it belongs to. The log events of one pass of the event
-loop are one record and one write. Tested in tests/unit/observe/logs/test_lines.py.
+control characters are escaped. A line of a worker names the work that it belongs to. The log events of 10 ms
+are one record and one write. Tested in tests/unit/observe/logs/test_lines.py.
 """
 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import logging
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+
+from noetl.observe.logs.table import LOG_EVENTS, Line
 
 if TYPE_CHECKING:
     from noetl.masking.readers import ReaderMask
     from noetl.model.work import WorkItem
 
 working: ContextVar[WorkItem | None] = ContextVar("noetl_working", default=None)  # what the current task works on
+_DELAY_S: Final = 0.01
 _STACK_MOST: Final = 16_000  # characters
 _encode = msgspec.json.Encoder().encode
 _PLAIN: Final = (bool, int, float, type(None))
 
 
-class Line(NamedTuple):
-    """One log event."""
-
-    at: float
-    level: int
-    name: str
-    fields: Mapping[str, Any]
-
-
 class EventLogger:
-    """Logs events of a server or a worker, those of one loop pass together."""
+    """Logs events of a server or a worker; those of 10 ms are one record and one write."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -49,18 +44,21 @@ class EventLogger:
         """Return whether events of a level are logged."""
         return self._logger.isEnabledFor(level)
 
-    def log(self, level: int, name: str, fields: Mapping[str, Any]) -> None:
-        """Log an event, at the latest when others run."""
+    def log(self, lines: Iterable[Line]) -> None:
+        """Log events of this moment, within 10 ms."""
         if not self._waiting:
-            asyncio.get_running_loop().call_soon(self.flush)
-        self._waiting.append(Line(time.time(), level, name, fields))
+            asyncio.get_running_loop().call_later(_DELAY_S, self.flush)
+        now = timestamp(time.time())
+        for line in lines:
+            line.ts, line.level, line.logger, line.msg = now, _LEVEL_OF[line.event], self.name, line.event
+            self._waiting.append(line)
 
     def flush(self) -> None:
         """Write what waits."""
         lines, self._waiting = self._waiting, []
         if lines:
-            level = max(line.level for line in lines)
-            record = logging.LogRecord(self.name, level, "", 0, " ".join(line.name for line in lines), (), None)
+            level = max(LOG_EVENTS[line.event].level for line in lines)
+            record = logging.LogRecord(self.name, level, "", 0, " ".join(line.event for line in lines), (), None)
             record.lines = lines
             self._logger.handle(record)
 
@@ -94,8 +92,7 @@ class JsonLines(_Lines):
     """One JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        lines: list[Line] = getattr(record, "lines", [])
-        found = [self._event(record.name, line) for line in lines] or [self._message(record)]
+        found: Sequence[Line | Mapping[str, Any]] = getattr(record, "lines", ()) or (self._message(record),)
         coded, mask = [_encode(line) for line in found], self._mask()
         whole = b"\n".join(coded)
         if mask.may_hold(whole):
@@ -104,18 +101,8 @@ class JsonLines(_Lines):
         text = whole.decode()
         return text if text.isascii() and "\x7f" not in text else self._escape(text)  # JSON has no other controls
 
-    def _event(self, logger: str, line: Line) -> dict[str, Any]:
-        head = {
-            "ts": _time(line.at),
-            "level": _LEVELS[line.level],
-            "logger": logger,
-            "msg": line.name,
-            "event": line.name,
-        }
-        return head | {name: value for name, value in line.fields.items() if value is not None}
-
     def _message(self, record: logging.LogRecord) -> dict[str, Any]:
-        line = {"ts": _time(record.created), "level": record.levelname, "logger": record.name}
+        line = {"ts": timestamp(record.created), "level": record.levelname, "logger": record.name}
         line["msg"] = record.getMessage()
         work = working.get()
         line |= {} if work is None else work_fields(work)
@@ -124,8 +111,9 @@ class JsonLines(_Lines):
             line["stack"] = self.formatException(record.exc_info)[-_STACK_MOST:]
         return line
 
-    def _masked(self, line: Mapping[str, Any]) -> bytes:
-        return _encode({name: self._shown(name, value) for name, value in line.items()})
+    def _masked(self, line: Line | Mapping[str, Any]) -> bytes:
+        named = line.items() if isinstance(line, Mapping) else fields_of(line)
+        return _encode({name: self._shown(name, value) for name, value in named})
 
 
 class ConsoleLines(_Lines):
@@ -143,20 +131,27 @@ class ConsoleLines(_Lines):
         return self._escape("\n".join([self._event(line) for line in lines] or [self._message(record)]))
 
     def _event(self, line: Line) -> str:
-        shown = ((name, self._shown(name, value)) for name, value in line.fields.items() if value is not None)
+        shown = ((name, self._shown(name, value)) for name, value in fields_of(line)[_HEAD:])
         fields = "".join(f" {name}={_word(value)}" for name, value in shown)
-        return f"{self._begin(line.at, _LEVELS[line.level])}{self._mask().line(line.name)}{fields}"
+        return f"{self._begin(line.ts, line.level)}{line.event}{fields}"
 
     def _message(self, record: logging.LogRecord) -> str:
         mask = self._mask()
-        text = self._begin(record.created, record.levelname) + mask.line(record.getMessage())
+        text = self._begin(timestamp(record.created), record.levelname) + mask.line(record.getMessage())
         return text + ("\n" + mask.line(self.formatException(record.exc_info)) if record.exc_info else "")
 
-    def _begin(self, at: float, level: str) -> str:
-        return f"{_time(at)} {level} " if self._is_service else "noetl: "
+    def _begin(self, at: str, level: str) -> str:
+        return f"{at} {level} " if self._is_service else "noetl: "
 
 
-_LEVELS: Final = {level: logging.getLevelName(level) for level in (10, 20, 30, 40, 50)}
+_LEVEL_OF: Final = {name: logging.getLevelName(one.level) for name, one in LOG_EVENTS.items()}
+_HEAD: Final = 5  # fields before those of the event
+_NAMES: Final = tuple(zip(Line.__struct_fields__, Line.__struct_encode_fields__, strict=True))
+
+
+def fields_of(line: Line) -> list[tuple[str, Any]]:
+    """Return the fields that a line has, by the names they are shown under."""
+    return [(name, value) for field, name in _NAMES if (value := getattr(line, field)) is not None]
 
 
 def _word(value: Any) -> str:
@@ -168,7 +163,8 @@ def _second(whole: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole))
 
 
-def _time(seconds: float) -> str:
+def timestamp(seconds: float) -> str:
+    """Return a time in UTC, to the millisecond."""
     whole, part = divmod(round(seconds * 1000), 1000)
     return f"{_second(whole)}.{part:03d}Z"
 
@@ -183,3 +179,4 @@ def configure(lines: logging.Formatter, level: str, libraries: str, events: str)
     logging.getLogger("noetl").setLevel(level)
     for logger in (SERVER_EVENTS, WORKER_EVENTS):
         logging.getLogger(logger.name).setLevel(events)
+        atexit.register(logger.flush)

@@ -1,4 +1,4 @@
-"""Table of every log event: its level, who logs it, its fields.
+"""Table of every log event: its level, who logs it, its fields; and the line that holds them.
 
 Servers, workers and the reference page use it. Tested in tests/observe/test_logs.py, which sees each event logged.
 """
@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from logging import DEBUG, INFO, WARNING
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
+
+import msgspec
 
 Source = Literal["server", "worker"]
 
@@ -56,7 +58,7 @@ ALL: Final = (
     LogEvent("route_edge_selected", "server", ("from_step", "edge_index", "target_step", "condition"), "An arc was taken."),
     LogEvent("task_dlq", "server", ("message_id",), "Work became a dead letter.", WARNING),
     LogEvent("execution_canceled", "server", ("cause", "reason"), "An execution was cancelled."),
-    LogEvent("lease_reclaimed", "server", ("message_id",), "A lease expired.", WARNING),
+    LogEvent("lease_reclaimed", "server", ("message_id", "epoch"), "A lease expired.", WARNING),
     LogEvent("when_eval_error", "server", ("action", "edge_index"), "A condition could not be evaluated.", WARNING),
     LogEvent("task_claimed", "worker", ("message_id", "worker_id"), "A worker began work."),
     LogEvent("plugin_start", "worker", ("spec_signature",), "An attempt of a task started."),
@@ -68,3 +70,52 @@ ALL: Final = (
     LogEvent("task_retry", "worker", ("message_id", "next_delay_ms"), "A task will be tried again."),
 )  # fmt: skip
 LOG_EVENTS: Final[Mapping[str, LogEvent]] = {one.name: one for one in ALL}
+
+
+class Line(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False, rename={"as_": "as"}):
+    """One log event: its own fields first, then the common ones; what is None does not apply."""
+
+    ts: str = ""
+    level: str = ""
+    logger: str = ""
+    msg: str = ""
+    event: str
+    message_id: str | None = None
+    worker_id: str | None = None
+    reason: str | None = None
+    from_step: str | None = None
+    edge_index: int | None = None
+    target_step: str | None = None
+    condition: Any = None
+    when_expr: str | None = None
+    when_result: bool | None = None
+    action: str | None = None
+    loop_plan: Mapping[str, Any] | None = None
+    priority: int | None = None
+    not_before: str | None = None
+    as_: str | None = None
+    collect: Mapping[str, str] | None = None
+    sink_type: str | None = None
+    checksum: str | None = None
+    size_bytes: int | None = None
+    spec_signature: str | None = None
+    next_delay_ms: float | None = None
+    epoch: int | None = None
+    cause: str | None = None
+    done: bool | None = None
+    counters: Mapping[str, Any] | None = None
+    execution_id: str | None = None
+    workflow_ref: str | None = None
+    step_id: str | None = None
+    call_id: str | None = None
+    loop_index: int | None = None
+    loop_key: str | None = None
+    tool_kind: str | None = None
+    sink_id: str | None = None
+    attempt: int | None = None
+    max_attempts: int | None = None
+    backoff_ms: float | None = None
+    duration_ms: float | None = None
+    ok: bool | None = None
+    error_class: str | None = None
+    error: str | None = None

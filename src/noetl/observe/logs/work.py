@@ -18,7 +18,7 @@ from noetl.model.messages import Record, Report
 from noetl.model.outcome import Outcome, class_of
 from noetl.model.work import Lease
 from noetl.observe.logs.lines import WORKER_EVENTS, work_fields
-from noetl.observe.logs.table import LOG_EVENTS
+from noetl.observe.logs.table import LOG_EVENTS, Line
 from noetl.observe.task_facts import TaskFacts, find_task, task_facts
 
 _LEVELS: Final = sorted({one.level for one in LOG_EVENTS.values() if one.source == "worker"}, reverse=True)
@@ -67,9 +67,8 @@ class WorkLog:
         self._log("task_claimed", **told)
 
     def _log(self, name: str, **fields: Any) -> None:
-        level = LOG_EVENTS[name].level
-        if WORKER_EVENTS.is_on(level):
-            WORKER_EVENTS.log(level, name, fields | self._bound)
+        if WORKER_EVENTS.is_on(LOG_EVENTS[name].level):
+            WORKER_EVENTS.log((Line(event=name, **fields, **self._bound),))
 
     def _facts(self, task: RunTask) -> TaskFacts:
         known = self._known.get(task.label)
