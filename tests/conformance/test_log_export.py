@@ -85,7 +85,7 @@ class System:
 
     def export(self, target: Target, holder: str = "a", mask: ReaderMask | None = None) -> LogExport:
         triggers, derived = self.place.triggers(self.store), self.place.derived(self.store)
-        parts = (self.store, triggers, derived, self.clock, (mask or ReaderMask()).event, self.counts)
+        parts = (self.store, triggers, derived, self.clock, (mask or ReaderMask()).event_json, self.counts)
         return LogExport(target, *parts, holder=holder)
 
     async def logged(self, *executions: str) -> list[Event]:

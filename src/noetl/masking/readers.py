@@ -104,6 +104,12 @@ class ReaderMask:
         payload = self.data(event.payload, _OF_EVENT)
         return event if payload is event.payload else msgspec.structs.replace(event, payload=payload)
 
+    def event_json(self, event: Event) -> tuple[Event, bytes]:
+        """Mask the payload of an event; return it as JSON too, which tells whether it needs a mask at all."""
+        coded: bytes = _encode(event.payload)
+        masked = self.event(event) if self.may_hold(coded) else event
+        return masked, coded if masked is event else _encode(masked.payload)
+
     def stream(self) -> JsonStreamMask:
         """Return a mask over one JSON document that is sent in pieces."""
         return JsonStreamMask(self._hides, has_more=self._has_more)

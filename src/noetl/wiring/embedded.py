@@ -631,7 +631,7 @@ def _exports(settings: Settings, store: Store, services: Services, counts: Expor
     from noetl.observe.export.targets import export_targets
     from noetl.server.background.log_export import LogExport
 
-    parts = (store, services.triggers, open_derived(store), services.clock, services.mask.event, counts)
+    parts = (store, services.triggers, open_derived(store), services.clock, services.mask.event_json, counts)
     return [LogExport(target, *parts, holder=uuid4().hex) for target in export_targets(settings.export)]
 
 

@@ -35,9 +35,9 @@ class Exported(msgspec.Struct, frozen=True):
     payload: str  # of the event, as JSON
 
     @classmethod
-    def of(cls, event: Event, workflow: str = "") -> Exported:
-        """Return the record of a masked event."""
-        return cls(event, workflow, _encode(event.payload).decode())
+    def of(cls, event: Event, workflow: str = "", coded: bytes | None = None) -> Exported:
+        """Return the record of a masked event; `coded` is its payload as JSON, if the caller has it."""
+        return cls(event, workflow, (_encode(event.payload) if coded is None else coded).decode())
 
     @property
     def name(self) -> str:

@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 PREFIX: Final = "export:"  # of the names of positions
 _DUTY_MS: Final = 40_000  # longer than a request takes at most
 _PAGE: Final = 500
-_AT_ONCE: Final = 50  # events that are masked before other tasks run
+_AT_ONCE: Final = 200  # events that are masked before other tasks run
 _MOST_BYTES: Final = 8 << 20  # of payloads in a batch
 _MOST_PATHS: Final = 10_000
 _LOOK_S: Final = 1.0  # while nothing happens
@@ -66,7 +66,7 @@ class LogExport:
         positions: Positions,
         duties: Duties,
         clock: Clock,
-        mask: Callable[[Event], Event],
+        mask: Callable[[Event], tuple[Event, bytes]],  # with the payload as JSON
         counts: ExportCounts,
         *,
         holder: str,
@@ -158,7 +158,8 @@ class LogExport:
             for number, one in enumerate(page):
                 batch.position[one.writer_id] = one.writer_seq
                 if self._target.wanted is None or one.event.event_type in self._target.wanted:
-                    exported = Exported.of(self._mask(one.event), await self._path(one.event))
+                    event, coded = self._mask(one.event)
+                    exported = Exported.of(event, await self._path(one.event), coded)
                     batch.events.append(exported)
                     size += len(exported.payload)
                 if number % _AT_ONCE == _AT_ONCE - 1:
