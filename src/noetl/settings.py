@@ -59,6 +59,7 @@ TRACING_ON_SLOW = "NOETL_TRACING_FORCE_SAMPLE_ON_SLOW"
 TRACING_URL = "NOETL_TRACING_URL"
 TRACING_EXPORTER = "NOETL_TRACING_EXPORTER"
 TRACING_ENDPOINT = "NOETL_TRACING_ENDPOINT"
+TRACING_HEADERS = "NOETL_TRACING_HEADERS"
 REDACT_KEYS = "NOETL_LOGGING_REDACT_KEYS"
 HOST = "NOETL_HOST"
 PORT = "NOETL_PORT"
@@ -123,7 +124,7 @@ EXPORT_OPENLINEAGE_NAMESPACE = "NOETL_EXPORT_OPENLINEAGE_NAMESPACE"
 EXPORT_OPENLINEAGE_HEADERS = "NOETL_EXPORT_OPENLINEAGE_HEADERS"
 IN_FILES = (  # settings that may be in a file
     TOKEN, DB_URL, ENCRYPTION_KEY, OIDC_CLIENT_SECRET, EXPORT_CLICKHOUSE_URL, EXPORT_OTLP_HEADERS,
-    EXPORT_OPENLINEAGE_HEADERS,
+    EXPORT_OPENLINEAGE_HEADERS, TRACING_HEADERS,
 )  # fmt: skip
 # First words of settings that form a section of the configuration file: `metrics: {port: 9090}`.
 GROUPS = (
@@ -282,6 +283,11 @@ VARIABLES: dict[str, tuple[str, str]] = {
         "",
         "Base URL of the receiver of traces, such as `http://jaeger:4318`. Empty: traces are not sent, because no address suits every machine.",
     ),
+    TRACING_HEADERS: (
+        "",
+        "Headers of requests to this receiver, such as `Authorization=Bearer …`, separated by commas.",
+    ),
+    TRACING_HEADERS + FILE: ("", "File that holds NOETL_TRACING_HEADERS."),
     REDACT_KEYS: (
         "",
         "Names of keys whose values are masked for every reader, besides the usual ones such as `password`; separated by commas. In the file: `logging: {redact_keys: […]}`.",
@@ -510,6 +516,7 @@ class TracingSettings(Struct, frozen=True):
     endpoint: str = ""  # base URL; empty: nowhere
     on_slow: bool = True  # the traces of slow executions too
     url: str = ""  # where people see a trace, with `{trace_id}`
+    headers: Mapping[str, str] = {}  # of requests to the endpoint
 
     @property
     def is_on(self) -> bool:
@@ -908,6 +915,7 @@ def _tracing(environment: Mapping[str, str]) -> TracingSettings:
         endpoint.rstrip("/"),
         _choice(environment, TRACING_ON_SLOW, ("true", "false")) == "true",
         url,
+        _headers(environment, TRACING_HEADERS),
     )
 
 

@@ -12,9 +12,10 @@ import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as Received
 
 from noetl.observe.traces.history import read_trace
+from noetl.observe.traces.sending import open_sender
 from noetl.observe.traces.spans import Span
 from noetl.observe.traces.table import ALL, kind_of
-from noetl.settings import TracingSettings
+from noetl.settings import TRACING_ENDPOINT, TRACING_HEADERS, TracingSettings, settings
 from noetl.trace_context import parse_traceparent, trace_id_of
 from tests.client.working import working
 from tests.observe.receiving import REMOTE, Places, Receiver, attributes, places
@@ -182,6 +183,21 @@ async def test_a_dead_receiver_slows_nothing(tmp_path: Path, caplog: pytest.LogC
                 await asyncio.gather(*(sent_of(served, Places(None, None), FINE) for _ in range(20)))  # type: ignore[arg-type]
             await happens(lambda: bool(caplog.records), "a warning")
     assert ["Traces cannot be sent" in record.getMessage() for record in caplog.records] == [True]
+
+
+async def test_headers_go_to_the_receiver_of_the_settings_alone() -> None:
+    with places() as found, places() as other:
+        given = {TRACING_ENDPOINT: f"{found.receiver.url}/", TRACING_HEADERS: "Authorization=Bearer a=b, X-Org=2"}
+        found_settings = settings(given, Path())
+        for receiver in (found.receiver, other.receiver):
+            sender = open_sender(found_settings, receiver.url)
+            assert sender is not None
+            async with sender:
+                await sender.send([Span("1" * 32, "2" * 16, "", "server.execution", 1, 2)])
+    [asked], [elsewhere] = found.receiver.asked, other.receiver.asked
+    assert (asked.headers["authorization"], asked.headers["x-org"]) == ("Bearer a=b", "2")
+    assert not {"authorization", "x-org"} & {name.lower() for name in elsewhere.headers}
+    assert len(found.receiver.spans) == len(other.receiver.spans) == 1
 
 
 async def test_without_a_receiver_nothing_is_traced(tmp_path: Path) -> None:

@@ -99,8 +99,8 @@ def _value(value: Any) -> AnyValue:
 class OtlpSender:
     """Sends spans to a receiver such as Jaeger, Tempo or a collector."""
 
-    def __init__(self, endpoint: str, mask: ReaderMask) -> None:
-        self._poster = Poster(endpoint.rstrip("/").removesuffix(_PATH))
+    def __init__(self, endpoint: str, mask: ReaderMask, headers: Mapping[str, str] | None = None) -> None:
+        self._poster = Poster(endpoint.rstrip("/").removesuffix(_PATH), headers)
         self._mask = mask
 
     async def __aenter__(self) -> OtlpSender:

@@ -30,11 +30,17 @@ class Register(Protocol):
 
 
 def open_sender(settings: Settings, endpoint: str) -> OtlpSender | None:
-    """Return what sends spans to a receiver; None without the extra `otel`."""
+    """Return what sends spans to a receiver; None without the extra `otel`.
+
+    The headers of the settings are for their receiver alone.
+    """
     from noetl.masking.readers import ReaderMask
     from noetl.observe.traces.otlp import OtlpSender, is_available
 
-    return OtlpSender(endpoint, ReaderMask(settings.redact_keys)) if is_available() else None
+    if not is_available():
+        return None
+    headers = settings.tracing.headers if endpoint == settings.tracing.endpoint else {}
+    return OtlpSender(endpoint, ReaderMask(settings.redact_keys), headers)
 
 
 @asynccontextmanager

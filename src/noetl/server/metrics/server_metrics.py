@@ -123,7 +123,8 @@ class Metrics:
 
     def _step_scheduled(self, _workflow: str, _playbook: str, event: Event) -> None:
         run = event.execution_id, event.step_run_id
-        self._scheduled_at[run] = self._unstarted[run] = event.timestamp
+        self._unstarted[run] = event.timestamp
+        self._scheduled_at.setdefault(run, event.timestamp)  # a run that was suspended is scheduled again
 
     def _step_started(self, workflow: str, _playbook: str, event: Event) -> None:
         since = self._unstarted.pop((event.execution_id, event.step_run_id), None)

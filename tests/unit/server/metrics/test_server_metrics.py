@@ -73,6 +73,16 @@ async def test_what_begins_and_ends_in_one_commit_is_measured_in_its_order() -> 
     assert 'noetl_step_duration_seconds_sum{step="s",workflow="a/b"} 2.5' in page
 
 
+async def test_a_suspended_run_lasts_from_its_first_scheduling() -> None:
+    metrics = Metrics()
+    steps = (("step.scheduled", 1_000), ("step.suspended", 1_100), ("step.scheduled", 61_000), ("step.done", 61_500))
+    metrics.committed(
+        [commit([Event(f"{at}", "1", 0, name, at, entity_id="s", step_run_id="s#1") for name, at in steps])]
+    )
+    page = told(metrics.page(Readings()), "noetl_step_duration_seconds")
+    assert 'noetl_step_duration_seconds_sum{step="s",workflow="a/b"} 60.5' in page
+
+
 async def test_commits_wait_to_be_counted_but_not_without_bound() -> None:
     one, other = Metrics(), Metrics()
     commits = [commit([Event(str(n), "1", n, "step.done", 0, entity_id=f"s{n % 7}")]) for n in range(1_000)]
