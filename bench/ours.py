@@ -131,11 +131,15 @@ def _ends_of_steps(client: Client, execution_id: str) -> list[int]:
 
 
 def _load(size: int, client: Client, running: System, place: Place) -> Seen:
+    del place
+    return mixed_load(size, client, running)
+
+
+def mixed_load(size: int, client: Client, running: System) -> Seen:
     """Run several clients for `size` seconds, each with executions of three kinds.
 
     These are one step, five steps in a row, and one step that is a loop over 20 items.
     """
-    del place
     kinds = {client.register(chain("one", 1)): 1, client.register(chain("short", SHORT)): SHORT}
     kinds[client.register(loop("wide", 20))] = 1
     lock, ran = threading.Lock(), Counter[str]()
