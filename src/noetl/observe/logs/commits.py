@@ -87,17 +87,15 @@ class Reading:
         self._stats: dict[str | None, Any] = {}  # of loops that ended
 
     def _log(self, name: str, event: Event, step: str | None = None, **own: Any) -> None:
-        self._lines.append(
-            Line(
-                event=name,
-                execution_id=event.execution_id,
-                workflow_ref=self._workflow,
-                step_id=step or event.entity_id,
-                call_id=event.step_run_id,
-                loop_index=event.iteration,
-                **own,
-            )
-        )
+        fields: dict[str, Any] = {
+            "execution_id": event.execution_id,
+            "workflow_ref": self._workflow,
+            "step_id": step or event.entity_id,
+            "call_id": event.step_run_id,
+            "loop_index": event.iteration,
+            **own,
+        }
+        self._lines.append(Line(event=name, **fields))
 
     def _step(self, name: str | None) -> Step | None:
         """Return a step of the plan, if the plan is in memory."""
@@ -119,8 +117,8 @@ class Reading:
         cause, step = event.payload.get("event") or {}, str(event.payload.get("step", ""))
         before = cause.get("step")
         reason = f"predecessor:{before}" if before else str(cause.get("name", ""))
-        self._log("step_called", event, step, reason=reason, edge_index=self._edges.get((event.step_run_id, step)))
-        self._lines[-1].call_id = None  # the run comes later
+        edge = self._edges.get((event.step_run_id, step))
+        self._log("step_called", event, step, reason=reason, edge_index=edge, call_id=None)  # the run comes later
 
     def parked(self, event: Event) -> None:
         name = str(event.payload.get("step", ""))
@@ -195,8 +193,7 @@ class Reading:
 
     def cancelled(self, event: Event) -> None:
         cause, reason = event.payload.get("cause"), event.payload.get("reason")
-        self._log("execution_canceled", event, cause=cause, reason=reason)
-        self._lines[-1].step_id = None
+        self._log("execution_canceled", event, cause=cause, reason=reason, step_id=None)
 
 
 _Reader = Callable[[Reading, Event], None]

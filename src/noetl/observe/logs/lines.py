@@ -49,9 +49,7 @@ class EventLogger:
         if not self._waiting:
             asyncio.get_running_loop().call_later(_DELAY_S, self.flush)
         now = timestamp(time.time())
-        for line in lines:
-            line.ts, line.level, line.logger, line.msg = now, _LEVEL_OF[line.event], self.name, line.event
-            self._waiting.append(line)
+        self._waiting += (line.stamp(now, _LEVEL_OF[line.event], self.name) for line in lines)
 
     def flush(self) -> None:
         """Write what waits."""
@@ -59,7 +57,7 @@ class EventLogger:
         if lines:
             level = max(LOG_EVENTS[line.event].level for line in lines)
             record = logging.LogRecord(self.name, level, "", 0, " ".join(line.event for line in lines), (), None)
-            record.lines = lines
+            record.__dict__["lines"] = lines
             self._logger.handle(record)
 
 

@@ -119,3 +119,8 @@ class Line(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False, rename={"
     ok: bool | None = None
     error_class: str | None = None
     error: str | None = None
+
+    def stamp(self, ts: str, level: str, logger: str) -> Line:
+        """Say when and by whom it is logged; returns itself."""
+        self.ts, self.level, self.logger, self.msg = ts, level, logger, self.event
+        return self
