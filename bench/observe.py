@@ -1,4 +1,4 @@
-"""Measure what seeing everything costs: metrics, log lines as JSON, traces and the export of the log.
+"""Measure the cost of metrics, log lines, traces and the export.
 
     python bench/observe.py [--form up|cluster] [--seconds 20] [--rounds 3] [--level warning|info]
 
@@ -37,7 +37,7 @@ _TIME = re.compile(rb'"Timestamp":"([^"]+)"')
 
 
 async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answer as a table and a receiver of traces do; print the age of the oldest row of each batch."""
+    """Answer as a table and a receiver do; print the age of each batch."""
     try:
         while True:
             head = await reader.readuntil(b"\r\n\r\n")
@@ -63,7 +63,7 @@ async def _serve() -> None:
 
 @contextmanager
 def target(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Run the server in a process of its own; gives its URL, and the file with what it got."""
+    """Run the server in its own process; gives its URL and its output."""
     said = folder / "got"
     with (
         said.open("w") as out,

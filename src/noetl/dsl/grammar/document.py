@@ -314,8 +314,9 @@ DOCUMENT_LEVELS: tuple[Level, ...] = (
         (
             Field(
                 "profile",
-                Choice(("local", "distributed", "auto")),
-                "Where the work runs. No effect yet: `noetl run` runs it in its own process, a server on its workers.",
+                Choice(("local", "distributed", "auto", "noetl_runtime")),
+                "Where the work runs. No effect yet: `noetl run` runs it in its own process, a server on its workers. "
+                "`noetl_runtime` is an older word for `auto`.",
                 default="auto",
                 aliases=("kind",),
             ),

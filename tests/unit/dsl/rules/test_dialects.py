@@ -50,7 +50,7 @@ def test_values_that_an_older_form_kept_may_be_read() -> None:
     [
         ("command: echo", "nothing says what runs it", "`type: shell`"),
         (NOOP + "sink: { table: a }", "A sink without a tool", "`sink: { tool: { kind: … } }`"),
-        (NOOP + "case: [{ when: true, then: { retry: 1 } }]", "`retry` of a rule of `case`", "`spec.policy`"),
+        (NOOP + "case: [{ when: true, then: { fail: 1 } }]", "`fail` of a rule of `case`", "`spec.policy`"),
         (NOOP + "vars: [a]", "`vars` is a map", "`vars: { <name>: … }`"),
         (NOOP + "retry: [{ then: { next_call: { params: { a: 1 } } } }]", "Pages need a condition", "`when:"),
     ],

@@ -135,7 +135,7 @@ ADVICE: list[tuple[str, str]] = [
     (with_step("tool: { kind: noop }\nmode: parallel"), "under `loop`"),
     (with_step("tool: { kind: noop }\nmode: exclusive"), "under `next.spec`"),
     (with_task("kind: noop\nwhen: true"), "`spec.policy.admit.rules`"),
-    (with_step("tool: http"), "tool: { kind: http }"),
+    (with_step("tool: 5"), "tool: { kind: 5 }"),
     (with_step("tool: { kind: noop }\nnext: { arcs: { step: work } }"), "after `- `"),
     (with_root("executor: { spec: { strict_templates: 'false' } }"), "Write false, without quotes."),
     (with_root("executor: { spec: { timeout_s: '60' } }"), "without quotes: 60"),

@@ -61,7 +61,7 @@ def lower(document: Document) -> Lowered:
     steps = root.get("steps") if "workflow" not in root else root.get("workflow")
     if not isinstance(steps, ListNode):
         return Lowered(root)
-    if "workflow" in root and not _describes_itself(root) and not _has_forms(root, steps):
+    if "workflow" in root and not _is_first(root) and not _has_forms(root, steps):
         return Lowered(root)
     record = Record(root, first="workflow" not in root or _runs_in_order(steps), names=lambda: _names(root, steps))
     return _lowered(root, steps, record)
@@ -91,7 +91,11 @@ def _lowered(root: MapNode, steps: ListNode, record: Record) -> Lowered:
 
 def _describes_itself(root: MapNode) -> bool:
     """Return whether a v1 document has its name or its path on the root."""
-    return ("name" in root or "path" in root) and plain_name(root.get("apiVersion")) == "noetl.io/v1"
+    return ("name" in root or "path" in root) and _is_first(root)
+
+
+def _is_first(root: MapNode) -> bool:
+    return plain_name(root.get("apiVersion")) == "noetl.io/v1"
 
 
 def _lower_metadata(fields: Fields, record: Record) -> None:
@@ -124,6 +128,8 @@ def _has_inner_forms(step: MapNode) -> bool:
     if loop is not None and isinstance(loop, MapNode) and not loops.OLDER.isdisjoint(loop.keys):
         return True
     tool = step.get("tool")
+    if first.is_named_tool(tool):
+        return True
     if isinstance(tool, MapNode):
         if _is_older_task(tool):
             return True

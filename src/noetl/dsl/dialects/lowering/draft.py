@@ -45,7 +45,7 @@ class Record:
     def __init__(self, root: MapNode, *, first: bool, names: Callable[[], frozenset[str]]) -> None:
         self.root = root
         self.first = first  # written in the first dialect
-        self.is_canonical = plain_name(root.get("apiVersion")) == "noetl.io/v10"
+        self.api = plain_name(root.get("apiVersion"))
         self.changes: list[Change] = []
         self.refusals: list[Refusal] = []
         self.added: list[MapNode] = []  # steps
@@ -58,6 +58,10 @@ class Record:
         if self._known is None:
             self._known = self._names()
         return self._known
+
+    @property
+    def is_canonical(self) -> bool:
+        return self.api == "noetl.io/v10"
 
     def mark(self) -> tuple[int, int]:
         """Return how much was changed so far, for `rollback`."""

@@ -26,7 +26,7 @@ _OF_A_STEP: Final = frozenset({
     "step", "desc", "description", "spec", "loop", "next", "set", "set_ctx", "compensate", "when", "pass", "case", "vars",
     "sink", "save", "retry", "result", "tool", "name",
 })  # fmt: skip
-_TOOLS: Final = ("type", "action", "call", "code")
+_TOOLS: Final = ("type", "tool", "action", "call", "code")
 OLDER: Final = frozenset({"type", "action", "call", "code", "command", "pass", "with"})
 
 
@@ -36,12 +36,17 @@ def lower_name(step: Fields, record: Record) -> None:
         step.rename("name", "step")
 
 
+def is_named_tool(tool: Node | None) -> bool:
+    """Return whether a step names its tool, as in `tool: http`."""
+    return isinstance(tool, Scalar) and isinstance(tool.value, str)
+
+
 def lower_typed(step: Fields, name: str, record: Record) -> None:
     """Move the tool of a step, and its fields, under `tool`."""
     if plain_name(step.get("type")) == "iterator":
         lower_iterator(step, name, record)
         return
-    if "tool" in step:
+    if "tool" in step and not is_named_tool(step.get("tool")):
         _lower_with(step, record)
         return
     chosen = next((field for field in _TOOLS if not is_null(step.get(field))), None)

@@ -51,13 +51,14 @@ STEP_NAME: Final = _lowering(
 )  # fmt: skip
 TYPED_STEP: Final = _lowering(
     "v1", "typed-step",
-    "`type` chose the tool of a step, and the fields of the tool stood on the step; a step holds its tool under `tool`.",
+    "`type`, or `tool` with a name, chose the tool of a step, and the fields of the tool stood on the step; a step holds "
+    "them under `tool`.",
     "- step: load\n  type: http\n  url: https://example.org",
     "- step: load\n  tool: { kind: http, url: https://example.org }",
 )  # fmt: skip
 TYPED_TASK: Final = _lowering(
     "v1", "typed-task",
-    "`type` or `action` of a task is its `kind`.",
+    "`type`, `tool` or `action` of a task is its `kind`.",
     "tool: { type: noop }", "tool: { kind: noop }",
 )  # fmt: skip
 CALL: Final = _lowering(
@@ -68,7 +69,7 @@ CALL: Final = _lowering(
 )  # fmt: skip
 WITH: Final = _lowering(
     "v1", "with",
-    "`with` gave inputs: they are the `input` of a task, and the `args` of an arc.",
+    "`with` or `data` gave inputs: they are the `input` of a task, and the `args` of an arc.",
     "- step: greet\n  type: workbook\n  name: hello\n  with: { who: world }",
     "- step: greet\n  tool: { kind: workbook, task: hello, input: { who: world } }",
 )  # fmt: skip
@@ -127,6 +128,13 @@ SINK_STEP: Final = _lowering(
     "case:\n  - when: \"{{ event.name == 'call.error' }}\"\n    then: { sink: { … }, next: repair }",
     "next:\n  arcs:\n    - step: load_sink\n      when: \"{{ event.name == 'call.error' }}\"\n"
     '      args: { error: "{{ outcome.error }}" }',
+)  # fmt: skip
+CASE_RETRY: Final = _lowering(
+    "v2", "case-retry",
+    "A rule of `case` with `retry` or `call` called again: the policy of the task does, as for `retry` of a step.",
+    'case:\n  - when: "{{ error.status == 503 }}"\n    then: { retry: { max_attempts: 3, initial_delay: 2 } }',
+    'spec:\n  policy:\n    rules:\n      - when: "{{ outcome.http.status == 503 }}"\n'
+    "        then: { do: retry, attempts: 3, delay: 2 }\n      - …",
 )  # fmt: skip
 VARS: Final = _lowering(
     "v2", "vars",
@@ -187,6 +195,12 @@ ARC_THEN: Final = _lowering(
     "`then` and `else` of an arc listed steps: each gets an arc of its own.",
     'next:\n  - when: "{{ ctx.ok }}"\n    then: [{ step: good }]\n  - else: [{ step: bad }]',
     'next:\n  spec: { mode: exclusive }\n  arcs:\n    - step: good\n      when: "{{ ctx.ok }}"\n    - step: bad',
+)  # fmt: skip
+ALL_ARCS: Final = _lowering(
+    "v1", "all-arcs",
+    "A list of steps without conditions led to all of them: the router is inclusive.",
+    "next: [{ step: left }, { step: right }]",
+    "next: { spec: { mode: inclusive }, arcs: [{ step: left }, { step: right }] }",
 )  # fmt: skip
 STEP_GATE: Final = _lowering(
     "v2", "step-gate",

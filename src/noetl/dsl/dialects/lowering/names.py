@@ -14,7 +14,7 @@ from noetl.dsl.dialects.lowering.lowerings import Lowering
 from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Scalar
 from noetl.expr import Read, TemplateError, compile_template, dotted
 
-_OLDER: Final = re.compile(r"(?<![\w.'\"])(?:response|error|result|this|_loop)\b")
+_OLDER: Final = re.compile(r"(?<![\w.'\"])(?:response|error|result|this|_loop|status_code)\b")
 _IS_DEFINED: Final = re.compile(
     r"(?<![\w.])(response|result|this|error)\s+is\s+(?:(not\s+)defined|defined|(un)defined)\b(?!\s*\.)"
 )
@@ -23,7 +23,10 @@ ENVELOPE: Final = {
     "response": "outcome.result", "result": "outcome.result", "this": "outcome.result", "error": "outcome.error",
     "error.status": "outcome.error.details.status", "error.status_code": "outcome.error.details.status",
 }  # fmt: skip
-OF_RULE: Final = ENVELOPE | {"error.status": "outcome.http.status", "error.status_code": "outcome.http.status"}
+OF_RULE: Final = ENVELOPE | {
+    "error.status": "outcome.http.status", "error.status_code": "outcome.http.status",
+    "status_code": "outcome.http.status",
+}  # fmt: skip
 RESULT: Final = {"response": "output", "result": "output", "this": "output"}
 PREVIOUS: Final = {"response": "_prev", "result": "_prev", "this": "_prev"}
 

@@ -5,6 +5,7 @@ Tested in tests/unit/dsl/dialects/test_lowering.py.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from noetl.dsl.dialects.lowering import lowerings as by
@@ -15,6 +16,7 @@ from noetl.dsl.dialects.lowering.draft import (
     Record,
     items_of,
     plain_name,
+    rewritten,
     value,
     word,
 )
@@ -27,6 +29,7 @@ STORES: Final = frozenset(
     {"postgres", "duckdb", "ducklake", "snowflake", "http", "python", "artifact", "nats", "outbox"}
 )
 _TABLES: Final = frozenset({"postgres", "duckdb", "ducklake", "snowflake"})
+_BIND: Final = re.compile(r"(?<![:\w]):([A-Za-z_]\w*)|%")
 _SQL: Final = ("command", "query", "commands", "script", "values", "args", "input")
 
 
@@ -168,6 +171,7 @@ def _noop(rules: list[dict[str, object]], at: Node) -> MapNode:
 def sink_task(node: Node, record: Record, meant: dict[str, str] = PREVIOUS) -> MapNode:
     """Return the task that a sink stands for; it writes the result before it."""
     task = _sink_fields(node)
+    _bind_statement(task)
     for old, new in (("data", "values"), ("statement", "command"), ("credential", "auth")):
         if old in task and new not in task:
             task.rename(old, new)
@@ -176,6 +180,26 @@ def sink_task(node: Node, record: Record, meant: dict[str, str] = PREVIOUS) -> M
         result = meant["result"]
         task.put("values", value(template(result), node), node)
     return _map(renamed(task.built(), meant, record, by.NAMES))
+
+
+def _bind_statement(task: Fields) -> None:
+    """Write `:name` in a statement as `%(name)s`, and its values as `params`."""
+    statement = task.get("statement")
+    given = next((name for name in ("params", "args", "data", "values") if isinstance(task.get(name), MapNode)), None)
+    if not isinstance(statement, Scalar) or given is None or "command" in task:
+        return
+    values = task.get(given)
+    names = values.keys if isinstance(values, MapNode) else ()
+    edits = [
+        (match.start(), match.end(), f"%({match[1]})s" if match[1] else "%%")
+        for match in _BIND.finditer(statement.text)
+        if not match[1] or match[1] in names
+    ]
+    if not any(new != "%%" for _, _, new in edits):
+        return
+    task.put("statement", rewritten(statement, edits))
+    if given != "params":
+        task.rename(given, "params")
 
 
 def _sink_fields(node: Node) -> Fields:

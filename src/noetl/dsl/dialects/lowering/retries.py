@@ -5,6 +5,7 @@ Tested in tests/unit/dsl/dialects/test_lowering.py and tests/dialects/test_diale
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from noetl.dsl.dialects.lowering import lowerings as by
@@ -13,9 +14,19 @@ from noetl.dsl.dialects.lowering.conditions import (
     conjunction,
     expression_of,
     is_template_condition,
+    negation,
     template,
 )
-from noetl.dsl.dialects.lowering.draft import Fields, NoEquivalentError, Record, is_null, items_of, plain_name, value
+from noetl.dsl.dialects.lowering.draft import (
+    Fields,
+    NoEquivalentError,
+    Record,
+    is_null,
+    items_of,
+    plain_name,
+    value,
+    word,
+)
 from noetl.dsl.dialects.lowering.names import OF_RULE, RESULT, renamed
 from noetl.dsl.dialects.lowering.pipelines import Pipeline, sink_task
 from noetl.dsl.dialects.lowering.tasks import add_rules, policy_fails_else_continues, put_spec, rules_of
@@ -29,6 +40,7 @@ _STRATEGIES: Final = {
 _PARTS: Final = {"params": "params", "query": "params", "headers": "headers", "args": "input", "input": "input",
                  "json": "json", "body": "json", "data": "data"}  # fmt: skip
 _CALL_AGAIN: Final = frozenset({*_PARTS, "url", "endpoint"})
+_PATH: Final = re.compile(r"(?:\w+(?:\.\w+)*)?")
 _FAILED: Final = "{{ outcome.status == 'error' }}"
 
 
@@ -78,13 +90,14 @@ def _as_rules(written: Node) -> Node:
 
 def _with_when(node: MapNode) -> MapNode:
     fields = Fields(node)
-    for old in ("retry_when", "while", "until"):
+    for old in ("retry_when", "while"):
         if old in fields and "when" not in fields:
-            if old == "until":
-                key, until = fields.pop(old)
-                fields.put("when", value(template(f"not ({expression_of(until)})"), until), key)
-            else:
-                fields.rename(old, "when")
+            fields.rename(old, "when")
+    for old in ("until", "stop_when"):
+        if old in fields:
+            key, until = fields.pop(old)
+            own = expression_of(fields.get("when")) if "when" in fields else ""
+            fields.put("when", value(template(conjunction(own, negation([expression_of(until)]))), until), key)
     return fields.built()
 
 
@@ -196,8 +209,8 @@ def _collect(pipeline: Pipeline, node: Node | None) -> bool:
         return False
     if not isinstance(node, MapNode):
         raise NoEquivalentError(node, "`collect` is a map.", "Write `collect: { strategy: append, path: … }`.")
-    strategy = plain_name(node.get("strategy")) or "append"
-    path, into = node.get("path"), node.get("into")
+    strategy = plain_name(node.get("strategy") or node.get("mode")) or "append"
+    path, into = node.get("path") or _path_from(node.get("from")), node.get("into")
     if strategy not in _STRATEGIES:
         raise NoEquivalentError(
             node, f"The strategy `{strategy}` is not known.", "Use append, extend, replace or merge."
@@ -212,6 +225,17 @@ def _collect(pipeline: Pipeline, node: Node | None) -> bool:
         sets.put(f"ctx.{name}", value("{{ outcome.result }}", into), into)
         pipeline.step.put("set", sets.built(), into)
     return True
+
+
+def _path_from(source: Node | None) -> Node | None:
+    """Return the path that `from: response.data.rows` names in a result."""
+    if source is None:
+        return None
+    written = expression_of(source).strip("'") if isinstance(source, Scalar) else ""
+    root, _, path = written.partition(".")
+    if root not in ("response", "result", "this", "output") or not _PATH.fullmatch(path):
+        raise NoEquivalentError(source, "`from` is no path in the response.", "Write `path: data.rows`.")
+    return word(path, source)
 
 
 def _page_sinks(fields: MapNode) -> list[Node]:

@@ -24,12 +24,14 @@ from noetl.dsl.dialects.lowering.conditions import (
 from noetl.dsl.dialects.lowering.draft import Fields, NoEquivalentError, Record, items_of, plain_name, value, word
 from noetl.dsl.dialects.lowering.names import ENVELOPE, PREVIOUS, RESULT, reads_any, renamed
 from noetl.dsl.dialects.lowering.pipelines import Pipeline, add_sinks, sink_task, unless_of
+from noetl.dsl.dialects.lowering.retries import lower_retry
 from noetl.dsl.dialects.lowering.tasks import add_sets
 from noetl.dsl.reading.nodes import Entry, ListNode, MapNode, Node, Scalar
 
 _SUCCESS: Final = "event.name != 'step.failed'"
 _PASSED_ON: Final = ("response", "error", "result", "this")
-_KNOWN: Final = frozenset({"next", "sink", "save", "set", "vars", "set_ctx"})
+_CALLS_AGAIN: Final = frozenset({"retry", "call", "collect"})
+_KNOWN: Final = frozenset({"next", "sink", "save", "set", "vars", "set_ctx"}) | _CALLS_AGAIN
 
 
 class Group(Struct):
@@ -55,7 +57,10 @@ def lower_case(step: Fields, pipeline: Pipeline, record: Record, *, loops: bool)
     rules = list(_rules(written))
     groups: list[Group] = []
     above: list[str] = []
+    _lower_calls(rules, pipeline, record, key)
     for rule in rules:
+        if not rule.then.entries:
+            continue  # it only called again
         expression = negation(above) if rule.when is None and above else _expression(rule.when)
         _lower_sinks(rule, expression, pipeline, record, key)
         _lower_sets(rule, expression, step, pipeline, record, loops=loops)
@@ -68,6 +73,42 @@ def lower_case(step: Fields, pipeline: Pipeline, record: Record, *, loops: bool)
     if groups:
         following = step.get("next")
         step.put("next", _router([*groups, *_groups(following, record)], following, key), key)
+
+
+def _lower_calls(rules: list[Rule], pipeline: Pipeline, record: Record, key: Scalar) -> None:
+    """Turn rules that call again into what `retry` of a step is."""
+    found = [_calls_again(rule) for rule in rules if not _CALLS_AGAIN.isdisjoint(rule.then.entries)]
+    if found:
+        record.note(by.CASE_RETRY, key)
+        lower_retry(pipeline, ListNode(key.start, key.end, tuple(found)), record, key)
+
+
+def _calls_again(rule: Rule) -> Node:
+    """Return the rule of `retry` for a rule of `case`; takes its actions."""
+    if rule.about.moment == "loop":
+        raise NoEquivalentError(rule.at, "A whole loop is not called again.", "Write the rule for `call.done`.")
+    actions = {name: rule.then.pop(name) for name in _CALLS_AGAIN if name in rule.then}
+    if "call" in actions:
+        data: dict[str, Any] = {"next_call": actions["call"].value}
+        if "collect" in actions:
+            data["collect"] = actions["collect"].value
+        sinks = [rule.then.pop(name).value for name in ("sink", "save") if name in rule.then]
+        if sinks:
+            data["per_iteration"] = {"sink": sinks[0]}
+        return value({"when": rule.when, "then": data}, rule.at)
+    if "retry" not in actions:
+        raise NoEquivalentError(
+            actions["collect"].key,
+            "`collect` without `call` collects nothing.",
+            "Write `call: { params: … }` beside it.",
+        )
+    settings = actions["retry"].value
+    if not isinstance(settings, MapNode):
+        settings = value({"max_attempts": settings} if plain_name(settings) not in (None, "true") else {}, settings)
+    event = {"error": "outcome.status == 'error'", "ok": "outcome.status == 'ok'"}.get(rule.about.moment, "")
+    asks = conjunction(event, rule.about.rest) if event or rule.about.rest else ""
+    when = {"when": value(template(asks), rule.when or rule.at)} if asks else {}
+    return value(when | {"then": settings}, rule.at)
 
 
 def _rules(written: Node) -> Iterator[Rule]:
@@ -86,7 +127,7 @@ def _rules(written: Node) -> Iterator[Rule]:
                 raise NoEquivalentError(
                     entry.key,
                     f"`{name}` of a rule of `case` has no counterpart.",
-                    "Write `next`, `sink` or `set`; control of a task is a rule of its `spec.policy`.",
+                    "Write `next`, `sink`, `set`, `retry` or `call`; other control is a rule of the task's `spec.policy`.",
                 )
         yield Rule(when, _about(when), then, item)
 
@@ -238,12 +279,23 @@ def _named(node: Node) -> MapNode:
     return MapNode(node.start, node.end, (Entry(word("step", node), node),))
 
 
-def has_older_arcs(node: Node | None) -> bool:
-    """Return whether an arc has a `then` or an `else`."""
+def has_older_arcs(node: Node | None, record: Record) -> bool:
+    """Return whether an arc has a `then` or an `else`, or a list leads to all of its steps."""
+    if _leads_to_all(node, record) and sum(map(_is_free, items_of(node))) > 1:
+        return True
     arcs = node.get("arcs") if isinstance(node, MapNode) else node
     return isinstance(arcs, ListNode) and any(
         isinstance(item, MapNode) and ("then" in item or "else" in item) for item in arcs.items
     )
+
+
+def _leads_to_all(node: Node | None, record: Record) -> bool:
+    return record.api == "noetl.io/v1" and isinstance(node, ListNode)
+
+
+def _is_free(arc: Node) -> bool:
+    """Return whether an arc has no condition."""
+    return isinstance(arc, MapNode) and "step" in arc and {"when", "then", "else"}.isdisjoint(arc.keys)
 
 
 def lower_arcs(step: Fields, record: Record) -> None:
@@ -253,7 +305,19 @@ def lower_arcs(step: Fields, record: Record) -> None:
 
 
 def _groups(node: Node | None, record: Record) -> Iterator[Group]:
-    """Yield the arcs of a `next` in any form."""
+    """Yield the arcs of a `next` in any form, those together that are taken together."""
+    before: Group | None = None
+    for group in _each_group(node, record):
+        if before is not None and before.when is None and group.when is None and _leads_to_all(node, record):
+            record.note(by.ALL_ARCS, group.at)
+            before.arcs += group.arcs
+            continue
+        yield from () if before is None else (before,)
+        before = group
+    yield from () if before is None else (before,)
+
+
+def _each_group(node: Node | None, record: Record) -> Iterator[Group]:
     if node is None or (isinstance(node, Scalar) and node.value is None):
         return
     if isinstance(node, ListNode) and node.items and all(isinstance(item, Scalar) for item in node.items):

@@ -36,11 +36,11 @@ def lower_step(node: MapNode, record: Record) -> MapNode:
     step = Fields(node)
     first.lower_name(step, record)
     name = plain_name(step.get("step")) or ""
-    if not _OF_A_STEP.isdisjoint(step.entries):
+    if not _OF_A_STEP.isdisjoint(step.entries) or first.is_named_tool(step.get("tool")):
         _try(
             step,
             record,
-            next(iter(first.OLDER.intersection(step.entries)), ""),
+            next(iter(first.OLDER.intersection(step.entries)), "tool"),
             lambda: first.lower_typed(step, name, record),
         )
     loops.lower_loop(step, record)
@@ -257,7 +257,7 @@ def _lower_condition(step: Fields, record: Record) -> None:
 
 def _lower_arcs(step: Fields, record: Record) -> None:
     following = step.get("next")
-    if has_older_arcs(following):
+    if has_older_arcs(following, record):
         _try(step, record, "next", lambda: lower_arcs(step, record))
         following = step.get("next")
     if isinstance(following, MapNode | ListNode):

@@ -27,6 +27,7 @@ _BIND: Final = re.compile(r"%\((\w+)\)s")
 _BODIES: Final = ("params", "body", "json", "data", "form", "payload")
 _SQL: Final = ("command", "query", "commands")
 _KINDS_WITH_BINDS: Final = frozenset({"postgres", "snowflake"})
+_KINDS_WITH_DATA: Final = frozenset({"playbook", "python", "shell", "workbook"})
 _ACTIONS: Final = ("do", "attempts", "delay", "backoff", "max_delay", "jitter", "to", "set", "set_ctx", "set_iter")
 
 
@@ -35,15 +36,16 @@ def lower_task(node: MapNode, record: Record) -> MapNode:
     if not is_older(node):
         return node
     task = Fields(node)
-    for name in ("type", "action"):
+    for name in ("type", "tool", "action"):
         if name in task and "kind" not in task and plain_name(task.get(name)) is not None:
             record.note(by.TYPED_TASK, task.key(name))
             task.rename(name, "kind")
     if "call" in task and "kind" not in task:
         lower_call(task, record)
-    if "with" in task and "input" not in task and "args" not in task:
-        record.note(by.WITH, task.key("with"))
-        task.rename("with", "input")
+    for name in ("with", "data") if _has_data_as_input(task.built()) else ("with",):
+        if name in task and "input" not in task and "args" not in task:
+            record.note(by.WITH, task.key(name))
+            task.rename(name, "input")
     if "eval" in task or ("expr" in task and "eval" not in task and "spec" not in task):
         _lower_eval(task, record)
     if "vars" in task:
@@ -56,7 +58,18 @@ def lower_task(node: MapNode, record: Record) -> MapNode:
 
 def is_older(node: MapNode) -> bool:
     """Return whether a task may have an older form; a look at its keys."""
-    return not OLDER.isdisjoint(node.keys) or sends_args(node) or any("expr" in rule for rule in _rule_maps(node))
+    return (
+        not OLDER.isdisjoint(node.keys)
+        or plain_name(node.get("tool")) is not None
+        or _has_data_as_input(node)
+        or sends_args(node)
+        or any("expr" in rule for rule in _rule_maps(node))
+    )
+
+
+def _has_data_as_input(node: MapNode) -> bool:
+    """Return whether `data` of a task gives its inputs: its kind has no such field."""
+    return "data" in node and plain_name(node.get("kind")) in _KINDS_WITH_DATA
 
 
 def _rule_maps(node: MapNode) -> Iterator[MapNode]:
