@@ -120,7 +120,7 @@ def worker(folder: Path, url: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def sooner() -> str:
-    """Return the rules with the thresholds and durations of a test; the series stay, and what is made of them."""
+    """Return the rules with thresholds and durations of a test."""
     found = yaml.safe_load(rules())
     for rule in found["groups"][0]["rules"]:
         rule["for"] = "0s"

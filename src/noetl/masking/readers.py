@@ -105,7 +105,7 @@ class ReaderMask:
         return event if payload is event.payload else msgspec.structs.replace(event, payload=payload)
 
     def event_json(self, event: Event) -> tuple[Event, bytes]:
-        """Mask the payload of an event; return it as JSON too, which tells whether it needs a mask at all."""
+        """Return the masked payload of an event, and the same as JSON."""
         coded: bytes = _encode(event.payload)
         masked = self.event(event) if self.may_hold(coded) else event
         return masked, coded if masked is event else _encode(masked.payload)

@@ -36,7 +36,7 @@ class Exported(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, event: Event, workflow: str = "", coded: bytes | None = None) -> Exported:
-        """Return the record of a masked event; `coded` is its payload as JSON, if the caller has it."""
+        """Return the record of a masked event; `coded` is its payload as JSON."""
         return cls(event, workflow, (_encode(event.payload) if coded is None else coded).decode())
 
     @property

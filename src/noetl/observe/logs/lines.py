@@ -33,7 +33,7 @@ _PLAIN: Final = (bool, int, float, type(None))
 
 
 class EventLogger:
-    """Logs events of a server or a worker; those of 10 ms are one record and one write."""
+    """Logs events of a server or a worker; those of 10 ms are one write."""
 
     def __init__(self, name: str) -> None:
         self.name = name

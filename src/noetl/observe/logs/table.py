@@ -1,4 +1,4 @@
-"""Table of every log event: its level, who logs it, its fields; and the line that holds them.
+"""Table of every log event, and the line that holds its fields.
 
 Servers, workers and the reference page use it. Tested in tests/observe/test_logs.py, which sees each event logged.
 """
@@ -73,7 +73,7 @@ LOG_EVENTS: Final[Mapping[str, LogEvent]] = {one.name: one for one in ALL}
 
 
 class Line(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False, rename={"as_": "as"}):
-    """One log event: its own fields first, then the common ones; what is None does not apply."""
+    """One log event: its own fields, then the common ones; None is left out."""
 
     ts: str = ""
     level: str = ""
@@ -121,6 +121,6 @@ class Line(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False, rename={"
     error: str | None = None
 
     def stamp(self, ts: str, level: str, logger: str) -> Line:
-        """Say when and by whom it is logged; returns itself."""
+        """Set when and by whom it is logged; returns itself."""
         self.ts, self.level, self.logger, self.msg = ts, level, logger, self.event
         return self

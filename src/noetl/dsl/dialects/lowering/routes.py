@@ -280,7 +280,7 @@ def _named(node: Node) -> MapNode:
 
 
 def has_older_arcs(node: Node | None, record: Record) -> bool:
-    """Return whether an arc has a `then` or an `else`, or a list leads to all of its steps."""
+    """Return whether arcs have a `then` or an `else`, or lead to all steps."""
     if _leads_to_all(node, record) and sum(map(_is_free, items_of(node))) > 1:
         return True
     arcs = node.get("arcs") if isinstance(node, MapNode) else node
