@@ -56,7 +56,7 @@ def cases() -> tuple[Case, ...]:
 
 
 def _whole(text: str, version: str) -> str:
-    if text.startswith("apiVersion"):
+    if text.startswith(("apiVersion", "name")):  # it has its own head, or needs none
         return text
     return f"apiVersion: {version}\nkind: Playbook\nmetadata: {{ name: case, path: dialects/case }}\n{text}"
 

@@ -81,6 +81,7 @@ def _lowered(root: MapNode, steps: ListNode, record: Record) -> Lowered:
         items += _end(items, record)
     if len(items) != len(steps.items) or any(new is not old for new, old in zip(items, steps.items, strict=True)):
         fields.put("workflow", ListNode(steps.start, steps.end, tuple(items), steps.flow))
+    _lower_head(fields, record)
     _lower_metadata(fields, record)
     _lower_workbook(fields, record)
     _lower_entry(fields, items, record)
@@ -95,7 +96,20 @@ def _describes_itself(root: MapNode) -> bool:
 
 
 def _is_first(root: MapNode) -> bool:
-    return plain_name(root.get("apiVersion")) == "noetl.io/v1"
+    return plain_name(root.get("apiVersion")) == "noetl.io/v1" or _has_no_head(root)
+
+
+def _has_no_head(root: MapNode) -> bool:
+    """Return whether a document of the first dialect says so only by its keys."""
+    return "steps" in root and {"apiVersion", "kind", "workflow"}.isdisjoint(root.keys)
+
+
+def _lower_head(fields: Fields, record: Record) -> None:
+    if _has_no_head(fields.node):
+        at = fields.node.entries[0].key
+        record.note(by.HEAD, at)
+        fields.put("apiVersion", value("noetl.io/v1", at), at)
+        fields.put("kind", value("Playbook", at), at)
 
 
 def _lower_metadata(fields: Fields, record: Record) -> None:

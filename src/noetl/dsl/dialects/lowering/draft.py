@@ -45,7 +45,7 @@ class Record:
     def __init__(self, root: MapNode, *, first: bool, names: Callable[[], frozenset[str]]) -> None:
         self.root = root
         self.first = first  # written in the first dialect
-        self.api = plain_name(root.get("apiVersion"))
+        self.api = plain_name(root.get("apiVersion")) or ("noetl.io/v1" if first else None)
         self.changes: list[Change] = []
         self.refusals: list[Refusal] = []
         self.added: list[MapNode] = []  # steps

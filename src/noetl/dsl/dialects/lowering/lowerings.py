@@ -39,6 +39,11 @@ STEPS: Final = _lowering(
     "steps:\n  - name: a\n    type: noop\n  - name: b\n    type: noop",
     "workflow:\n  - step: a\n    tool: { kind: noop }\n    next: b\n  - step: b\n    tool: { kind: noop }",
 )  # fmt: skip
+HEAD: Final = _lowering(
+    "v1", "head",
+    "A document needed no head: `apiVersion` and `kind` identify it.",
+    "name: weather\nsteps:\n  - …", "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: { name: weather }",
+)  # fmt: skip
 METADATA: Final = _lowering(
     "v1", "root-metadata",
     "`name`, `path` and what else described a playbook stood on its root; they are its `metadata`.",
