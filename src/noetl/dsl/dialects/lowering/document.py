@@ -161,7 +161,7 @@ def _is_older_arc(arc: Node) -> bool:
     if not isinstance(arc, MapNode):
         return False
     keys = arc.keys
-    if "then" in keys or "else" in keys or "with" in keys:
+    if not {"then", "else", "with", "data"}.isdisjoint(keys):
         return True
     when = arc.get("when")
     return (isinstance(when, Scalar) and may_rename(when)) or any(
@@ -231,7 +231,7 @@ def _defined(root: MapNode, steps: ListNode) -> Iterator[str]:
                 yield label
         following = step.get("next")
         for arc in maps_of(following.get("arcs") if isinstance(following, MapNode) else following):
-            if isinstance(args := arc.get("args") or arc.get("with") or arc.get("input"), MapNode):
+            if isinstance(args := arc.get("args") or arc.get("with") or arc.get("input") or arc.get("data"), MapNode):
                 yield from args.keys
 
 

@@ -271,20 +271,26 @@ def _lower_arcs(step: Fields, record: Record) -> None:
             step.put("set", new)
 
 
+def _arc_with_args(arc: Node, record: Record) -> Node:
+    if not isinstance(arc, MapNode) or "args" in arc or "input" in arc:
+        return arc
+    old = next((name for name in ("with", "data") if name in arc), None)
+    if old is None:
+        return arc
+    fields = Fields(arc)
+    record.note(by.WITH, fields.key(old))
+    fields.rename(old, "args")
+    return fields.built()
+
+
 def _with_args(following: Node, record: Record) -> Node:
     """Rename the inputs of arcs."""
     arcs = following.get("arcs") if isinstance(following, MapNode) else following
-    if not isinstance(arcs, ListNode) or not any(isinstance(arc, MapNode) and "with" in arc for arc in arcs.items):
+    if not isinstance(arcs, ListNode):
         return following
-    items: list[Node] = []
-    for arc in arcs.items:
-        if isinstance(arc, MapNode) and "with" in arc and "args" not in arc and "input" not in arc:
-            fields = Fields(arc)
-            record.note(by.WITH, fields.key("with"))
-            fields.rename("with", "args")
-            items.append(fields.built())
-        else:
-            items.append(arc)
+    items = [_arc_with_args(arc, record) for arc in arcs.items]
+    if all(new is old for new, old in zip(items, arcs.items, strict=True)):
+        return following
     made = ListNode(arcs.start, arcs.end, tuple(items), arcs.flow)
     if not isinstance(following, MapNode):
         return made
