@@ -30,6 +30,10 @@ class TraceContext(NamedTuple):
         """Whether a command made it, so that there is no such span."""
         return self.span_id == self.trace_id[:16]
 
+    def within(self, span_id: str) -> TraceContext:
+        """Return the same trace below another span."""
+        return TraceContext(self.trace_id, span_id, self.sampled)
+
     def __str__(self) -> str:
         return f"00-{self.trace_id}-{self.span_id}-{'01' if self.sampled else '00'}"
 
@@ -102,4 +106,4 @@ def trace_headers(context: str, span_id: str, execution_id: str, step: str, mess
     state = ";".join(
         f"{key}:{_OTHER.sub('_', value)}" for key, value in (("e", execution_id), ("s", step), ("m", message_id))
     )
-    return {"traceparent": str(found._replace(span_id=span_id)), "tracestate": f"noetl={state[:256]}"}
+    return {"traceparent": str(found.within(span_id)), "tracestate": f"noetl={state[:256]}"}

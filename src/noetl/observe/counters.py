@@ -67,8 +67,9 @@ class Spread(dict[tuple[str, ...], list[float]]):
         return made
 
     def observe(self, labels: tuple[str, ...], value: float) -> None:
-        counts = self[labels]
-        counts[bisect_left(self._series.bounds(labels), value)] += 1
+        counts, series = self[labels], self._series
+        bounds = series.bounds(labels) if series.buckets_of else series.buckets
+        counts[bisect_left(bounds, value)] += 1
         counts[-1] += value
 
     def collect(self) -> Iterator[Metric]:

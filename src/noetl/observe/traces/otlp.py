@@ -6,7 +6,8 @@ Needs the extra `otel`. Every text passes the mask over secrets. Tested in tests
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from importlib.util import find_spec
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
@@ -20,7 +21,7 @@ from noetl.observe.traces.spans import Span
 from noetl.trace_context import parse_traceparent
 
 if TYPE_CHECKING:
-    from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+    from opentelemetry.proto.resource.v1.resource_pb2 import Resource
     from opentelemetry.proto.trace.v1.trace_pb2 import Span as Encoded
 
 MOST_SPANS: Final = 512  # of one request
@@ -42,36 +43,29 @@ def is_available() -> bool:
 def encoded(spans: Sequence[Span], mask: ReaderMask) -> bytes:
     """Return spans as the body of an OTLP request."""
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-    from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
-    from opentelemetry.proto.resource.v1.resource_pb2 import Resource
-    from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
-    scope = InstrumentationScope(name="noetl", version=__version__)
-    found = ScopeSpans(scope=scope, spans=[_span(span, mask) for span in spans])
-    resource = Resource(attributes=_attributes({"service.name": "noetl", "service.version": __version__}))
-    whole = ResourceSpans(resource=resource, scope_spans=[found])
-    body: bytes = ExportTraceServiceRequest(resource_spans=[whole]).SerializeToString()
+    masked = cache(mask.line)  # most texts of a batch are the same
+    request = ExportTraceServiceRequest()
+    whole = request.resource_spans.add()
+    _add_attributes(whole.resource, {"service.name": "noetl", "service.version": __version__}, masked)
+    found = whole.scope_spans.add()
+    found.scope.name, found.scope.version = "noetl", __version__
+    for span in spans:
+        _fill(found.spans.add(), span, masked)
+    body: bytes = request.SerializeToString()
     return body
 
 
-def _span(span: Span, mask: ReaderMask) -> Encoded:
-    from opentelemetry.proto.trace.v1.trace_pb2 import Span as Encoded
-    from opentelemetry.proto.trace.v1.trace_pb2 import Status
-
-    shown = {key: mask.line(value) if isinstance(value, str) else value for key, value in span.attributes.items()}
-    links = filter(None, map(parse_traceparent, span.links))
-    return Encoded(
-        trace_id=bytes.fromhex(span.trace_id),
-        span_id=bytes.fromhex(span.span_id),
-        parent_span_id=bytes.fromhex(span.parent_id),
-        name=mask.line(span.name),
-        kind=_kind(span.name),
-        start_time_unix_nano=span.start * 1_000_000,
-        end_time_unix_nano=span.end * 1_000_000,
-        attributes=_attributes(shown),
-        status=Status(code=_ERROR, message=mask.line(span.error)) if span.error else None,
-        links=[Encoded.Link(trace_id=bytes.fromhex(one.trace_id), span_id=bytes.fromhex(one.span_id)) for one in links],
-    )
+def _fill(made: Encoded, span: Span, masked: Callable[[str], str]) -> None:
+    made.trace_id, made.span_id = bytes.fromhex(span.trace_id), bytes.fromhex(span.span_id)
+    made.parent_span_id = bytes.fromhex(span.parent_id)
+    made.name, made.kind = masked(span.name), _kind(span.name)
+    made.start_time_unix_nano, made.end_time_unix_nano = span.start * 1_000_000, span.end * 1_000_000
+    _add_attributes(made, span.attributes, masked)
+    if span.error:
+        made.status.code, made.status.message = _ERROR, masked(span.error)
+    for link in filter(None, map(parse_traceparent, span.links)):
+        made.links.add(trace_id=bytes.fromhex(link.trace_id), span_id=bytes.fromhex(link.span_id))
 
 
 def _kind(name: str) -> Any:
@@ -80,20 +74,20 @@ def _kind(name: str) -> Any:
     return _CLIENT if name.startswith(("worker.plugin.http", "worker.sink.")) else _INTERNAL
 
 
-def _attributes(found: Mapping[str, Any]) -> list[KeyValue]:
-    from opentelemetry.proto.common.v1.common_pb2 import KeyValue
-
-    return [KeyValue(key=key, value=_value(value)) for key, value in found.items()]
-
-
-def _value(value: Any) -> AnyValue:
-    from opentelemetry.proto.common.v1.common_pb2 import AnyValue
-
-    if isinstance(value, bool):
-        return AnyValue(bool_value=value)
-    if isinstance(value, int):
-        return AnyValue(int_value=value)
-    return AnyValue(double_value=value) if isinstance(value, float) else AnyValue(string_value=str(value))
+def _add_attributes(made: Encoded | Resource, found: Mapping[str, Any], masked: Callable[[str], str]) -> None:
+    add = made.attributes.add
+    for key, value in found.items():
+        told = add(key=key).value
+        if isinstance(value, str):
+            told.string_value = masked(value)
+        elif isinstance(value, bool):
+            told.bool_value = value
+        elif isinstance(value, int):
+            told.int_value = value
+        elif isinstance(value, float):
+            told.double_value = value
+        else:
+            told.string_value = masked(str(value))
 
 
 class OtlpSender:
