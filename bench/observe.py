@@ -1,11 +1,11 @@
 """Measure the cost of metrics, log lines, traces and the export.
 
-    python bench/observe.py [--form up|cluster] [--seconds 20] [--rounds 3] [--level warning|info]
+    python bench/observe.py [--workload W1]... [--form up|cluster] [--rounds 20] [--seconds 2] [--level warning|info]
 
-Three systems of one form take turns under the mixed load of W10: `off` sees nothing; `on` has metrics, JSON lines and a tenth
-of the traces; `exported` also sends its log to a table. Prints executions per second and the processor time of a step for
-each, and how old events were when the table got them. Traces and rows go to a small server that throws them away. Asserts
-nothing.
+Three systems of one form take turns, each turn in another order: `off` sees nothing; `on` has metrics, JSON lines and a tenth
+of the traces; `exported` also sends its log to a table. Turns are short, so that all three meet the same phases of the machine.
+Prints for each workload (W1 to W4, R1 to R4, and W10 for `--seconds` a turn: per execution and step) the mean time and processor time, and how
+old events were when the table got them. Traces and rows go to a small server that throws them away. Asserts nothing.
 """
 
 from __future__ import annotations
@@ -13,25 +13,34 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import random
 import re
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+import psycopg
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from bench import workloads
 from bench.compare import environment
 from bench.ours import mixed_load
-from bench.peers.side import ROOT
+from bench.peers.side import CREATE, ROOT
+from bench.peers.web import web_server
 from bench.system import Client, System, system
+from bench.workloads import SHORT, chain, loop
 from tests.services import postgres_server
 
+NAMES = ("W1", "W2", "W3", "W4", "R1", "R2", "R3", "R4", "W10")
 OFF = ("NOETL_METRICS_ENABLED=false", "NOETL_LOGGING_LEVEL=error", "NOETL_TRACING_ENABLED=false")
 _TIME = re.compile(rb'"Timestamp":"([^"]+)"')
 
@@ -82,16 +91,52 @@ def sides(url: str, level: str) -> dict[str, tuple[str, ...]]:
     return {"off": OFF, "on": on, "exported": (*on, f"NOETL_EXPORT_CLICKHOUSE_URL={url}")}
 
 
-def measure(options: argparse.Namespace, running: dict[str, System]) -> None:
-    clients = {side: Client(one.url) for side, one in running.items()}
-    found: dict[str, list[dict[str, float]]] = {side: [] for side in running}
-    for turn in range(options.rounds):
-        for side in list(running) if turn % 2 else reversed(list(running)):
-            found[side].append(mixed_load(options.seconds, clients[side], running[side]))
-    print(" " * 18, *(f"{side:>16}" for side in running))
-    for name in ("executions_per_s", "cpu_ms_per_step", "p99_ms"):
-        off, *others = (statistics.median(one[name] for one in found[side]) for side in running)
-        print(f"{name:18}{off:9.3f}", *(f"{other:9.3f} × {other / off:.2f}" for other in others))
+def jobs(client: Client, running: System, web: str, database: str, seconds: int) -> dict[str, Callable[[], Any]]:
+    """Return one turn of each workload: an execution of many steps, or several executions."""
+
+    contents = {
+        "W1": chain("steps", 200),
+        "W2": loop("loop", 1000),
+        "W3": chain("short", SHORT),
+        "W4": chain("one", 1),
+        "R1": workloads.adding("adding", 80),
+        "R2": workloads.fetching("fetching", 150, web),
+        "R3": workloads.saving("saving", web, database),
+        "R4": workloads.adding("single", 1),
+    }
+    paths = {name: client.register(content) for name, content in contents.items()}
+    found: dict[str, Callable[[], Any]] = {name: partial(client.run, paths[name]) for name in ("W1", "W2", "R1", "R2")}
+    found |= {"W4": partial(_told, client, paths["W4"], 60), "R4": partial(_told, client, paths["R4"], 25)}
+    found |= {"W3": partial(client.run_many, paths["W3"], 80), "R3": partial(client.run_many, paths["R3"], 25)}
+    return {**found, "W10": partial(mixed_load, seconds, client, running)}
+
+
+def _told(client: Client, path: str, times: int) -> None:
+    for _ in range(times):
+        client.run_told(path)
+
+
+def measure(name: str, turns: dict[str, tuple[System, Callable[[], Any]]], rounds: int) -> None:
+    """Print the mean of the turns of each side, and its ratio to that of `off`."""
+    wall: dict[str, list[float]] = {side: [] for side in turns}
+    cpu: dict[str, list[float]] = {side: [] for side in turns}
+    order = list(turns)
+    for turn in range(rounds + 1):
+        random.shuffle(order)
+        for side in order:
+            running, job = turns[side]
+            before = sum(running.cpu_ms().values())
+            begun = time.perf_counter()
+            seen = job()
+            took, spent = 1000 * (time.perf_counter() - begun), sum(running.cpu_ms().values()) - before
+            if name == "W10":  # it takes as long as it is told: per execution, and per step
+                took, spent = 1000 / seen["executions_per_s"], seen["cpu_ms_per_step"]
+            if turn:  # the first round only warms up
+                wall[side].append(took)
+                cpu[side].append(spent)
+    for what, found in (("ms", wall), ("processor ms", cpu)):
+        off, *others = (statistics.mean(found[side]) for side in turns)
+        print(f"{name:4} {what:13}{off:9.2f}", *(f"{other:9.2f} × {other / off:.2f}" for other in others), flush=True)
 
 
 def lags(said: Path) -> None:
@@ -105,9 +150,10 @@ def lags(said: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure what metrics, logs, traces and the export cost.")
+    parser.add_argument("--workload", action="append", choices=NAMES)
     parser.add_argument("--form", choices=("up", "cluster"), default="up")
-    parser.add_argument("--seconds", type=int, default=20)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--level", choices=("warning", "info"), default="warning")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -116,17 +162,24 @@ def main() -> None:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
         url, said = stack.enter_context(target(folder))
-        server = stack.enter_context(postgres_server()) if options.form == "cluster" else None
-        running = {}
+        web, server = stack.enter_context(web_server()), stack.enter_context(postgres_server())
+        server.create("work")
+        with psycopg.connect(server.address("work"), autocommit=True) as connection:
+            connection.execute(CREATE)
+        turns: dict[str, dict[str, tuple[System, Callable[[], Any]]]] = {}
         for side, settings in sides(url, options.level).items():
             own = folder / side
             own.mkdir()
-            if server is not None:
-                server.create(side)
+            server.create(side)
             with environment(settings):
-                database = None if server is None else server.address(side)
-                running[side] = stack.enter_context(system(options.form, str(own), database))
-        measure(options, running)
+                database = server.address(side) if options.form == "cluster" else None
+                running = stack.enter_context(system(options.form, str(own), database))
+            client = stack.enter_context(Client(running.url))
+            for name, job in jobs(client, running, web, server.address("work"), options.seconds).items():
+                turns.setdefault(name, {})[side] = running, job
+        print(" " * 18, *(f"{side:>16}" for side in ("off", "on", "exported")))
+        for name in options.workload or NAMES:
+            measure(name, turns[name], options.rounds)
         time.sleep(3)  # what is under way arrives
         lags(said)
     return None
