@@ -47,6 +47,10 @@ _SHOW: Final = f"""async path => {{ {UNTIL} {_VIEW}
     move(path);
     await until(() => !isLost() && isShown());
 }}"""
+# Counts the requests that a page waits for, from its start on.
+ASKING: Final = """window.asking = 0;
+const ask = window.fetch;
+window.fetch = async (...given) => { window.asking += 1; try { return await ask(...given); } finally { window.asking -= 1; } };"""
 _SEEDED_S = 60.0
 LONG = "a_name_that_is_far_too_long_to_type_but_a_generator_writes_every_night"
 LONG_NAMES = f"""
@@ -180,6 +184,20 @@ class Visitor:
         yield
         self.page.remove_listener(event, does)
 
+    @contextmanager
+    def windows(self, count: int) -> Iterator[list[Page]]:
+        """Open more windows of the same session.
+
+        Tabs of one window would not be painted while another one is in front.
+        """
+        browser = self.page.context.browser
+        assert browser is not None
+        kept = self.page.context.storage_state()
+        made = [_window(browser, self.url, self.wrong, storage_state=kept) for _ in range(count)]
+        yield made
+        for page in made:
+            page.context.close()
+
     def leave(self) -> None:
         """End what the page does, and forget what it kept: drafts, settings, views."""
         self.page.goto(f"{self.url}/mark.svg")
@@ -191,17 +209,24 @@ class Visitor:
         assert wrong == []
 
 
-def _signed_in(browser: Browser, url: str, secret: str | None, **more: Any) -> Visitor:
+def _window(browser: Browser, url: str, wrong: list[str], **more: Any) -> Page:
+    """Open a window of its own; what goes wrong in it is noted."""
     context: BrowserContext = browser.new_context(**{"viewport": DESK, **more})
     context.grant_permissions(["clipboard-read", "clipboard-write"], origin=url)
-    visitor = Visitor(context.new_page(), url)
+    context.add_init_script(ASKING)
 
     def heard(message: ConsoleMessage) -> None:
         if message.type == "error" and "Failed to load resource" not in message.text:
-            visitor.wrong.append(message.text)
+            wrong.append(message.text)
 
-    visitor.page.on("console", heard)
-    visitor.page.on("pageerror", lambda error: visitor.wrong.append(str(error)))
+    context.on("console", heard)
+    context.on("weberror", lambda one: wrong.append(str(one.error)))
+    return context.new_page()
+
+
+def _signed_in(browser: Browser, url: str, secret: str | None, **more: Any) -> Visitor:
+    wrong: list[str] = []
+    visitor = Visitor(_window(browser, url, wrong, **more), url, wrong)
     visitor.page.goto(f"{url}/?token={secret}")
     return visitor
 

@@ -7,15 +7,31 @@ another folder begin. Tests add what they change: executions, playbooks and name
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
 
+from tests.demo import on_a_terminal
 from tests.ui.browsing import LONG, LONG_NAMES, Pages, Visitor, Workspace, chromium, lacks, visiting, workspace
 from tests.ui.survey import Survey, survey
 
 expect.set_options(timeout=15_000)  # how long a slow machine may take; nothing is measured
+
+
+@pytest.fixture(scope="package", autouse=True)
+def demo(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Future[str] | None]:
+    """Start the demo beside the first tests, if one of them is about it.
+
+    Its commands take longer than any test.
+    """
+    if lacks() or not any("newcomer" in item.name for item in request.session.items):
+        yield None
+        return
+    with ExitStack() as running, ThreadPoolExecutor(1) as thread:
+        yield thread.submit(running.enter_context, on_a_terminal(tmp_path_factory.mktemp("demo")))
 
 
 @pytest.fixture(scope="package")

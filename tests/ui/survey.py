@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from playwright.sync_api import CDPSession, Page, expect
 
-from tests.ui.browsing import AXE, LONG, UNTIL, Visitor
+from tests.ui.browsing import AXE, LONG, Visitor
 
 SCREENS = (
     "/", "/executions", "/executions/{completed}?step=decide&zoom=0-40", "/executions/{failed}?step=divide&pane=events",
@@ -45,6 +45,14 @@ CLIPPED = """() => {
     }
     return found;
 }"""
+# `asking` counts the requests of the page: see `ASKING`.
+SETTLED = """async () => {
+    const late = performance.now() + 60_000, isCalm = () => !window.asking && !document.querySelector("[role=status][aria-label=Loading]");
+    for (let calm = 0; calm < 2; calm = isCalm() ? calm + 1 : 0) {
+        if (performance.now() > late) throw new Error("the screen still loads after 60 s");
+        await new Promise(requestAnimationFrame);
+    }
+}"""
 LOOK = """() => ({
     theme: document.documentElement.dataset.theme,
     is_titled: document.querySelector("h1")?.checkVisibility() ?? false,
@@ -76,11 +84,8 @@ class Survey:
 
 
 def settled(page: Page) -> None:
-    """Wait until a screen has its content."""
-    page.evaluate(
-        f"async () => {{ {UNTIL} await until(() => !document.querySelector('[role=status][aria-label=Loading]')); }}"
-    )
-    page.wait_for_timeout(150)  # one frame more for canvases
+    """Wait until a screen has its content: two frames after the last answer."""
+    page.evaluate(SETTLED)
 
 
 def survey(visitor: Visitor, ids: dict[str, str]) -> Survey:
@@ -109,7 +114,7 @@ def serious(axe: CDPSession, theme: str) -> list[str]:
     if not AXE.exists():
         return []
     rules = "runOnly: ['color-contrast'], " if theme == "dark" else ""
-    run = f"axe.run(document, {{{rules}resultTypes: ['violations']}}).then(found => JSON.stringify(found.violations))"
+    run = f"axe.run(document, {{{rules}resultTypes: ['violations'], selectors: false}}).then(found => JSON.stringify(found.violations))"
     found: dict[str, Any] = axe.send("Runtime.evaluate", {"expression": run, "awaitPromise": True})
     return [
         f"{one['id']}: {node['html'][:160]} {node['any'][0]['message'] if node['any'] else ''}"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
+from concurrent.futures import Future
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.demo import ROOT, on_a_terminal
+from tests.demo import ROOT
 from tests.ui.browsing import needs_a_browser, visiting
 
 pytestmark = [needs_a_browser, pytest.mark.xdist_group("screen")]
@@ -200,20 +200,13 @@ def _result(page: Page) -> None:
     expect(page.get_by_role("tabpanel").last).to_contain_text("HELLO, EVERYBODY OUT THERE!")
 
 
-@pytest.fixture(scope="module")
-def link(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder: Path = tmp_path_factory.mktemp("demo")
-    with on_a_terminal(folder) as found:
-        yield found
-
-
 def test_the_page_tells_what_is_clicked_here() -> None:
     told = re.findall(r"^(\d+)\. (.+)$", TOLD.read_text(encoding="utf-8"), re.MULTILINE)
     assert told == [(str(at), words) for at, (words, _does) in enumerate(STEPS, 1)]
 
 
-def test_a_newcomer_finds_the_way_from_the_link_to_the_repaired_execution(browser: Browser, link: str) -> None:
-    url, _, token = link.partition("/?token=")
+def test_a_newcomer_finds_the_way_from_the_link_to_the_repaired_execution(browser: Browser, demo: Future[str]) -> None:
+    url, _, token = demo.result().partition("/?token=")
     with visiting(browser, url, token) as newcomer:
         for _words, does in STEPS:
             does(newcomer.page)

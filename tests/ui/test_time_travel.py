@@ -13,11 +13,14 @@ from playwright.sync_api import Page, expect
 from noetl.engine.queries.moment import step_state
 from noetl.engine.state.execution import Execution
 from tests.demo import ROOT
-from tests.ui.browsing import Visitor, Workspace, needs_a_browser, states
+from tests.ui.browsing import UNTIL, Visitor, Workspace, needs_a_browser, states
 
 pytestmark = [needs_a_browser, pytest.mark.xdist_group("screen")]
 
 MOMENTS = 10
+_AT = f"""async checksum => {{ {UNTIL}
+    await until(() => document.querySelector("[data-checksum]")?.textContent.includes(checksum));
+}}"""
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +63,7 @@ def test_a_moment_shows_what_replay_prints(visitor: Visitor, seeded: Workspace, 
     for seq, replayed in zip(moments, replays, strict=True):
         state = msgspec.json.decode(msgspec.json.encode(replayed), type=Execution)
         slider.fill(str(seq))
+        page.evaluate(_AT, replayed["checksum"])
         expect(page.locator("[data-checksum]")).to_have_text(replayed["checksum"])
         expect(page.get_by_role("region", name="State")).to_contain_text(f"event {seq}")
         expect(page.locator("[data-execution-status]")).to_have_attribute("data-execution-status", replayed["status"])
