@@ -129,7 +129,7 @@ function Desk({ path, begun }: { path: string; begun: Begun }) {
     const fix = one?.fixes[at];
     if (view.current && fix && isChecked) applyEdits(view.current, fix.edits, "input.fix");
   };
-  const isHere = (one: Diagnosed) => cursor !== null && one.start <= cursor.pos && cursor.pos <= one.end;
+  const isHere = (one: Diagnosed, at = cursor?.pos ?? -1) => one.start <= at && at <= one.end;
   const commands = {
     register: () => {
       const first = diagnostics.find((one) => one.severity === "error");
@@ -147,7 +147,8 @@ function Desk({ path, begun }: { path: string; begun: Begun }) {
         .then((found) => (found.target && found.name !== null ? setRenaming({ pos, name: found.name }) : setSaid("Nothing here can be renamed. Put the cursor on a step, a task or an iterator.")))
         .catch(told);
     },
-    mend: () => mend(diagnostics.find(isHere)),
+    // Where the cursor is, not where it was when this was drawn: the key before may have moved it.
+    mend: () => mend(diagnostics.find((one) => isHere(one, view.current?.state.selection.main.head))),
     format: () => view.current && void format(view.current).catch(told),
   };
   useKeys({ "Mod+s": commands.register, "Mod+Enter": commands.run });
