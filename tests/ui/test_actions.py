@@ -9,7 +9,8 @@ from contextlib import contextmanager
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.ui.browsing import Visitor, Workspace, needs_a_browser
+from tests.ui.browsing import AXE, Pages, Visitor, Workspace, needs_a_browser
+from tests.ui.survey import THEMES, serious
 
 pytestmark = [needs_a_browser, pytest.mark.xdist_group("screen")]
 
@@ -52,7 +53,8 @@ def test_a_step_is_completed_by_hand_with_a_reason(visitor: Visitor, seeded: Wor
     waiting = seeded.start("release/publish")
     seeded.reaches(waiting, "waiting")
     page = visitor.go(f"/executions/{waiting}")
-    page.get_by_role("button", name="Complete a step…").click()
+    page.get_by_role("button", name="More actions").click()
+    page.get_by_role("menuitem", name="Complete a step…").click()
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_role("region", name="What will happen")).to_contain_text("ask")
     does = dialog.get_by_role("button", name="Complete the step")
@@ -71,7 +73,8 @@ def test_ctx_is_changed_while_it_waits(visitor: Visitor, seeded: Workspace) -> N
     waiting = seeded.start("release/publish")
     seeded.reaches(waiting, "waiting")
     page = visitor.go(f"/executions/{waiting}?pane=state")
-    page.get_by_role("button", name="Change ctx…").click()
+    page.get_by_role("button", name="More actions").click()
+    page.get_by_role("menuitem", name="Change ctx…").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("New values").fill('["no object"]')
     expect(dialog.get_by_text("It must be an object")).to_be_visible()
@@ -141,3 +144,62 @@ def test_home_marks_an_answer_until_it_has_moved_on(visitor: Visitor, seeded: Wo
     expect(page.get_by_text("approving…")).to_have_count(0)
     expect(button).to_have_count(0)
     seeded.reaches(waiting, "completed")
+
+
+def test_rare_actions_are_in_a_menu_that_keys_reach(visitor: Visitor, seeded: Workspace) -> None:
+    page = visitor.go(f"/executions/{seeded.ids['waiting']}?step=ask")
+    trigger = page.get_by_role("button", name="More actions")
+    items = page.get_by_role("menu", name="More actions").get_by_role("menuitem")
+    expect(items).to_have_count(0)
+    trigger.press("ArrowDown")
+    expect(items.first).to_be_focused()
+    assert items.locator("span:first-child").all_inner_texts() == [
+        "Change ctx…", "Complete a step…", "Copy the link", "Copy as a command", "Download the events",
+    ]  # fmt: skip
+    for key, focused in (("ArrowUp", 4), ("ArrowDown", 0), ("End", 4), ("Home", 0), ("c", 1), ("c", 2)):
+        page.keyboard.press(key)
+        expect(items.nth(focused)).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(trigger).to_be_focused()
+    expect(items).to_have_count(0)
+    expect(page.get_by_label("Step ask", exact=True)).to_be_visible()  # Escape closed the menu alone
+    trigger.press("Enter")
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    expect(trigger).to_be_focused()
+    assert page.evaluate("navigator.clipboard.readText()") == f"noetl explain {seeded.ids['waiting']}"
+    trigger.click()
+    items.filter(has_text="Change ctx…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    expect(trigger).to_be_focused()
+    trigger.click()
+    page.mouse.click(600, 400)
+    expect(items).to_have_count(0)
+
+
+def test_the_palette_finds_what_the_menu_holds(visitor: Visitor, seeded: Workspace) -> None:
+    page = visitor.go(f"/executions/{seeded.ids['waiting']}")
+    page.keyboard.press("a")
+    page.get_by_role("combobox").fill("change ctx")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog", name="Change ctx")).to_be_visible()
+
+
+def test_an_open_menu_has_no_serious_barrier(pages: Pages, seeded: Workspace) -> None:
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed: `make ui` installs it")
+    with pages.visiting("viewer") as visitor:
+        page = visitor.go(f"/executions/{seeded.ids['completed']}")
+        page.get_by_role("button", name="More actions").click()
+        item = page.get_by_role("menuitem", name="Delete…")
+        expect(item).to_be_disabled()
+        expect(item).to_contain_text("needs admin")
+        axe = page.context.new_cdp_session(page)
+        axe.send("Runtime.evaluate", {"expression": AXE.read_text()})
+        for theme in THEMES:
+            page.evaluate("theme => { document.documentElement.dataset.theme = theme }", theme)
+            assert serious(axe, theme) == []

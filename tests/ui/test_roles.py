@@ -62,10 +62,13 @@ READS = {"/credentials": "/api/credentials", "/tokens": "/api/tokens", "/people"
 
 
 # The visible buttons, when each of some texts is that of one, and the editor has checked its text.
+# Menus are opened for it: their items count, and say why they cannot be chosen beside their words.
 BUTTONS = f"""async names => {{ {UNTIL}
     const found = () => [...document.querySelectorAll("button, [role=button]")].filter(one => one.checkVisibility()).map(one => ({{
-        text: one.innerText.trim(), is_enabled: !one.disabled, title: one.title, is_inside: !!one.closest("#content"),
+        text: (one.role === "menuitem" ? one.firstElementChild : one).innerText.trim(), is_enabled: !one.disabled && one.ariaDisabled !== "true",
+        title: one.title, is_inside: !!one.closest("#content"),
     }}));
+    for (const one of document.querySelectorAll("[aria-haspopup=menu][aria-expanded=false]")) one.click();
     await until(() => {{
         const now = found(), texts = now.map(one => one.text);
         return names.every(name => texts.includes(name)) && !now.some(one => one.title === "being checked");

@@ -102,6 +102,7 @@ export function ExecutionPage() {
   };
   const at = isLive ? undefined : seq;
   const openChild = (child: string) => void navigate({ to: "/executions/$id", params: { id: child }, search: { up: at } });
+  const command = isLive ? noetl("explain", id) : noetl("replay", id, "--to", seq);
   const showItems = (step: string) => select(step, { pane: "items" });
   useKeys({
     ",": () => move(seq - 1),
@@ -125,7 +126,7 @@ export function ExecutionPage() {
     u: () => {
       if (execution.data?.parent) void navigate({ to: "/executions/$id", params: { id: execution.data.parent }, search: { at: search.up, pane: "children" } });
     },
-    "Shift+C": () => void navigator.clipboard?.writeText(isLive ? noetl("explain", id) : noetl("replay", id, "--to", seq)),
+    "Shift+C": () => void navigator.clipboard?.writeText(command),
     c: () => void navigator.clipboard?.writeText(location.href),
     Escape: () => select(undefined),
     ...Object.fromEntries(PANES.map((one, at) => [String(at + 1), () => set({ pane: one }, true)])),
@@ -175,7 +176,7 @@ export function ExecutionPage() {
         <Tags tags={found.tags ?? []} />
         </div>
         <span className={css.actions} data-actions>
-          <Actions execution={found} explain={explain.data} ctx={moment.data?.ctx ?? {}} seq={isLive ? undefined : seq} status={status || found.status} open={open} setOpen={setOpen} does={asks.does(id)} isBusy={doing !== ""} />
+          <Actions execution={found} explain={explain.data} ctx={moment.data?.ctx ?? {}} seq={isLive ? undefined : seq} status={status || found.status} open={open} setOpen={setOpen} does={asks.does(id)} isBusy={doing !== ""} command={command} />
         </span>
       </header>
       {!isLive && track ? (

@@ -32,11 +32,13 @@ function lately(): Kept[] {
   }
 }
 
-/** What the page can do: its buttons, as long as they are enabled. */
+const ACTIONS = "[data-actions] button:not(:disabled):not([aria-disabled]):not([aria-haspopup])";
+
+/** What the page can do: its buttons and what its menus hold, as long as they are enabled. */
 const pageCommands = (): Choice[] =>
-  [...document.querySelectorAll<HTMLButtonElement>("[data-actions] button:not(:disabled)")]
-    .filter((one) => one.textContent && one.checkVisibility())
-    .map((one, at) => ({ id: `here${at}`, group: "Here", label: one.getAttribute("aria-label") ?? one.textContent ?? "", run: () => one.click() }));
+  [...document.querySelectorAll<HTMLButtonElement>(ACTIONS)]
+    .filter((one) => one.textContent && (one.role === "menuitem" || one.checkVisibility()))
+    .map((one, at) => ({ id: `here${at}`, group: "Here", label: one.getAttribute("aria-label") ?? (one.firstElementChild ?? one).textContent ?? "", run: () => one.click() }));
 
 function useDelayed<T>(value: T, ms: number): T {
   const [late, setLate] = useState(value);

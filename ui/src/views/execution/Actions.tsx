@@ -1,11 +1,15 @@
 import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
 import { act, type Execution, type Explained, type Told } from "../../api/executions";
 import { useNeeds } from "../../api/session";
 import type { Does } from "../../moments/use";
 import { Button } from "../../parts/controls";
+import { type Item, Menu } from "../../parts/Menu";
+import { count, errorText } from "../../words/format";
 import { hasEnded } from "../../words/states";
 import { Answer } from "../Answer";
 import { Again, Cancel, Complete, Delete, Fork, Patch } from "./Dialogs";
+import { saveEvents } from "./Events";
 
 export type Open = "answer" | "cancel" | "retry" | "fork" | "complete" | "patch" | "delete" | null;
 interface Props {
@@ -22,9 +26,12 @@ interface Props {
   does: Does;
   /** Something was asked for that has not happened yet. */
   isBusy: boolean;
+  /** What does the same as looking at this page, in a terminal. */
+  command: string;
 }
 
-export function Actions({ execution, explain, ctx, seq, status, open, setOpen, does, isBusy }: Props) {
+/** What one can do: buttons for what is done often, a menu for the rest. */
+export function Actions({ execution, explain, ctx, seq, status, open, setOpen, does, isBusy, command }: Props) {
   const needs = useNeeds();
   const client = useQueryClient();
   const id = execution.execution_id;
@@ -37,6 +44,24 @@ export function Actions({ execution, explain, ctx, seq, status, open, setOpen, d
       .then(refresh)
       .catch(() => null); // the page shows it
   const close = () => setOpen(null);
+  const [saved, setSaved] = useState<{ read: number } | { error: unknown } | null>(null);
+  const save = () => {
+    setSaved({ read: 0 });
+    saveEvents(id, {}, (read) => setSaved({ read })).then(() => setSaved(null), (error: unknown) => setSaved({ error }));
+  };
+  const copy = (text: string) => void navigator.clipboard?.writeText(text);
+  const rare: Item[] = [
+    ...(isOver
+      ? []
+      : [
+          { label: "Change ctx…", does: () => setOpen("patch"), why: needs("editor") },
+          { label: "Complete a step…", does: () => setOpen("complete"), why: needs("admin") },
+        ]),
+    { label: "Copy the link", does: () => copy(location.href), shortcut: "c" },
+    { label: "Copy as a command", does: () => copy(command), shortcut: "Shift C" },
+    { label: "Download the events", does: save, why: saved && "read" in saved ? `${count(saved.read)} read` : undefined },
+    ...(isOver ? [{ label: "Delete…", does: () => setOpen("delete"), why: needs("admin"), isDanger: true }] : []),
+  ];
   return (
     <>
       {signals.length > 0 && !isOver ? (
@@ -49,17 +74,9 @@ export function Actions({ execution, explain, ctx, seq, status, open, setOpen, d
         <Button kind="primary" onClick={() => setOpen("retry")} why={needs("operator")}>Retry…</Button>
       ) : null}
       <Button onClick={() => setOpen("fork")} why={needs("operator")}>{seq ? `Fork from event ${seq}…` : "Fork…"}</Button>
-      {!isOver ? (
-        <>
-          <Button kind="quiet" onClick={() => setOpen("patch")} why={needs("editor")}>Change ctx…</Button>
-          <Button kind="quiet" onClick={() => setOpen("complete")} why={needs("admin")}>Complete a step…</Button>
-        </>
-      ) : null}
-      {!isOver ? (
-        <Button kind="danger" onClick={() => setOpen("cancel")} why={needs("operator")}>Cancel…</Button>
-      ) : (
-        <Button kind="quiet" onClick={() => setOpen("delete")} why={needs("admin")}>Delete…</Button>
-      )}
+      {!isOver ? <Button kind="danger" onClick={() => setOpen("cancel")} why={needs("operator")}>Cancel…</Button> : null}
+      <Menu label="More actions" items={rare} />
+      {saved && "error" in saved ? <span role="alert">{errorText(saved.error)}</span> : null}
       {open === "answer" ? <Answer id={id} path={execution.path} onClose={close} onDone={refresh} does={does} /> : null}
       {open === "cancel" ? <Cancel execution={execution} onClose={close} onDone={refresh} does={does} /> : null}
       {open === "retry" ? <Again execution={execution} ctx={ctx} onClose={close} /> : null}

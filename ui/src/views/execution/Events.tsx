@@ -125,31 +125,34 @@ function Kept({ id, seq, onClose }: { id: string; seq: number; onClose: () => vo
   ) : null;
 }
 
-/** Every event that fits, one JSON object in a line; the server gives them a thousand at a time. */
+/** Save every event that fits, one JSON object in a line; the server gives them a thousand at a time. */
+export async function saveEvents(id: string, asked: Record<string, unknown>, hear: (read: number) => void): Promise<void> {
+  const lines: string[] = [];
+  let read = 0;
+  for await (const events of allEvents(id, asked)) {
+    lines.push(events.map((one) => `${JSON.stringify(one)}\n`).join(""));
+    read += events.length;
+    hear(read);
+  }
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob(lines, { type: "application/x-ndjson" }));
+  link.download = `${id}.jsonl`;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
 function Download({ id, asked }: { id: string; asked: Record<string, unknown> }) {
   const [read, setRead] = useState<number | null>(null);
   const [error, setError] = useState("");
-  const save = async () => {
+  const save = () => {
     setError("");
     setRead(0);
-    try {
-      const lines: string[] = [];
-      for await (const events of allEvents(id, asked)) {
-        lines.push(events.map((one) => `${JSON.stringify(one)}\n`).join(""));
-        setRead((now) => (now ?? 0) + events.length);
-      }
-      const link = document.createElement("a");
-      link.href = URL.createObjectURL(new Blob(lines, { type: "application/x-ndjson" }));
-      link.download = `${id}.jsonl`;
-      link.click();
-      URL.revokeObjectURL(link.href);
-    } catch (found) {
-      setError(errorText(found));
-    }
-    setRead(null);
+    saveEvents(id, asked, setRead)
+      .catch((found: unknown) => setError(errorText(found)))
+      .finally(() => setRead(null));
   };
   return (
-    <Button kind="quiet" disabled={read !== null} title={error || "Every event that fits, as JSON lines"} onClick={() => void save()}>
+    <Button kind="quiet" disabled={read !== null} title={error || "Every event that fits, as JSON lines"} onClick={save}>
       {error ? "✕ Download" : read === null ? "Download" : `Reading ${count(read)}…`}
     </Button>
   );
