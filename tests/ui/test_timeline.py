@@ -21,6 +21,18 @@ LAND = (
 )
 WORLD = _HEAD.format("world") + f"  - step: all\n    tool: {{ {_CALL}/land }}\n"
 MANY = _HEAD.format("many") + f"  - step: all\n{_ALL.format(53)}    tool: {{ {_CALL}/tiny }}\n"
+ROUNDS = (
+    _HEAD.format("rounds")
+    + """\
+  - step: begin
+    next: turn
+  - step: turn
+    next: count
+  - step: count
+    set: { ctx.rounds: "{{ ctx.rounds | default(0) + 1 }}" }
+    next: { arcs: [{ step: turn, when: "{{ ctx.rounds < 120 }}" }] }
+"""
+)
 
 
 def places(page: Page, *names: str) -> list[tuple[float, float]]:
@@ -145,3 +157,34 @@ def test_many_children_end_with_a_link_to_all_of_them(visitor: Visitor, seeded: 
     page.get_by_role("group", name="Timeline").evaluate("one => one.scrollTo(0, one.scrollHeight)")
     page.get_by_role("link", name="3 more…").click()
     expect(page.get_by_role("table", name="Children")).to_contain_text("timeline/tiny")
+
+
+def test_very_many_step_runs_are_a_row_for_each_step(visitor: Visitor, seeded: Workspace) -> None:
+    seeded.client.register(ROUNDS)
+    rounds = seeded.start("timeline/rounds")
+    seeded.reaches(rounds, "completed")
+    page = visitor.go(f"/executions/{rounds}")
+    rows = page.get_by_role("list", name="Step-runs in time").get_by_role("listitem")
+    expect(rows).to_have_count(3)
+    expect(rows).to_contain_text(["begin#1", "turn", "count"])
+    expect(rows.nth(1)).to_contain_text("×120")
+    expect(rows.nth(1).locator("[data-of-step]")).to_have_attribute(
+        "title", re.compile(r"^turn: 120 step-runs, shortest .+, median .+, longest ")
+    )
+    assert rows.nth(1).locator("[data-lane] path").count() <= 4  # whatever their number
+    page.get_by_role("button", name="120 step-runs of turn").click()
+    expect(rows.nth(2)).to_contain_text("turn#1")
+    assert rows.nth(2).get_attribute("data-depth") == "1"
+    assert rows.count() < 60  # of 122: the rest is not on the screen
+    page.reload()
+    expect(rows.nth(2)).to_contain_text("turn#1")
+    rows.nth(2).locator("[data-of-step]").click()
+    page.wait_for_url(re.compile("run=turn%231"))
+    scroller = page.get_by_role("group", name="Timeline")
+    scroller.evaluate("one => one.scrollTo(0, one.scrollHeight)")
+    expect(rows.last).to_contain_text("count")
+    scroller.evaluate("one => one.scrollTo(0, 0)")
+    page.get_by_role("button", name="120 step-runs of turn").click()
+    expect(rows).to_have_count(3)
+    rows.nth(2).locator("[data-of-step]").click()
+    page.wait_for_url(re.compile("run=count%23120"))

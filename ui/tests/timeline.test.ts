@@ -3,17 +3,10 @@ import { describe, expect, it } from "vitest";
 import type { Span } from "../src/moments/track";
 import { criticalPath } from "../src/timeline/path";
 import { foldsOf, gapsOf, rangeOf, Scale, tickText, zoomed, zoomOf } from "../src/timeline/scale";
+import { span } from "./spans";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
-
-/** A step-run from one time to another; the rest is as the server sends it. */
-export function span(run: string, from: number, to: number | null, more: Partial<Span> = {}): Span {
-  return {
-    run, step: run.replace(/#\d+$/, ""), scheduled: [from + 1, from], started: [from + 2, from], ended: to === null ? null : [to + 1, to], state: "done",
-    worker: "", role: "step", attempts: [], waits: [], child: null, children: 0, of: null, after: null, items: null, ...more,
-  };
-}
 
 describe("gaps", () => {
   it("are times in which no step-run was queued or running", () => {

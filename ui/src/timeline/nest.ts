@@ -1,10 +1,11 @@
-// Children of step-runs as rows below them, loaded when they are opened. Which are open is in the address.
+// Rows of the timeline: step-runs, groups of them, and children below them, loaded when opened. What is open is in the address.
 import { useQueries } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { type Child, childrenOf, MOST_CHILDREN } from "../api/children";
 import { get } from "../api/client";
 import { type Mark, type Span, Track, type TrackPart } from "../moments/track";
 import { hasEnded } from "../words/states";
+import type { Group } from "./group";
 
 interface Below {
   key: string;
@@ -13,6 +14,7 @@ interface Below {
 export type Row = Below &
   (
     | { kind: "run"; span: Span; execution: string; isOpen: boolean }
+    | { kind: "group"; group: Group; isOpen: boolean }
     | { kind: "child"; child: Child; from: number; to: number | null; isOpen: boolean; isSole: boolean }
     | { kind: "more"; execution: string; count: number }
     | { kind: "note"; error: unknown }
@@ -28,11 +30,15 @@ interface Loaded<T> {
 const NOTHING: Nest = { lists: new Map(), tracks: new Map() }; // the same one while a slider moves
 /** A step-run of the execution of the page has an empty execution. */
 export const keyOf = (execution: string, run: string): string => `${execution}/${run}`;
+const GROUP = "=";
+/** A group of the execution of the page; neither a step-run nor the id of a child begins like it. */
+export const groupKey = (step: string): string => GROUP + encodeURIComponent(step);
 export const openOf = (nest: string | undefined): Set<string> => new Set((nest ?? "").split(",").filter(Boolean));
 
 /** Load what is open: the children of step-runs, and the step-runs of children. */
 export function useNest(id: string, track: Track, open: ReadonlySet<string>): Nest {
-  const runs = [...open].filter((key) => key.includes("/"));
+  const opened = [...open].filter((key) => !key.startsWith(GROUP));
+  const runs = opened.filter((key) => key.includes("/"));
   const lists = useQueries({
     queries: runs.map((key) => {
       const [execution, run] = [key.slice(0, key.indexOf("/")), key.slice(key.indexOf("/") + 1)];
@@ -41,7 +47,7 @@ export function useNest(id: string, track: Track, open: ReadonlySet<string>): Ne
     combine: (found) => new Map(runs.map((key, at) => [key, found[at] as Loaded<Child[]>])),
   });
   const sole = [...lists.values()].flatMap((list) => (list.data?.length === 1 ? [(list.data[0] as Child).id] : []));
-  const ids = [...new Set([...sole, ...[...open].filter((key) => !key.includes("/"))])];
+  const ids = [...new Set([...sole, ...opened.filter((key) => !key.includes("/"))])];
   const tracks = useQueries({
     queries: ids.map((child) => ({
       queryKey: ["track", child],
@@ -58,8 +64,8 @@ export function useNest(id: string, track: Track, open: ReadonlySet<string>): Ne
   return useMemo(() => (open.size ? { lists, tracks } : NOTHING), [open, lists, tracks]);
 }
 
-/** The rows of step-runs with what is open below them, at times of the first execution. */
-export function rowsOf(spans: readonly Span[], t0: number, open: ReadonlySet<string>, { lists, tracks }: Nest): Row[] {
+/** The rows of step-runs and groups with what is open below them, at times of the first execution. */
+export function rowsOf(entries: readonly (Span | Group)[], t0: number, open: ReadonlySet<string>, { lists, tracks }: Nest): Row[] {
   const rows: Row[] = [];
   const addRuns = (of: readonly Span[], execution: string, depth: number) => {
     for (const span of of) {
@@ -85,7 +91,15 @@ export function rowsOf(spans: readonly Span[], t0: number, open: ReadonlySet<str
     }
     if (span.children > MOST_CHILDREN) rows.push({ kind: "more", key: `${key} more`, depth, execution, count: span.children - MOST_CHILDREN });
   };
-  addRuns(spans, "", 0);
+  for (const entry of entries) {
+    if (!("spans" in entry)) {
+      addRuns([entry], "", 0);
+      continue;
+    }
+    const key = groupKey(entry.step);
+    rows.push({ kind: "group", key, depth: 0, group: entry, isOpen: open.has(key) });
+    if (open.has(key)) addRuns(entry.spans, "", 1);
+  }
   return rows;
 }
 

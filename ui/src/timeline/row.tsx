@@ -1,9 +1,10 @@
 import { Link } from "@tanstack/react-router";
-import type { ReactNode } from "react";
+import { type ReactNode, useMemo } from "react";
 import type { Span } from "../moments/track";
 import { Mark } from "../parts/Mark";
 import { count, duration, errorText, plain, shortId } from "../words/format";
 import { stateOf } from "../words/states";
+import { type Group, LOOKS, stretchesOf } from "./group";
 import type { Row } from "./nest";
 import type { Scale } from "./scale";
 import css from "./timeline.module.css";
@@ -72,8 +73,39 @@ export function Bars({ span, scale, until, isCritical }: { span: Span; scale: Sc
   );
 }
 
+/** What a row of many step-runs says, in words. */
+export function wordsOfGroup({ step, spans, failed, open, times }: Group): string {
+  const lasted = times ? `shortest ${duration(times.min)}, median ${duration(times.median)}, longest ${duration(times.max)}` : "";
+  return [`${step}: ${count(spans.length)} step-runs`, failed ? `${count(failed)} failed` : "", open ? `${count(open)} not ended` : "", lasted].filter(Boolean).join(", ");
+}
+
+/** How many step-runs a row stands for, and their shortest, median and longest time. */
+export function Figures({ group }: { group: Group }) {
+  return (
+    <span className={css.figures}>
+      <span className={css.times}>×{count(group.spans.length)}</span>
+      {group.failed ? <span className={css.failures}>✕ {count(group.failed)}</span> : null}
+      {group.times ? <span>{[group.times.min, group.times.median, group.times.max].map(duration).join(" · ")}</span> : null}
+    </span>
+  );
+}
+
+/** Many step-runs in one lane: one path for each look, however many there are. */
+export function Lane({ spans, scale, until }: { spans: readonly Span[]; scale: Scale; until: number }) {
+  const paths = useMemo(() => {
+    const found = new Map<string, string>();
+    for (const { look, x, width } of stretchesOf(spans, scale, until)) found.set(look, `${found.get(look) ?? ""}M${x} 0h${width}v14h-${width}z`);
+    return found;
+  }, [spans, scale, until]);
+  return (
+    <svg className={css.many} width={scale.width} height="14" aria-hidden data-lane>
+      {LOOKS.map((look) => (paths.has(look) ? <path key={look} data-look={look} className={css[`many-${look}`]} d={paths.get(look)} /> : null))}
+    </svg>
+  );
+}
+
 /** A row of a child, of one of its step-runs, or of what is not shown. All but notes lead to the page of the child. */
-export function Nested({ row, scale, until, here, up }: { row: Row } & Shown) {
+export function Nested({ row, scale, until, here, up }: { row: Exclude<Row, { kind: "group" }> } & Shown) {
   if (row.kind === "note") return <p className={css.note}>{row.error ? errorText(row.error) : "Loading…"}</p>;
   if (row.kind === "more") {
     return row.execution ? (

@@ -8,9 +8,10 @@ import { sentence, type Told } from "../words/events";
 import { count, duration, now, plain, shortId } from "../words/format";
 import type { Hue, MarkName } from "../words/states";
 import { Axis } from "./axis";
+import { type Group, grouped } from "./group";
 import { inOrder, openOf, type Row, rowsOf, useNest } from "./nest";
 import { criticalPath } from "./path";
-import { Bars, Disclosure, Name, Nested, type Shown, wordsOf } from "./row";
+import { Bars, Disclosure, Figures, Lane, Name, Nested, type Shown, wordsOf, wordsOfGroup } from "./row";
 import { foldsOf, gapsOf, type Range, rangeOf, Scale, zoomed, zoomOf } from "./scale";
 import css from "./timeline.module.css";
 
@@ -20,7 +21,7 @@ export interface TimelineSearch {
   zoom?: string;
   /** Gaps that are not folded, by their starts. */
   unfold?: string;
-  /** Rows whose children are shown. */
+  /** Rows whose step-runs or children are shown. */
   nest?: string;
 }
 interface Props {
@@ -40,7 +41,7 @@ interface Props {
 const SIGNS: Record<string, [MarkName, Hue]> = { "step.forced": ["forced", "violet"], "step.repaired": ["repaired", "green"], "loop.item.repaired": ["repaired", "green"], "report.late": ["hourglass", "amber"] };
 const FOLD = { desk: 92, phone: 72 };
 
-/** One row per step-run: queued, running, waiting and pauses between attempts. */
+/** One row per step-run, or per step where there are very many: queued, running, waiting and pauses between attempts. */
 export function Timeline({ id, track, seq, isLive, ended, step, run, marked, search, onSearch, onRun }: Props) {
   const scroller = useRef<HTMLDivElement>(null);
   const tick = useTick(1_000, isLive && !ended);
@@ -51,8 +52,10 @@ export function Timeline({ id, track, seq, isLive, ended, step, run, marked, sea
   const shown = useMemo(() => (isZoomed ? all.filter((span) => isIn(span, scale.range, until)) : all), [all, isZoomed, scale, until]);
   const open = useMemo(() => openOf(search.nest), [search.nest]);
   const nested = useNest(id, track, open);
-  const rows = useMemo(() => rowsOf(shown, track.t0, open, nested).filter((row) => !isZoomed || row.kind !== "run" || isIn(row.span, scale.range, until)), [shown, track, open, nested, isZoomed, scale, until]);
-  const isTree = useMemo(() => all.some((span) => span.children > 0), [all]);
+  const entries = useMemo(() => grouped(shown), [shown]);
+  const rows = useMemo(() => rowsOf(entries, track.t0, open, nested).filter((row) => !isZoomed || row.kind !== "run" || isIn(row.span, scale.range, until)), [entries, track, open, nested, isZoomed, scale, until]);
+  const isGrouped = entries.length < shown.length;
+  const isTree = useMemo(() => isGrouped || all.some((span) => span.children > 0), [all, isGrouped]);
   const toggle = (key: string) => onSearch({ nest: [...open].filter((one) => one !== key).concat(open.has(key) ? [] : key).join(",") || undefined }, true);
   const critical = useMemo(() => criticalPath(all), [all]);
   const marks = useMemo(() => byRun(marked, track), [marked, track, track.seq]);
@@ -81,7 +84,7 @@ export function Timeline({ id, track, seq, isLive, ended, step, run, marked, sea
     does();
   };
   return (
-    <div className={css.timeline} onKeyDown={pressed}>
+    <div className={`${css.timeline} ${isGrouped ? css.grouped : ""}`} onKeyDown={pressed}>
       <div className={css.tools}>
         <Legend />
         <span className={css.fill} />
@@ -99,22 +102,28 @@ export function Timeline({ id, track, seq, isLive, ended, step, run, marked, sea
             const row = rows[item.index] as Row;
             return (
               <div key={row.key} role="listitem" className={css.item} data-depth={row.depth} style={{ transform: `translateY(${item.start}px)`, "--depth": row.depth } as CSSProperties}>
-                {row.kind === "run" && !row.depth ? (
+                {row.kind === "group" ? (
+                  <button type="button" data-of-step={row.group.step} data-critical={row.group.spans.some((span) => critical.has(span.run)) || undefined} className={`${css.row} ${row.group.step === step ? css.selected : ""} ${(row.group.spans[0] as Span).scheduled[0] <= seq ? "" : css.later}`} title={wordsOfGroup(row.group)} onClick={() => onRun(lastOf(row.group, seq))}>
+                    <Name state={track.step(row.group.step, seq)} title={row.group.step}>{plain(row.group.step)}</Name>
+                    <span className={css.lane}>
+                      <Lane spans={row.group.spans} scale={scale} until={until} />
+                      <Signs events={marks.size ? row.group.spans.flatMap((span) => marks.get(span.run) ?? []) : []} track={track} scale={scale} />
+                      <Figures group={row.group} />
+                    </span>
+                  </button>
+                ) : row.kind === "run" && !row.execution ? (
                   <button type="button" data-of-step={row.span.step} data-critical={critical.has(row.span.run) || undefined} className={`${css.row} ${row.span.run === run || (!run && row.span.step === step) ? css.selected : ""} ${row.span.scheduled[0] <= seq ? "" : css.later}`} title={wordsOf(row.span, until, critical.has(row.span.run))} onClick={() => onRun(row.span)}>
                     <Name state={stateAt(row.span, seq)} title={row.span.run}>{plain(row.span.run)}</Name>
                     <span className={css.lane}>
                       <Bars span={row.span} scale={scale} until={until} isCritical={critical.has(row.span.run)} />
-                      {(marks.get(row.span.run) ?? []).filter((one) => scale.has(track.timeOf(one.seq))).map((one) => (
-                        <span key={one.seq} className={css.mark} style={{ left: scale.x(track.timeOf(one.seq)) }}>
-                          <Sign mark={SIGNS[one.event_type]?.[0] ?? "dots"} hue={SIGNS[one.event_type]?.[1] ?? "grey"} label={`event ${one.seq}: ${sentence(one)}`} size={16} />
-                        </span>
-                      ))}
+                      <Signs events={marks.get(row.span.run) ?? []} track={track} scale={scale} />
                     </span>
                   </button>
                 ) : (
                   <Nested row={row} {...common} />
                 )}
                 {row.kind === "run" && row.span.children ? <Disclosure isOpen={row.isOpen} label={`Children of ${row.span.run}`} onToggle={() => toggle(row.key)} /> : null}
+                {row.kind === "group" ? <Disclosure isOpen={row.isOpen} label={`${count(row.group.spans.length)} step-runs of ${plain(row.group.step)}`} onToggle={() => toggle(row.key)} /> : null}
                 {row.kind === "child" && !row.isSole ? <Disclosure isOpen={row.isOpen} label={`Step-runs of ${plain(row.child.path)} ${shortId(row.child.id)}`} onToggle={() => toggle(row.child.id)} /> : null}
               </div>
             );
@@ -127,6 +136,17 @@ export function Timeline({ id, track, seq, isLive, ended, step, run, marked, sea
       </div>
     </div>
   );
+}
+
+/** What others did to a step-run, at its time. */
+function Signs({ events, track, scale }: { events: Props["marked"]; track: Track; scale: Scale }) {
+  return events
+    .filter((one) => scale.has(track.timeOf(one.seq)))
+    .map((one) => (
+      <span key={one.seq} className={css.mark} style={{ left: scale.x(track.timeOf(one.seq)) }}>
+        <Sign mark={SIGNS[one.event_type]?.[0] ?? "dots"} hue={SIGNS[one.event_type]?.[1] ?? "grey"} label={`event ${one.seq}: ${sentence(one)}`} size={16} />
+      </span>
+    ));
 }
 
 /** The scale of what is shown, as wide as its lane. */
@@ -150,6 +170,8 @@ function useScale(spans: readonly Span[], total: number, search: TimelineSearch)
 }
 
 const stateAt = (span: Span, seq: number): string => (span.scheduled[0] > seq ? "" : span.ended && span.ended[0] > seq ? "running" : span.state);
+/** The last step-run of a group at a moment, or its first one. */
+const lastOf = ({ spans }: Group, seq: number): Span => spans.findLast((span) => span.scheduled[0] <= seq) ?? (spans[0] as Span);
 const isIn = (span: Span, [from, to]: Range, until: number): boolean => Math.min(span.scheduled[1], span.waits[0]?.[0] ?? Infinity) <= to && (span.ended?.[1] ?? until) >= from;
 
 const LEGEND: [look: string, word: string, title: string][] = [

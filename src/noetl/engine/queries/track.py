@@ -27,7 +27,7 @@ from noetl.model.upcast import upcast
 
 MOST_MARKS: Final = 2_000  # of a series; then every other one is dropped
 MOST_TIMES: Final = 100_000  # of a track; then every other one is dropped
-MOST_SPANS: Final = 20_000  # of a track; then the oldest ended ones are dropped
+MOST_SPANS: Final = 50_000  # of a track; then the oldest ended ones are dropped
 LOOP_MARKS: Final = 1_000  # of a loop's counters
 JOIN_BASE: Final = 1_000_000  # of a join's value: arrived × base + needed
 _MOST_ATTEMPTS: Final = 100  # of a step-run, and waits; the newest are kept

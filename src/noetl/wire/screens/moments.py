@@ -31,7 +31,7 @@ class SpanItems(Answer, frozen=True):
     failed: int
 
 
-class SpanRow(Answer, frozen=True):
+class SpanRow(Answer, frozen=True, gc=False):  # an answer has up to 50,000
     """A step-run in time; milliseconds count from `t0` of its track."""
 
     run: str

@@ -35,6 +35,7 @@ from noetl.wire.screens.moments import (
     TrackQuery,
 )
 
+_MANY: Final = 2_000  # step-runs of an answer; more are put together beside the event loop
 _MOST: Final = 500  # tokens, keys of ctx and changes of a moment, each
 _FOR_EVER: Final = {"Cache-Control": "private, max-age=31536000, immutable"}
 _ALWAYS_NEW: Final = frozenset(("seq", "at"))  # every event changes them
@@ -104,12 +105,14 @@ async def part_of(track: Track, after: int, mask: ReaderMask) -> TrackPart:
 
     Only the step-runs are masked: the rest is numbers, under names of steps that may look like those of secrets.
     """
-    part = _part_of(track, after)
-    runs: Any = msgspec.Raw(await mask.answer(part.runs))
+    part, spans = _part_of(track, after), track.spans_after(after)
+    rows = _rows(spans) if len(spans) <= _MANY else await asyncio.to_thread(_rows, spans)
+    runs: Any = msgspec.Raw(await mask.answer(rows))
     return msgspec.structs.replace(part, runs=runs)
 
 
 def _part_of(track: Track, after: int) -> TrackPart:
+    """Return a part without its step-runs."""
     return TrackPart(
         after=after,
         seq=track.seq,
@@ -117,12 +120,16 @@ def _part_of(track: Track, after: int) -> TrackPart:
         head_at=track.head_at,
         every=track.every,
         times=track.times_after(after),
-        runs=[_row(span) for span in track.spans_after(after)],
+        runs=[],
         dropped=track.dropped,
         series=track.marks_after(after),
         thinned=sorted(track.thinned),
         states=list(STATES),
     )
+
+
+def _rows(spans: Iterable[Span]) -> list[SpanRow]:
+    return [_row(span) for span in spans]
 
 
 def _row(span: Span) -> SpanRow:
