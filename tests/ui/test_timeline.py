@@ -137,6 +137,12 @@ def test_children_open_below_their_step_run_and_theirs_below_them(visitor: Visit
     expect(rows).to_have_count(7)
     expect(rows.nth(5)).to_contain_text("one#1")
     assert rows.evaluate_all("all => all.map(one => one.dataset.depth)") == ["0", "1", "2", "3", "3", "4", "2"]
+    critical = rows.filter(has=page.locator("[data-critical]"))
+    tiny = critical.filter(has_text="timeline/tiny")
+    expect(tiny).to_have_count(1)  # the child that ended last
+    expect(critical).to_contain_text(["all#1", "timeline/land", "each#1", "timeline/tiny"])
+    expect(critical.last).to_contain_text("rest#1")
+    expect(tiny.locator("[data-critical]")).to_have_attribute("title", re.compile("on the critical path"))
     page.reload()
     expect(rows).to_have_count(7)
     rows.nth(1).get_by_role("link").click()

@@ -1,7 +1,8 @@
 // The timeline: gaps, folds, places of times, the critical path. tests/scenarios/test_screen_tracks.py runs this.
 import { describe, expect, it } from "vitest";
-import type { Span } from "../src/moments/track";
-import { criticalPath } from "../src/timeline/path";
+import { type Span, Track } from "../src/moments/track";
+import { keyOf, openOf, rowsOf } from "../src/timeline/nest";
+import { criticalPath, lastChild } from "../src/timeline/path";
 import { foldsOf, gapsOf, rangeOf, Scale, tickText, zoomed, zoomOf } from "../src/timeline/scale";
 import { span } from "./spans";
 
@@ -140,5 +141,35 @@ describe("the critical path", () => {
   it("ends in a circle of names, and where older step-runs are not kept", () => {
     expect(path(span("a#1", 0, 10, { after: "b#1" }), span("b#1", 0, 5, { after: "a#1" }))).toEqual(["a#1", "b#1"]);
     expect(path(span("a#9", 0, 10, { after: "a#8" }))).toEqual(["a#9"]);
+  });
+});
+
+describe("the critical path below a step-run", () => {
+  const child = (id: string, started: number, ended: number | null) => ({ id, path: id, item: null, started, ended, status: ended === null ? "running" : "completed" });
+  const track = (...runs: Span[]) => {
+    const made = new Track();
+    made.apply({ after: 0, seq: 9, t0: 0, head_at: 9, every: 1, times: [0], runs, dropped: 0, series: {}, thinned: [], states: [""] });
+    return { data: made, error: null };
+  };
+  const shown = (span: Span, children: ReturnType<typeof child>[], tracks: [string, ReturnType<typeof track>][], critical: string[]) => {
+    const lists = new Map([[keyOf("", span.run), { data: children, error: null }]]);
+    const rows = rowsOf([span], 0, openOf([keyOf("", span.run), ...tracks.map(([id]) => id)].join(",")), { lists, tracks: new Map(tracks) }, new Set(critical));
+    return rows.filter((row) => "isCritical" in row && row.isCritical).map((row) => (row.kind === "run" ? row.span.run : row.kind === "child" ? row.child.id : row.kind));
+  };
+
+  it("leads over the child that ended last, and over its step-runs", () => {
+    const call = span("call#1", 0, 50, { children: 2 });
+    const tracks: [string, ReturnType<typeof track>][] = [
+      ["early", track(span("x#1", 0, 10))],
+      ["late", track(span("y#1", 0, 10), span("z#1", 0, 30))],
+    ];
+    expect(shown(call, [child("early", 0, 10), child("late", 0, 30)], tracks, ["call#1"])).toEqual(["call#1", "late", "z#1"]);
+    expect(shown(call, [child("early", 0, 10), child("late", 0, 30)], tracks, [])).toEqual([]); // its step-run is not on it
+  });
+
+  it("is that of the first while several run, and of none where only some of many are listed", () => {
+    expect(lastChild([child("a", 5, null), child("b", 3, null), child("c", 0, 9)])?.id).toBe("b");
+    expect(lastChild([])).toBeUndefined();
+    expect(shown(span("call#1", 0, 50, { children: 51 }), [child("a", 0, 10)], [], ["call#1"])).toEqual(["call#1"]);
   });
 });

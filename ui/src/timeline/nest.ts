@@ -6,6 +6,7 @@ import { get } from "../api/client";
 import { type Mark, type Span, Track, type TrackPart } from "../moments/track";
 import { hasEnded } from "../words/states";
 import type { Group } from "./group";
+import { criticalPath, lastChild } from "./path";
 
 interface Below {
   key: string;
@@ -13,9 +14,9 @@ interface Below {
 }
 export type Row = Below &
   (
-    | { kind: "run"; span: Span; execution: string; isOpen: boolean }
-    | { kind: "group"; group: Group; isOpen: boolean }
-    | { kind: "child"; child: Child; from: number; to: number | null; isOpen: boolean; isSole: boolean }
+    | { kind: "run"; span: Span; execution: string; isOpen: boolean; isCritical: boolean }
+    | { kind: "group"; group: Group; isOpen: boolean; isCritical: boolean }
+    | { kind: "child"; child: Child; from: number; to: number | null; isOpen: boolean; isSole: boolean; isCritical: boolean }
     | { kind: "more"; execution: string; count: number }
     | { kind: "note"; error: unknown }
   );
@@ -27,6 +28,7 @@ interface Loaded<T> {
   data?: T;
   error: unknown;
 }
+const NONE: ReadonlySet<string> = new Set();
 const NOTHING: Nest = { lists: new Map(), tracks: new Map() }; // the same one while a slider moves
 /** A step-run of the execution of the page has an empty execution. */
 export const keyOf = (execution: string, run: string): string => `${execution}/${run}`;
@@ -64,41 +66,48 @@ export function useNest(id: string, track: Track, open: ReadonlySet<string>): Ne
   return useMemo(() => (open.size ? { lists, tracks } : NOTHING), [open, lists, tracks]);
 }
 
-/** The rows of step-runs and groups with what is open below them, at times of the first execution. */
-export function rowsOf(entries: readonly (Span | Group)[], t0: number, open: ReadonlySet<string>, { lists, tracks }: Nest): Row[] {
+/**
+ * The rows of step-runs and groups with what is open below them, at times of the first execution. The critical path goes on in
+ * the child that a critical step-run waited for; it is not known where only some of many children are listed.
+ */
+export function rowsOf(entries: readonly (Span | Group)[], t0: number, open: ReadonlySet<string>, { lists, tracks }: Nest, critical: ReadonlySet<string> = NONE): Row[] {
   const rows: Row[] = [];
-  const addRuns = (of: readonly Span[], execution: string, depth: number) => {
+  const addRuns = (of: readonly Span[], execution: string, depth: number, path: ReadonlySet<string>) => {
     for (const span of of) {
       const key = keyOf(execution, span.run);
       const isOpen = span.children > 0 && open.has(key);
-      rows.push({ kind: "run", key, depth, span, execution, isOpen });
-      if (isOpen) addChildren(key, execution, span, depth + 1);
+      const isCritical = path.has(span.run);
+      rows.push({ kind: "run", key, depth, span, execution, isOpen, isCritical });
+      if (isOpen) addChildren(key, execution, span, depth + 1, isCritical && span.children <= MOST_CHILDREN);
     }
   };
-  const addChildren = (key: string, execution: string, span: Span, depth: number) => {
+  const addChildren = (key: string, execution: string, span: Span, depth: number, leads: boolean) => {
     const list = lists.get(key);
     if (!list?.data) return void rows.push({ kind: "note", key: `${key} note`, depth, error: list?.error });
     const isSole = list.data.length === 1;
+    const last = leads ? lastChild(list.data) : undefined;
     for (const child of list.data) {
+      const isCritical = child === last;
       const found = tracks.get(child.id);
       const isOpen = isSole || open.has(child.id);
       const ended = found?.data && hasEnded(found.data.status(found.data.seq)) ? found.data.t0 + found.data.timeOf(found.data.seq) : child.ended;
       const status = found?.data ? found.data.status(found.data.seq) : child.status;
-      rows.push({ kind: "child", key: `${key} ${child.id}`, depth, child: { ...child, status }, from: child.started - t0, to: ended === null ? null : ended - t0, isOpen, isSole });
+      rows.push({ kind: "child", key: `${key} ${child.id}`, depth, child: { ...child, status }, from: child.started - t0, to: ended === null ? null : ended - t0, isOpen, isSole, isCritical });
       if (!isOpen) continue;
-      if (found?.data) addRuns(shifted(found.data, found.data.t0 - t0), child.id, depth + 1);
+      const spans = found?.data ? shifted(found.data, found.data.t0 - t0) : undefined;
+      if (spans) addRuns(spans, child.id, depth + 1, isCritical ? criticalPath(spans) : NONE);
       else rows.push({ kind: "note", key: `${child.id} note`, depth: depth + 1, error: found?.error });
     }
     if (span.children > MOST_CHILDREN) rows.push({ kind: "more", key: `${key} more`, depth, execution, count: span.children - MOST_CHILDREN });
   };
   for (const entry of entries) {
     if (!("spans" in entry)) {
-      addRuns([entry], "", 0);
+      addRuns([entry], "", 0, critical);
       continue;
     }
     const key = groupKey(entry.step);
-    rows.push({ kind: "group", key, depth: 0, group: entry, isOpen: open.has(key) });
-    if (open.has(key)) addRuns(entry.spans, "", 1);
+    rows.push({ kind: "group", key, depth: 0, group: entry, isOpen: open.has(key), isCritical: entry.spans.some((span) => critical.has(span.run)) });
+    if (open.has(key)) addRuns(entry.spans, "", 1, critical);
   }
   return rows;
 }

@@ -28,3 +28,10 @@ function isLater(one: Span, other: Span): boolean {
 function before(all: readonly Span[], at: Span): Span | undefined {
   return all.reduce<Span | undefined>((last, span) => (span.ended && span.ended[0] <= at.scheduled[0] && (!last?.ended || span.ended[0] > last.ended[0]) ? span : last), undefined);
 }
+
+/** The child that its step-run waited for: the last to end; while several still run, the one that began first. */
+export function lastChild<T extends { started: number; ended: number | null }>(children: readonly T[]): T | undefined {
+  const running = children.filter((one) => one.ended === null);
+  if (running.length) return running.reduce((first, one) => (one.started < first.started ? one : first));
+  return children.reduce<T | undefined>((last, one) => (!last || (one.ended as number) > (last.ended as number) ? one : last), undefined);
+}

@@ -74,9 +74,9 @@ export function Bars({ span, scale, until, isCritical }: { span: Span; scale: Sc
 }
 
 /** What a row of many step-runs says, in words. */
-export function wordsOfGroup({ step, spans, failed, open, times }: Group): string {
+export function wordsOfGroup({ step, spans, failed, open, times }: Group, isCritical: boolean): string {
   const lasted = times ? `shortest ${duration(times.min)}, median ${duration(times.median)}, longest ${duration(times.max)}` : "";
-  return [`${step}: ${count(spans.length)} step-runs`, failed ? `${count(failed)} failed` : "", open ? `${count(open)} not ended` : "", lasted].filter(Boolean).join(", ");
+  return [`${step}: ${count(spans.length)} step-runs`, failed ? `${count(failed)} failed` : "", open ? `${count(open)} not ended` : "", lasted, isCritical ? "on the critical path" : ""].filter(Boolean).join(", ");
 }
 
 /** How many step-runs a row stands for, and their shortest, median and longest time. */
@@ -115,25 +115,26 @@ export function Nested({ row, scale, until, here, up }: { row: Exclude<Row, { ki
     );
   }
   if (row.kind === "run") {
-    const { span } = row;
+    const { span, isCritical } = row;
     const isThere = span.scheduled[1] <= here;
     return (
-      <Link className={`${css.row} ${isThere ? "" : css.later}`} to="/executions/$id" params={{ id: row.execution }} search={{ step: span.step, run: span.run, up }} title={`${wordsOf(span, until, false)}. Opens the child.`}>
+      <Link className={`${css.row} ${isThere ? "" : css.later}`} to="/executions/$id" params={{ id: row.execution }} search={{ step: span.step, run: span.run, up }} data-critical={isCritical || undefined} title={`${wordsOf(span, until, isCritical)}. Opens the child.`}>
         <Name state={isThere ? span.state : ""} title={span.run}>{plain(span.run)}</Name>
         <span className={css.lane}>
-          <Bars span={span} scale={scale} until={until} isCritical={false} />
+          <Bars span={span} scale={scale} until={until} isCritical={isCritical} />
         </span>
       </Link>
     );
   }
-  const { child, from } = row;
+  const { child, from, isCritical } = row;
   const to = row.to ?? until;
   const name = `${child.item === null ? "" : `[${child.item}] `}${plain(child.path)} ${shortId(child.id)}`;
   return (
-    <Link className={`${css.row} ${css.child} ${from <= here ? "" : css.later}`} to="/executions/$id" params={{ id: child.id }} search={{ up }} title={`Child ${name}${child.status ? `: ${stateOf(child.status).word}, ${duration(to - from)}` : ""}. Opens its page.`}>
+    <Link className={`${css.row} ${css.child} ${from <= here ? "" : css.later}`} to="/executions/$id" params={{ id: child.id }} search={{ up }} data-critical={isCritical || undefined} title={`Child ${name}${child.status ? `: ${stateOf(child.status).word}, ${duration(to - from)}` : ""}${isCritical ? ", on the critical path" : ""}. Opens its page.`}>
       <Name state={child.status} title={name}>{name}</Name>
       <span className={css.lane}>
         <Part scale={scale} from={from} to={to} look={`${css.childbar} ${css[stateOf(child.status).hue]}`} />
+        {isCritical ? <Part scale={scale} from={from} to={to} look={css.critical} /> : null}
         <span className={css.length} style={{ left: scale.x(to) }}>{duration(to - from)}</span>
       </span>
     </Link>

@@ -53,11 +53,11 @@ export function Timeline({ id, track, seq, isLive, ended, step, run, marked, sea
   const open = useMemo(() => openOf(search.nest), [search.nest]);
   const nested = useNest(id, track, open);
   const entries = useMemo(() => grouped(shown), [shown]);
-  const rows = useMemo(() => rowsOf(entries, track.t0, open, nested).filter((row) => !isZoomed || row.kind !== "run" || isIn(row.span, scale.range, until)), [entries, track, open, nested, isZoomed, scale, until]);
+  const critical = useMemo(() => criticalPath(all), [all]);
+  const rows = useMemo(() => rowsOf(entries, track.t0, open, nested, critical).filter((row) => !isZoomed || row.kind !== "run" || isIn(row.span, scale.range, until)), [entries, track, open, nested, critical, isZoomed, scale, until]);
   const isGrouped = entries.length < shown.length;
   const isTree = useMemo(() => isGrouped || all.some((span) => span.children > 0), [all, isGrouped]);
   const toggle = (key: string) => onSearch({ nest: [...open].filter((one) => one !== key).concat(open.has(key) ? [] : key).join(",") || undefined }, true);
-  const critical = useMemo(() => criticalPath(all), [all]);
   const marks = useMemo(() => byRun(marked, track), [marked, track, track.seq]);
   const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => 26, overscan: 10 });
   const here = track.timeOf(seq);
@@ -103,7 +103,7 @@ export function Timeline({ id, track, seq, isLive, ended, step, run, marked, sea
             return (
               <div key={row.key} role="listitem" className={css.item} data-depth={row.depth} style={{ transform: `translateY(${item.start}px)`, "--depth": row.depth } as CSSProperties}>
                 {row.kind === "group" ? (
-                  <button type="button" data-of-step={row.group.step} data-critical={row.group.spans.some((span) => critical.has(span.run)) || undefined} className={`${css.row} ${row.group.step === step ? css.selected : ""} ${(row.group.spans[0] as Span).scheduled[0] <= seq ? "" : css.later}`} title={wordsOfGroup(row.group)} onClick={() => onRun(lastOf(row.group, seq))}>
+                  <button type="button" data-of-step={row.group.step} data-critical={row.isCritical || undefined} className={`${css.row} ${row.group.step === step ? css.selected : ""} ${(row.group.spans[0] as Span).scheduled[0] <= seq ? "" : css.later}`} title={wordsOfGroup(row.group, row.isCritical)} onClick={() => onRun(lastOf(row.group, seq))}>
                     <Name state={track.step(row.group.step, seq)} title={row.group.step}>{plain(row.group.step)}</Name>
                     <span className={css.lane}>
                       <Lane spans={row.group.spans} scale={scale} until={until} />
@@ -112,10 +112,10 @@ export function Timeline({ id, track, seq, isLive, ended, step, run, marked, sea
                     </span>
                   </button>
                 ) : row.kind === "run" && !row.execution ? (
-                  <button type="button" data-of-step={row.span.step} data-critical={critical.has(row.span.run) || undefined} className={`${css.row} ${row.span.run === run || (!run && row.span.step === step) ? css.selected : ""} ${row.span.scheduled[0] <= seq ? "" : css.later}`} title={wordsOf(row.span, until, critical.has(row.span.run))} onClick={() => onRun(row.span)}>
+                  <button type="button" data-of-step={row.span.step} data-critical={row.isCritical || undefined} className={`${css.row} ${row.span.run === run || (!run && row.span.step === step) ? css.selected : ""} ${row.span.scheduled[0] <= seq ? "" : css.later}`} title={wordsOf(row.span, until, row.isCritical)} onClick={() => onRun(row.span)}>
                     <Name state={stateAt(row.span, seq)} title={row.span.run}>{plain(row.span.run)}</Name>
                     <span className={css.lane}>
-                      <Bars span={row.span} scale={scale} until={until} isCritical={critical.has(row.span.run)} />
+                      <Bars span={row.span} scale={scale} until={until} isCritical={row.isCritical} />
                       <Signs events={marks.get(row.span.run) ?? []} track={track} scale={scale} />
                     </span>
                   </button>
