@@ -36,6 +36,7 @@ STEP_LEVELS: tuple[Level, ...] = (
             Field("input", ANY_MAP, "Inputs of the step; they override `args`.", aliases=("args",), rendered="worker"),
             Field("tool", tool_form(), "The pipeline: one task or a list of tasks."),
             Field("output", LevelOf("output"), "`output` of the last task."),
+            Field("assert", LevelOf("assert"), "Inputs that the first task must get, and keys of the step's result."),
             Field("set", ANY_MAP, "Writes when the step ends.", rendered="server"),
             Field("set_ctx", ANY_MAP, "Writes to `ctx`; the names have no scope prefix.", rendered="server"),
             Field("next", next_form(), "The router: which steps run next."),

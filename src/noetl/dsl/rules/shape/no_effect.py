@@ -36,6 +36,7 @@ def check(subject: CheckContext) -> Iterator[Finding]:
     yield from _key(root.get("executor"), "version", "`executor.version`", "NoETL runs every version; remove the key.")
     mcp = "Playbooks are not offered as tools of an MCP server yet; remove the key, or leave it for later."
     yield from _key(root.get("metadata"), "exposes_as_mcp", "`metadata.exposes_as_mcp`", mcp)
+    yield from _without_tool(root.get("workflow"))
     for holder in (*_holders(root), *_specs(root)):
         for name in ("lease_seconds", "heartbeat_seconds"):
             yield from _key(holder.get("frame"), name, f"`{name}` of a frame", _LEASE)
@@ -53,6 +54,15 @@ def check(subject: CheckContext) -> Iterator[Finding]:
                 if id(entry.key) not in used:
                     message = f"'{entry.key.text}' in `policy.{name}` has no effect."
                     yield at(entry.key, message, _SETTINGS[name])
+
+
+def _without_tool(workflow: Node | None) -> Iterator[Finding]:
+    """Yield settings of a result on steps that give none."""
+    for step in workflow if isinstance(workflow, ListNode) else ():
+        if isinstance(step, MapNode) and not isinstance(step.get("tool"), ListNode | MapNode):
+            for name in ("assert", "output"):
+                what = f"`{name}` of a step without a tool"
+                yield from _key(step, name, what, "Give the step a `tool`, or move the key to the step that has it.")
 
 
 def _key(node: Node | None, name: str, what: str, fix: str) -> Iterator[Finding]:

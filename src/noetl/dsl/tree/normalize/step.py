@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from noetl.dsl.grammar.step import NO_MATCH
 from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Scalar
 from noetl.dsl.tree.normalize.settings import settings
-from noetl.dsl.tree.normalize.task import rule_parts, tasks, with_output
+from noetl.dsl.tree.normalize.task import rule_parts, tasks, with_assertions, with_output
 from noetl.dsl.tree.normalize.values import assigns, first, optional, plain_text, scalar, text, value, values
 from noetl.dsl.tree.playbook import AdmitRule, Arc, Loop, Router, Step, Value
 
@@ -27,9 +27,10 @@ def step(node: MapNode) -> Step | None:
     if router is not None and "on_no_match" in router.spec:
         router, unmatched = _without_no_match(router)
         own.setdefault("no_next_is_error", unmatched)
+    pipeline = with_output(tasks(node.get("tool"), name), node.get("output"), inner.at if inner else None)
     return Step(
         name=name,
-        tasks=with_output(tasks(node.get("tool"), name), node.get("output"), inner.at if inner else None),
+        tasks=with_assertions(pipeline, node.get("assert")),
         router=router,
         admit=_admit(gate),
         loop=_loop(node.get("loop")),

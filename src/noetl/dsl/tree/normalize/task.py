@@ -58,6 +58,33 @@ def with_output(pipeline: tuple[Task, ...], *nodes: Node | None) -> tuple[Task, 
     return pipeline
 
 
+def with_assertions(pipeline: tuple[Task, ...], node: Node | None) -> tuple[Task, ...]:
+    """Merge a step's `assert`: its first task expects, its last one returns."""
+    if not isinstance(node, MapNode) or not pipeline:
+        return pipeline
+    made = list(pipeline)
+    for name, at in (("expects", 0), ("returns", _giving(pipeline))):
+        given = node.get(name)
+        if given is None:
+            continue
+        task = made[at]
+        own = task.spec.get("assert")
+        known = own.data if own is not None and isinstance(own.data, dict) else {}
+        paths = [*dict.fromkeys([*_paths(known.get(name)), *_paths(canonical_data(given))])]
+        made[at] = replace(task, spec={**task.spec, "assert": Value({**known, name: paths}, node)})
+    return tuple(made)
+
+
+def _giving(pipeline: tuple[Task, ...]) -> int:
+    """Return which task gives the result: the last one that does not only write."""
+    writes = [task.spec["sink"].data is True if "sink" in task.spec else False for task in pipeline]
+    return max((at for at, only in enumerate(writes) if not only), default=len(pipeline) - 1)
+
+
+def _paths(data: object) -> list[object]:
+    return data if isinstance(data, list) else [] if data is None else [data]
+
+
 def workbook(node: Node | None) -> tuple[Task, ...]:
     """Return the named tasks of the `workbook`, a list or a map."""
     if isinstance(node, MapNode):
