@@ -108,14 +108,19 @@ Where a form has no equivalent, or lacks what it needs, [NOE803](../diagnostics/
 
 | form | why |
 |---|---|
-| an iterator inside an iterator | One step has one loop. Call a playbook that has the inner one. |
-| a step with `command` and no `type` | Nothing says what runs it. |
-| a rule of `case` on `step.enter`, or on an event of a command or a queue | Nothing is routed or written on that event. |
-| `retry`, `call` or `fail` in the `then` of `case` | Control of a task is a rule of its `spec.policy`. |
-| `retry` of a step with several tasks | It does not say which of them it repeats. Write it on the task. |
+| a step with `command` and no `type`, and no field that only one kind has | Nothing says what runs it. SQL with `auth` is `postgres`, SQL with `database` is `duckdb`, `env` and `cwd` belong to `shell`. |
+| `next` or `retry` of `case` on `step.enter` | A step is routed when it ends. Give the step before one arc more. |
+| a rule of `case` on the start of a loop, an attempt, or the end of the playbook | Nothing is routed or written at that moment; the message says where to write it. |
+| `call`, `fail` or `skip` in the `then` of `case` | Control of a task is a rule of its `spec.policy`. |
+| `next_call` of a step with several tasks | It does not say which of them asks for the next page. Write `retry` on the task. |
+| `retry` of a step with several tasks whose condition reads both `error` and `response` | An error is one of any task, a result that of the last one. Write two rules. |
 | two rules of `retry` with `next_call` | They contradict each other about the next page. |
-| `sink` on a task of the workbook | A called task has no pipeline. Write the sink where it is called. |
+| an iterator inside an iterator with the same `element` | The inner element would hide the outer one. |
+| `sink` on a task of the workbook that another task of the workbook calls | A called task has no pipeline. Write the sink on the steps that call. |
 | a sink without a tool | It would write nothing. |
+| a key that a form does not have | It would be lost: NoETL leaves nothing out that you wrote. |
+
+Elements of an inner iterator are processed one after the other, also with `mode: async`.
 """
 DIALECT_HEADS: dict[Dialect, str] = {
     "v1": """\

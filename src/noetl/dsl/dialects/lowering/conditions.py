@@ -12,17 +12,19 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from noetl.dsl.dialects.lowering.draft import NoEquivalentError
+from noetl.dsl.dialects.lowering.draft import NoEquivalentError, rewritten
 from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Scalar
 from noetl.expr import TemplateError, compile_template
 from noetl.model.events import CANONICAL
 
-Moment = Literal["ok", "error", "loop", "any", "other"]
+# When a condition may hold: at the start of a step, at its end, at the end of an item or of a whole loop.
+Moment = Literal["start", "ok", "error", "item", "loop", "any", "never", "other"]
 
 _WHOLE: Final = re.compile(r"\s*\{\{-?\s*(.*?)\s*-?\}\}\s*", re.DOTALL)
 _PART: Final = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)
 _TOKEN: Final = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[(\[{]|[)\]}]|\b(?:and|or|if|not)\b|.""", re.DOTALL)
 _EVENT: Final = re.compile(r"""event\.name\s*==\s*(['"])([\w.]+)\1|(['"])([\w.]+)\3\s*==\s*event\.name""")
+_NOT_EVENT: Final = re.compile(r"""event\.name\s*!=\s*(['"])([\w.]+)\1|(['"])([\w.]+)\3\s*!=\s*event\.name""")
 _EVENTS: Final = re.compile(r"event\.name\s+in\s*[\[(]([^\])]*)[\])]")
 _QUOTED: Final = re.compile(r"""(['"])([\w.]+)\1""")
 _SUCCEEDED: Final = re.compile(
@@ -34,9 +36,15 @@ _FAILED: Final = re.compile(
     r"|outcome\.status\s*==\s*['\"]error['\"]"
 )
 _WEAK: Final = re.compile(r"\b(?:or|if|and|not)\b")
-_MOMENTS: Final[dict[str, Moment]] = {
-    "step.done": "ok", "task.done": "ok", "step.failed": "error", "task.failed": "error", "loop.done": "loop",
+_OK: Final[frozenset[Moment]] = frozenset({"ok", "item", "loop"})
+_ERROR: Final[frozenset[Moment]] = frozenset({"error"})
+_MOMENTS: Final[dict[str, frozenset[Moment]]] = {
+    "step.done": frozenset({"ok"}), "task.done": frozenset({"ok"}), "step.failed": _ERROR, "task.failed": _ERROR,
+    "loop.done": frozenset({"loop"}), "loop.iteration.done": frozenset({"item"}),
+    "step.scheduled": frozenset({"start"}), "step.started": frozenset({"start"}), "task.started": frozenset({"start"}),
 }  # fmt: skip
+_OF_STEPS: Final = {"task.done": "step.done", "task.failed": "step.failed"}
+_OF_A_SINK: Final = frozenset({"sink.started"})  # the task that it is about is not the one of the step
 
 
 class Condition(Struct, frozen=True):
@@ -44,6 +52,7 @@ class Condition(Struct, frozen=True):
 
     moment: Moment
     rest: str
+    event: str = ""  # as written, if it is one that has no moment
 
 
 def expression_of(node: Node | None) -> str:
@@ -122,40 +131,76 @@ def template(expression: str) -> str:
 
 def condition_of(expression: str) -> Condition:
     """Return what a condition is about; a conjunction can name the event it waits for."""
-    moments: set[Moment] = set()
+    moments: frozenset[Moment] | None = None
     rest: list[str] = []
-    for part in _conjuncts(expression):
-        found = _moment(part)
+    for part in _operands(expression, "and"):
+        found, event = _moments(part)
+        if event:
+            return Condition("other", expression, event)
         if found is None:
             rest.append(part)
         else:
-            moments |= found
-    moment: Moment = "any"
-    if len(moments) == 1:
-        moment = next(iter(moments))
-    elif moments == {"ok", "loop"}:
-        moment = "loop" if "loop" in moments else "ok"
-    elif moments:
-        moment = "other"
-    return Condition(moment, " and ".join(rest))
+            moments = found if moments is None else moments & found
+    return Condition("any" if moments is None else _one_of(moments), " and ".join(rest))
 
 
-def _moment(part: str) -> set[Moment] | None:
+def _one_of(moments: frozenset[Moment]) -> Moment:
+    if len(moments) < 2:
+        return next(iter(moments), "never")
+    if "start" in moments:
+        return "other"
+    return "any" if "error" in moments else "ok"
+
+
+def _moments(part: str) -> tuple[frozenset[Moment] | None, str]:
+    """Return when a part may hold (None: about no event), or an unknown event."""
     text = _without_brackets(part)
+    alternatives = list(_operands(text, "or"))
+    if len(alternatives) > 1:
+        found = [_moments(one) for one in alternatives]
+        if any(moments is None and not event for moments, event in found):
+            return None, ""
+        union = frozenset[Moment]().union(*(moments or () for moments, _ in found))
+        return union, next((event for _, event in found if event), "")
+    names = _named_events(text)
+    if names is not None:
+        known = [_moments_of(name) for name in names]
+        unknown = next((name for name, moments in zip(names, known, strict=True) if moments is None), "")
+        return frozenset[Moment]().union(*filter(None, known)), unknown
+    other = _NOT_EVENT.fullmatch(text)
+    if other is not None:
+        moments = _moments_of(other[2] or other[4])
+        return (_OK | _ERROR) - (moments or frozenset()), ""
+    if _SUCCEEDED.fullmatch(text):
+        return _OK, ""
+    return (_ERROR, "") if _FAILED.fullmatch(text) else (None, "")
+
+
+def _named_events(text: str) -> list[str] | None:
+    """Return the events that a comparison names; None for anything else."""
     one = _EVENT.fullmatch(text)
     if one is not None:
-        return {_moment_of(one[2] or one[4])}
+        return [one[2] or one[4]]
     several = _EVENTS.fullmatch(text)
-    if several is not None:
-        moments = {_moment_of(match[2]) for match in _QUOTED.finditer(several[1])}
-        return moments if len(moments) == 1 else {"any"} if moments == {"ok", "error"} else {"other"}
-    if _SUCCEEDED.fullmatch(text):
-        return {"ok"}
-    return {"error"} if _FAILED.fullmatch(text) else None
+    return None if several is None else [match[2] for match in _QUOTED.finditer(several[1])]
 
 
-def _moment_of(name: str) -> Moment:
-    return _MOMENTS.get(CANONICAL.get(name, name), "other")
+def _moments_of(name: str) -> frozenset[Moment] | None:
+    return None if name in _OF_A_SINK else _MOMENTS.get(CANONICAL.get(name, name))
+
+
+def of_steps(node: Scalar) -> Scalar:
+    """Return a condition about the step, which a router sees, instead of a task."""
+    edits = []
+    for match in _EVENT.finditer(node.text):
+        group = 2 if match[2] else 4
+        new = _OF_STEPS.get(CANONICAL.get(match[group], match[group]))
+        edits += [(*match.span(group), new)] if new else []
+    for match in _EVENTS.finditer(node.text):
+        for name in _QUOTED.finditer(node.text, *match.span(1)):
+            new = _OF_STEPS.get(CANONICAL.get(name[2], name[2]))
+            edits += [(*name.span(2), new)] if new else []
+    return rewritten(node, edits) if edits else node
 
 
 def _without_brackets(text: str) -> str:
@@ -174,18 +219,19 @@ def _closes_at_end(text: str) -> bool:
     return False
 
 
-def _conjuncts(expression: str) -> Iterator[str]:
-    """Yield the operands of the outermost `and`, or the whole."""
+def _operands(expression: str, operator: Literal["and", "or"]) -> Iterator[str]:
+    """Yield the operands of the outermost `and` or `or`, or the whole."""
     text = _without_brackets(expression)
+    stops = ("or", "if") if operator == "and" else ("if",)
     depth, cuts = 0, []
     for match in _TOKEN.finditer(text):
         token = match[0]
         if len(token) == 1:
             depth += (token in "([{") - (token in ")]}")
-        elif not depth and token in ("or", "if"):
+        elif not depth and token in stops:
             yield text
             return
-        elif not depth and token == "and":
+        elif not depth and token == operator:
             cuts.append((match.start(), match.end()))
     at = 0
     for start, end in cuts:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -18,7 +18,6 @@ from noetl.dsl.dialects.lowering.conditions import conjunction, expression_of, t
 from noetl.dsl.dialects.lowering.draft import (
     Change,
     Fields,
-    NoEquivalentError,
     Record,
     Refusal,
     items_of,
@@ -30,6 +29,7 @@ from noetl.dsl.dialects.lowering.draft import (
 from noetl.dsl.dialects.lowering.lowerings import Dialect
 from noetl.dsl.dialects.lowering.names import may_rename
 from noetl.dsl.dialects.lowering.steps import lower_step
+from noetl.dsl.dialects.lowering.workbook import call_sinks, lower_workbook
 from noetl.dsl.reading.nodes import Entry, ListNode, MapNode, Node, Scalar
 from noetl.dsl.reading.parse import Document
 
@@ -72,7 +72,9 @@ def _lowered(root: MapNode, steps: ListNode, record: Record) -> Lowered:
     if "workflow" not in fields:
         record.note(by.STEPS, fields.key("steps"))
         fields.rename("steps", "workflow")
+    sinks = lower_workbook(fields, record)
     items: list[Node] = [lower_step(item, record) if isinstance(item, MapNode) else item for item in steps.items]
+    items = [call_sinks(item, sinks, record) for item in items]
     if record.first:
         items = _in_order(items)
     items = _watched(items, record)
@@ -83,7 +85,6 @@ def _lowered(root: MapNode, steps: ListNode, record: Record) -> Lowered:
         fields.put("workflow", ListNode(steps.start, steps.end, tuple(items), steps.flow))
     _lower_head(fields, record)
     _lower_metadata(fields, record)
-    _lower_workbook(fields, record)
     _lower_entry(fields, items, record)
     if any(change.lowering is by.STEP_GATE for change in record.changes):
         _put_setting(fields, "on_parked", "finish", by.PARKED, record)
@@ -233,39 +234,6 @@ def _defined(root: MapNode, steps: ListNode) -> Iterator[str]:
         for arc in maps_of(following.get("arcs") if isinstance(following, MapNode) else following):
             if isinstance(args := arc.get("args") or arc.get("with") or arc.get("input") or arc.get("data"), MapNode):
                 yield from args.keys
-
-
-def _lower_workbook(fields: Fields, record: Record) -> None:
-    node = fields.get("workbook")
-    if isinstance(node, MapNode):
-        made: list[Any] = [Entry(entry.key, _workbook_task(entry.value, record)) for entry in node]
-        if any(new.value is not old.value for new, old in zip(made, node, strict=True)):
-            fields.put("workbook", MapNode(node.start, node.end, tuple(made), node.flow))
-    elif isinstance(node, ListNode):
-        made = [_workbook_task(item, record) for item in node.items]
-        if any(new is not old for new, old in zip(made, node.items, strict=True)):
-            fields.put("workbook", ListNode(node.start, node.end, tuple(made), node.flow))
-
-
-def _workbook_task(node: Node, record: Record) -> Node:
-    if not isinstance(node, MapNode):
-        return node
-    inner = node.get("tool")
-    name = "tool" if isinstance(inner, MapNode) else ""
-    if not name and len(node.entries) == 1 and isinstance(node.entries[0].value, MapNode):
-        name = node.entries[0].key.text
-    try:
-        if not name:
-            return tasks.lower_task(node, record)
-        inner = node.get(name)
-        made = tasks.lower_task(inner, record) if isinstance(inner, MapNode) else inner
-    except NoEquivalentError:
-        return node  # the form is reported
-    if made is inner or made is None:
-        return node
-    fields = Fields(node)
-    fields.put(name, made)
-    return fields.built()
 
 
 def _starts_elsewhere(root: MapNode, steps: ListNode) -> bool:

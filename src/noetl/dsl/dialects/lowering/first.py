@@ -5,6 +5,7 @@ Tested in tests/unit/dsl/dialects/test_lowering.py.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from noetl.dsl.dialects.lowering import lowerings as by
@@ -26,6 +27,19 @@ _OF_A_STEP: Final = frozenset({
     "step", "desc", "description", "spec", "loop", "next", "set", "set_ctx", "compensate", "when", "pass", "case", "vars",
     "sink", "save", "retry", "result", "tool", "name",
 })  # fmt: skip
+# Fields that only one kind with a `command` has.
+_RUNNERS: Final = (
+    ("container", frozenset({"image"})),
+    ("shell", frozenset({"env", "cwd"})),
+    ("snowflake", frozenset({"warehouse", "account", "role"})),
+    ("ducklake", frozenset({"catalog", "data_path"})),
+    ("duckdb", frozenset({"read_only", "extensions"})),
+    ("postgres", frozenset({"pool"})),
+)
+_SQL: Final = re.compile(
+    r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(?:select|insert|update|delete|create|drop|alter|with|truncate|merge|call|do|copy)\b",
+    re.IGNORECASE | re.DOTALL,
+)
 _TOOLS: Final = ("type", "tool", "action", "call", "code")
 OLDER: Final = frozenset({"type", "action", "call", "code", "command", "pass", "with"})
 
@@ -50,15 +64,10 @@ def lower_typed(step: Fields, name: str, record: Record) -> None:
         _lower_with(step, record)
         return
     chosen = next((field for field in _TOOLS if not is_null(step.get(field))), None)
-    if chosen is None and "command" in step:
-        raise NoEquivalentError(
-            step.key("command"),
-            "The step has a `command` and no `type`, so nothing says what runs it.",
-            "Add `type: shell`.",
-        )
-    if chosen is None:
+    if chosen is None and "command" not in step:
         _lower_with(step, record)
         return
+    chosen = chosen or "command"
     key = step.key(chosen)
     tool = Fields(MapNode(key.start, key.end, ()))
     _choose_kind(step, tool, chosen, key, record)
@@ -84,8 +93,8 @@ def _choose_kind(step: Fields, tool: Fields, chosen: str, key: Scalar, record: R
         lower_call(tool, record)
         return
     record.note(by.TYPED_STEP, key)
-    if chosen == "code":
-        tool.put("kind", value("python", key), key)
+    if chosen in ("code", "command"):
+        tool.put("kind", value("python" if chosen == "code" else _runner(step), key), key)
         return
     _, kind = step.pop(chosen)
     if plain_name(kind) is None:
@@ -94,6 +103,21 @@ def _choose_kind(step: Fields, tool: Fields, chosen: str, key: Scalar, record: R
     if chosen == "type" and plain_name(kind) == "workbook" and "call" in step:
         call = step.pop("call")
         tool.put("task", call.value, call.key)
+
+
+def _runner(step: Fields) -> str:
+    """Return the kind that runs a `command`, by the fields beside it."""
+    key, command = step.entries["command"]
+    for kind, fields in _RUNNERS:
+        if not fields.isdisjoint(step.entries):
+            return kind
+    is_sql = isinstance(command, Scalar) and _SQL.match(command.text) is not None
+    has_auth, has_file = "auth" in step or "credential" in step, "database" in step
+    if is_sql and has_auth != has_file:
+        return "postgres" if has_auth else "duckdb"
+    reason = "The step has a `command` and no `type`, so nothing says what runs it."
+    fix = "It begins as SQL does: add `type: postgres`, `type: duckdb`, or another kind with SQL."
+    raise NoEquivalentError(key, reason, fix if is_sql else "Add `type: shell`, or the kind that runs it.")
 
 
 def _name_task(step: Fields, tool: Fields) -> None:

@@ -85,6 +85,16 @@ ITERATOR: Final = _lowering(
     "  task: { type: noop }",
     '- step: each\n  loop: { in: "{{ workload.cities }}", iterator: city }\n  tool: { kind: noop }',
 )  # fmt: skip
+INNER_ITERATOR: Final = _lowering(
+    "v1", "inner-iterator",
+    "An iterator inside an iterator ran its task for each of its own elements: tasks of the pipeline do, one element "
+    "after the other, and the last one gives `results` and `stats`, as a loop does.",
+    "task:\n  type: iterator\n  collection: \"{{ city.streets }}\"\n  element: street\n  task: { type: noop }",
+    'tool:\n  - street_begin: { kind: noop, set: { iter.street_list: "{{ city.streets }}", iter.street_index: 0, … } }\n'
+    "  - street_each: { kind: noop, set: { iter.street: … }, … }\n  - street_task: { kind: noop }\n"
+    "  - street_next: { …, spec: { policy: { rules: [{ else: { then: { do: jump, to: street_each } } }] } } }\n"
+    "  - street_end: { kind: noop, result: { results: …, stats: … } }",
+)  # fmt: skip
 LOOP_NAMES: Final = _lowering(
     "v1", "loop-names",
     "`_loop` described the iteration: its index is `iter.index` and its item the iterator.",
@@ -134,12 +144,13 @@ SINK_STEP: Final = _lowering(
     "next:\n  arcs:\n    - step: load_sink\n      when: \"{{ event.name == 'call.error' }}\"\n"
     '      args: { error: "{{ outcome.error }}" }',
 )  # fmt: skip
-CASE_RETRY: Final = _lowering(
-    "v2", "case-retry",
-    "A rule of `case` with `retry` or `call` called again: the policy of the task does, as for `retry` of a step.",
-    'case:\n  - when: "{{ error.status == 503 }}"\n    then: { retry: { max_attempts: 3, initial_delay: 2 } }',
-    'spec:\n  policy:\n    rules:\n      - when: "{{ outcome.http.status == 503 }}"\n'
-    "        then: { do: retry, attempts: 3, delay: 2 }\n      - …",
+CASE_CALL: Final = _lowering(
+    "v2", "case-call",
+    "A rule of `case` with `call` asked for the next page, and `collect` kept it: that is `retry` with `next_call`.",
+    'case:\n  - when: "{{ response.data.more }}"\n    then:\n      - collect: { path: data.rows, strategy: append }\n'
+    '      - call: { params: { page: "{{ response.data.page + 1 }}" } }',
+    'retry:\n  - when: "{{ response.data.more }}"\n    then:\n      collect: { path: data.rows, strategy: append }\n'
+    '      next_call: { params: { page: "{{ response.data.page + 1 }}" } }',
 )  # fmt: skip
 VARS: Final = _lowering(
     "v2", "vars",
@@ -152,6 +163,14 @@ SINK: Final = _lowering(
     "step stays the one before it.",
     "sink: { tool: { kind: postgres, table: rows } }",
     '- sink: { kind: postgres, table: rows, values: "{{ _prev }}", spec: { sink: true } }',
+)  # fmt: skip
+WORKBOOK_SINK: Final = _lowering(
+    "v2", "workbook-sink",
+    "`sink` of a task of the workbook wrote its result: that is a task of its own, which each caller calls after it.",
+    "workbook: { load: { kind: http, …, sink: { tool: { kind: postgres, table: rows } } } }",
+    'workbook:\n  load: { kind: http, … }\n  load_sink: { kind: postgres, table: rows, values: "{{ input.result }}" }\n'
+    "workflow:\n  - step: a\n    tool:\n      - a_task: { kind: workbook, task: load }\n"
+    '      - sink: { kind: workbook, task: load_sink, input: { result: "{{ _prev }}" }, spec: { sink: true } }',
 )  # fmt: skip
 RETRY: Final = _lowering(
     "v2", "retry",

@@ -6,6 +6,7 @@ Tested in tests/unit/dsl/dialects/test_lowering.py.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from noetl.dsl.dialects.lowering import lowerings as by
@@ -71,11 +72,15 @@ class Pipeline:
         """Return how many tasks at the end of the pipeline only write."""
         count = 0
         for _, task in reversed(self.tasks):
-            spec = task.get("spec")
-            if not (isinstance(spec, MapNode) and plain_name(spec.get("sink")) == "true"):
+            if not _only_writes(task):
                 break
             count += 1
         return count
+
+    @property
+    def working(self) -> list[Fields]:
+        """The tasks that do not only write."""
+        return [task for _, task in self.tasks if not _only_writes(task)]
 
     @property
     def main(self) -> Fields:
@@ -96,9 +101,9 @@ class Pipeline:
             )
         return self.tasks[-1 - self.sinks]
 
-    def label(self, wanted: str) -> str:
+    def label(self, wanted: str, others: Iterable[str] = ()) -> str:
         """Return a label that no task has."""
-        taken = {label.text for label, _ in self.tasks}
+        taken = {*(label.text for label, _ in self.tasks), *others}
         names = (wanted, *(f"{wanted}_{number}" for number in range(2, len(taken) + 3)))
         return next(name for name in names if name not in taken)
 
@@ -108,6 +113,19 @@ class Pipeline:
         put_spec(fields, "sink", True, at)
         self.tasks.append((word(label, at), fields))
         self.sinks += 1
+
+    def prepend(self, tasks: list[tuple[str, MapNode]], unless: str, at: Node) -> None:
+        """Add tasks before the others, which leave the result; `unless` passes over them."""
+        if unless:
+            first = self.label("begun")
+            tasks = [("choose", _choice(unless, first, at)), *tasks, (first, _noop([], at))]
+        made: list[tuple[Scalar, Fields]] = []
+        for wanted, task in tasks:
+            fields = Fields(task)
+            put_spec(fields, "sink", True, at)
+            label = self.label(wanted, (one.text for one, _ in made))
+            made.append((word(label, at), fields))
+        self.tasks = [*made, *self.tasks]
 
     def write_back(self) -> None:
         """Put the tasks into the step, in the shortest form."""
@@ -124,6 +142,11 @@ class Pipeline:
                 built = task.built()
                 items.append(MapNode(built.start, built.end, (Entry(label, built),)))
         self.step.put("tool", ListNode(self.at.start, self.at.end, tuple(items)), self.at)
+
+
+def _only_writes(task: Fields) -> bool:
+    spec = task.get("spec")
+    return isinstance(spec, MapNode) and plain_name(spec.get("sink")) == "true"
 
 
 def _labelled(node: MapNode) -> Entry | None:
@@ -151,15 +174,20 @@ def add_sinks(pipeline: Pipeline, written: Node, unless: str, record: Record, lo
     record.note(lowering, key)
     last = pipeline.label("written")
     if unless:
-        rules: list[dict[str, object]] = [
-            {"when": template(unless), "then": {"do": "jump", "to": last}},
-            {"else": {"then": {"do": "continue"}}},
-        ]
-        pipeline.append(pipeline.label("choose"), _noop(rules, key), key)
+        pipeline.append(pipeline.label("choose"), _choice(unless, last, key), key)
     for task in tasks:
         pipeline.append(pipeline.label("sink"), task, key)
     if unless:
         pipeline.append(last, _noop([], key), key)
+
+
+def _choice(unless: str, last: str, at: Node) -> MapNode:
+    """Return the task that jumps over those that write."""
+    rules: list[dict[str, object]] = [
+        {"when": template(unless), "then": {"do": "jump", "to": last}},
+        {"else": {"then": {"do": "continue"}}},
+    ]
+    return _noop(rules, at)
 
 
 def _noop(rules: list[dict[str, object]], at: Node) -> MapNode:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.dialects.lowering import lowerings as by
 from noetl.dsl.dialects.lowering.conditions import (
     condition_of,
@@ -27,7 +28,7 @@ from noetl.dsl.dialects.lowering.draft import (
     value,
     word,
 )
-from noetl.dsl.dialects.lowering.names import OF_RULE, RESULT, renamed
+from noetl.dsl.dialects.lowering.names import OF_RULE, RESULT, reads_any, renamed
 from noetl.dsl.dialects.lowering.pipelines import Pipeline, sink_task
 from noetl.dsl.dialects.lowering.tasks import add_rules, policy_fails_else_continues, put_spec, rules_of
 from noetl.dsl.reading.nodes import MapNode, Node, Scalar
@@ -41,36 +42,84 @@ _PARTS: Final = {"params": "params", "query": "params", "headers": "headers", "a
                  "json": "json", "body": "json", "data": "data"}  # fmt: skip
 _CALL_AGAIN: Final = frozenset({*_PARTS, "url", "endpoint"})
 _PATH: Final = re.compile(r"(?:\w+(?:\.\w+)*)?")
+_RESULTS: Final = frozenset({"response", "result", "this"})
+_OF_A_RETRY: Final = frozenset({*_ATTEMPTS, *_DELAY, "backoff", "backoff_multiplier", "max_delay", "jitter"})
+_OF_A_PAGE: Final = frozenset({*_OF_A_RETRY, "next_call", "collect", "per_iteration"})
 _FAILED: Final = "{{ outcome.status == 'error' }}"
 
 
 def lower_retry(pipeline: Pipeline, written: Node, record: Record, key: Scalar) -> None:
     """Turn `retry` into rules of a policy, and a task that asks for the next page."""
-    if pipeline.sinks or len(pipeline.tasks) > 1:
-        raise NoEquivalentError(
-            key, "`retry` of a step with several tasks does not say which of them it repeats.", "Write it on the task."
-        )
     rules: list[tuple[Node | None, MapNode]] = []
     pages: list[tuple[Node | None, MapNode]] = []
     for item in items_of(_as_rules(written)):
-        if not isinstance(item, MapNode):
-            raise NoEquivalentError(
-                item, "A rule of `retry` is a map.", "Write `- when: …` with `then: { max_attempts: … }`."
-            )
-        then = item.get("then")
-        settings = then if isinstance(then, MapNode) else item
-        (pages if "next_call" in settings else rules).append((item.get("when"), settings))
+        when, settings = _parts(item)
+        (pages if "next_call" in settings else rules).append((when, settings))
     if len(pages) > 1:
         raise NoEquivalentError(pages[1][1], "Two rules say how the next page is called.", "Keep one `next_call`.")
+    pipeline.require_result()
     if rules:
         record.note(by.RETRY, key)
-        has_policy = bool(rules_of(pipeline.main))
-        last = [] if has_policy else [value(one, key) for one in policy_fails_else_continues()]
-        add_rules(pipeline.main, [*(_repeats(when, fields, record) for when, fields in rules), *last], key)
+        for task in pipeline.working:
+            _repeat(task, [rule for rule in rules if _is_about(rule[0], task, pipeline)], record, key)
     if pages:
+        if len(pipeline.tasks) > 1:  # those that only write too: they would write only once
+            reason = "`next_call` of a step with several tasks does not say which of them asks for the next page."
+            raise NoEquivalentError(key, reason, "Write `retry` on that task.")
         record.note(by.PAGES, key)
         [(when, fields)] = pages
         _lower_pages(pipeline, when, fields, record, key)
+
+
+def _parts(item: Node) -> tuple[Node | None, MapNode]:
+    """Return the condition of a rule and its settings."""
+    if not isinstance(item, MapNode):
+        raise NoEquivalentError(
+            item, "A rule of `retry` is a map.", "Write `- when: …` with `then: { max_attempts: … }`."
+        )
+    then = item.get("then")
+    own = Fields(item)
+    when = own.pop("when").value if "when" in own else None
+    settings = Fields(then if isinstance(then, MapNode) else MapNode(item.start, item.end, ()))
+    if isinstance(then, MapNode):
+        own.pop("then")
+    for name, entry in own.entries.items():
+        if name in settings:
+            raise NoEquivalentError(entry.key, f"`{name}` stands beside `then` and in it.", "Keep one of them.")
+        settings.add(entry)
+    known = _OF_A_PAGE if "next_call" in settings else _OF_A_RETRY
+    for name, entry in settings.entries.items():
+        if name not in known:
+            raise NoEquivalentError(entry.key, *_unknown(name))
+    return when, settings.built()
+
+
+def _unknown(name: str) -> tuple[str, str]:
+    if name in _OF_A_PAGE:
+        return f"`{name}` of a rule of `retry` has no effect without `next_call`.", "Write `next_call`, or remove it."
+    reason = f"`{name}` is no part of a rule of `retry`.{did_you_mean(name, (*_OF_A_PAGE, 'then'))}"
+    return reason, "A rule has `when`, and under `then` such as `max_attempts`, `delay` or `next_call`."
+
+
+def _is_about(when: Node | None, task: Fields, pipeline: Pipeline) -> bool:
+    """Return whether a rule of the step repeats a task.
+
+    A rule about a result repeats only the task that gives it.
+    """
+    if task is pipeline.main or when is None or not reads_any(when, _RESULTS):
+        return True
+    if reads_any(when, frozenset({"error"})):
+        fix = "Write two rules: one for `error`, and one for `response`. Or write `retry` on the task."
+        reason = "The condition is about an error of any task, and about the result of the last one."
+        raise NoEquivalentError(when, reason, fix)
+    return condition_of(expression_of(when)).moment == "error"
+
+
+def _repeat(task: Fields, rules: list[tuple[Node | None, MapNode]], record: Record, key: Scalar) -> None:
+    if not rules:
+        return
+    last = [] if rules_of(task) else [value(one, key) for one in policy_fails_else_continues()]
+    add_rules(task, [*(_repeats(when, fields, record) for when, fields in rules), *last], key)
 
 
 def _as_rules(written: Node) -> Node:
@@ -105,20 +154,32 @@ def _repeats(when: Node | None, fields: MapNode, record: Record) -> Node:
     """Return the rule of a policy that calls again."""
     at = when or fields
     then: dict[str, Any] = {"do": "retry", "attempts": _first(fields, _ATTEMPTS) or 3}
-    delay = _first(fields, _DELAY)
-    if delay is not None:
-        then["delay"] = delay
-    backoff, factor = fields.get("backoff"), fields.get("backoff_multiplier")
-    if isinstance(factor, Scalar) and isinstance(factor.value, int | float) and factor.value > 1:
-        then["backoff"] = "exponential"
-    elif isinstance(backoff, Scalar) and not isinstance(backoff.value, bool):
-        growing = isinstance(backoff.value, int | float)
-        then["backoff"] = "exponential" if growing else backoff
+    then |= _waits(_first(fields, _DELAY), fields.get("backoff"), fields.get("backoff_multiplier"))
     for name in ("max_delay", "jitter"):
         if not is_null(fields.get(name)):
             then[name] = fields.get(name)
     condition = value(_FAILED, at) if when is None else renamed(when, OF_RULE, record, by.NAMES)
     return value({"when": condition, "then": then}, at)
+
+
+def _waits(delay: Node | None, backoff: Node | None, factor: Node | None) -> dict[str, Any]:
+    """Return how long a retry waits; a factor other than 2 is part of the delay."""
+    made: dict[str, Any] = {} if delay is None else {"delay": delay}
+    factor = factor if not is_null(factor) else backoff
+    if not isinstance(factor, Scalar) or is_null(factor):
+        return made
+    if isinstance(factor.value, bool):
+        return made | ({"backoff": "exponential"} if factor.value else {})
+    if not isinstance(factor.value, int | float):
+        return made | ({"backoff": factor} if factor is backoff else _growing(delay, factor))
+    if factor.value == 1:
+        return made
+    return made | ({"backoff": "exponential"} if factor.value == 2 else _growing(delay, factor))
+
+
+def _growing(delay: Node | None, factor: Scalar) -> dict[str, Any]:
+    first = "1" if delay is None else expression_of(delay)
+    return {"delay": value(template(f"({first}) * ({expression_of(factor)}) ** (_attempt - 1)"), factor)}
 
 
 def _first(fields: MapNode, names: tuple[str, ...]) -> Node | None:

@@ -23,7 +23,7 @@ from noetl.dsl.dialects.lowering.draft import (
 from noetl.dsl.dialects.lowering.names import ENVELOPE, renamed
 from noetl.dsl.dialects.lowering.pipelines import Pipeline, add_sinks
 from noetl.dsl.dialects.lowering.retries import lower_retry
-from noetl.dsl.dialects.lowering.routes import has_older_arcs, lower_arcs, lower_case
+from noetl.dsl.dialects.lowering.routing import has_older_arcs, lower_arcs, lower_case
 from noetl.dsl.dialects.lowering.tasks import add_sets, lower_task
 from noetl.dsl.reading.nodes import Entry, ListNode, MapNode, Node
 
