@@ -92,7 +92,7 @@ def sides(url: str, level: str) -> dict[str, tuple[str, ...]]:
 
 
 def jobs(client: Client, running: System, web: str, database: str, seconds: int) -> dict[str, Callable[[], Any]]:
-    """Return one turn of each workload: an execution of many steps, or several executions."""
+    """Return one turn of each workload."""
 
     contents = {
         "W1": chain("steps", 200),
@@ -129,7 +129,7 @@ def measure(name: str, turns: dict[str, tuple[System, Callable[[], Any]]], round
             begun = time.perf_counter()
             seen = job()
             took, spent = 1000 * (time.perf_counter() - begun), sum(running.cpu_ms().values()) - before
-            if name == "W10":  # it takes as long as it is told: per execution, and per step
+            if name == "W10":  # its time is given: count per execution, and per step
                 took, spent = 1000 / seen["executions_per_s"], seen["cpu_ms_per_step"]
             if turn:  # the first round only warms up
                 wall[side].append(took)

@@ -22,6 +22,7 @@ from noetl.trace_context import parse_traceparent
 
 if TYPE_CHECKING:
     from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+    from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans
     from opentelemetry.proto.trace.v1.trace_pb2 import Span as Encoded
 
 MOST_SPANS: Final = 512  # of one request
@@ -43,29 +44,33 @@ def is_available() -> bool:
 def encoded(spans: Sequence[Span], mask: ReaderMask) -> bytes:
     """Return spans as the body of an OTLP request."""
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+    from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
+    from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
     masked = cache(mask.line)  # most texts of a batch are the same
-    request = ExportTraceServiceRequest()
-    whole = request.resource_spans.add()
-    _add_attributes(whole.resource, {"service.name": "noetl", "service.version": __version__}, masked)
-    found = whole.scope_spans.add()
-    found.scope.name, found.scope.version = "noetl", __version__
+    made = ScopeSpans(scope=InstrumentationScope(name="noetl", version=__version__))
     for span in spans:
-        _fill(found.spans.add(), span, masked)
-    body: bytes = request.SerializeToString()
+        _add(made, span, masked)
+    whole = ResourceSpans(scope_spans=[made])
+    _add_attributes(whole.resource, {"service.name": "noetl", "service.version": __version__}, masked)
+    body: bytes = ExportTraceServiceRequest(resource_spans=[whole]).SerializeToString()
     return body
 
 
-def _fill(made: Encoded, span: Span, masked: Callable[[str], str]) -> None:
-    made.trace_id, made.span_id = bytes.fromhex(span.trace_id), bytes.fromhex(span.span_id)
-    made.parent_span_id = bytes.fromhex(span.parent_id)
-    made.name, made.kind = masked(span.name), _kind(span.name)
-    made.start_time_unix_nano, made.end_time_unix_nano = span.start * 1_000_000, span.end * 1_000_000
+def _add(batch: ScopeSpans, span: Span, masked: Callable[[str], str]) -> None:
+    links = filter(None, map(parse_traceparent, span.links))
+    made = batch.spans.add(
+        trace_id=bytes.fromhex(span.trace_id),
+        span_id=bytes.fromhex(span.span_id),
+        parent_span_id=bytes.fromhex(span.parent_id),
+        name=masked(span.name),
+        kind=_kind(span.name),
+        start_time_unix_nano=span.start * 1_000_000,
+        end_time_unix_nano=span.end * 1_000_000,
+        status={"code": _ERROR, "message": masked(span.error)} if span.error else None,
+        links=[{"trace_id": bytes.fromhex(one.trace_id), "span_id": bytes.fromhex(one.span_id)} for one in links],
+    )
     _add_attributes(made, span.attributes, masked)
-    if span.error:
-        made.status.code, made.status.message = _ERROR, masked(span.error)
-    for link in filter(None, map(parse_traceparent, span.links)):
-        made.links.add(trace_id=bytes.fromhex(link.trace_id), span_id=bytes.fromhex(link.span_id))
 
 
 def _kind(name: str) -> Any:
