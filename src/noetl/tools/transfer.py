@@ -36,6 +36,7 @@ class Source(ToolInput, frozen=True, kw_only=True):
     params: Annotated[dict[str, Any] | list[Any] | None, about("Bound parameters of the query.")] = None
     database: Annotated[str | None, about("Database or database file.", "./sales.duckdb")] = None
     url: Annotated[str | None, about("With `http`: URL.", aliases=("endpoint",))] = None
+    method: Annotated[Literal["GET"], about("With `http`: method of the request.")] = "GET"
     headers: Annotated[dict[str, str] | None, about("With `http`: request headers.")] = None
     path: Annotated[str | None, about("With files and object stores: the file, or several with `*`.", "in/*.csv")] = (
         None
@@ -43,7 +44,9 @@ class Source(ToolInput, frozen=True, kw_only=True):
     format: Annotated[
         Format | None, about("Format of a file or response; by default derived from its name.", "parquet")
     ] = None
-    rows_path: Annotated[str | None, about("JSON path of the rows in a JSON document.", "$.data.items")] = None
+    rows_path: Annotated[
+        str | None, about("JSON path of the rows in a JSON document.", "$.data.items", aliases=("data_path",))
+    ] = None
 
 
 class Target(ToolInput, frozen=True, kw_only=True):

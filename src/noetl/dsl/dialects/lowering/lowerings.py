@@ -260,6 +260,12 @@ HTTP_ARGS: Final = _lowering(
     "tool: { kind: http, method: POST, url: https://example.org, args: { id: 7 } }",
     "tool: { kind: http, method: POST, url: https://example.org, json: { id: 7 } }",
 )  # fmt: skip
+TARGET_MODE: Final = _lowering(
+    "v2", "target-mode",
+    "`mode` of a transfer's target is the `mode` of the transfer.",
+    "tool: { kind: transfer, source: { … }, target: { kind: postgres, table: orders, mode: upsert } }",
+    "tool: { kind: transfer, source: { … }, target: { kind: postgres, table: orders }, mode: upsert }",
+)  # fmt: skip
 START: Final = _lowering(
     "v2", "start-step",
     "A step named `start` was the entry, wherever it stood: `executor.spec.entry_step` names it.",

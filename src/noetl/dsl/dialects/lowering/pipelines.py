@@ -23,7 +23,7 @@ from noetl.dsl.dialects.lowering.draft import (
 )
 from noetl.dsl.dialects.lowering.lowerings import Lowering
 from noetl.dsl.dialects.lowering.names import PREVIOUS, renamed
-from noetl.dsl.dialects.lowering.tasks import put_spec
+from noetl.dsl.dialects.lowering.tasks import lower_task, put_spec
 from noetl.dsl.reading.nodes import Entry, ListNode, MapNode, Node, Scalar
 
 STORES: Final = frozenset(
@@ -207,7 +207,7 @@ def sink_task(node: Node, record: Record, meant: dict[str, str] = PREVIOUS) -> M
     if plain_name(task.get("kind")) in _TABLES and not any(name in task for name in _SQL):
         result = meant["result"]
         task.put("values", value(template(result), node), node)
-    return _map(renamed(task.built(), meant, record, by.NAMES))
+    return _map(renamed(lower_task(task.built(), record), meant, record, by.NAMES))
 
 
 def _bind_statement(task: Fields) -> None:

@@ -46,6 +46,7 @@ def lower_task(node: MapNode, record: Record) -> MapNode:
         if name in task and "input" not in task and "args" not in task:
             record.note(by.WITH, task.key(name))
             task.rename(name, "input")
+    _lower_target_mode(task, record)
     if "eval" in task or ("expr" in task and "eval" not in task and "spec" not in task):
         _lower_eval(task, record)
     if "vars" in task:
@@ -62,6 +63,7 @@ def is_older(node: MapNode) -> bool:
         not OLDER.isdisjoint(node.keys)
         or plain_name(node.get("tool")) is not None
         or _has_data_as_input(node)
+        or _target_with_mode(node) is not None
         or sends_args(node)
         or any("expr" in rule for rule in _rule_maps(node))
     )
@@ -70,6 +72,23 @@ def is_older(node: MapNode) -> bool:
 def _has_data_as_input(node: MapNode) -> bool:
     """Return whether `data` of a task gives its inputs: its kind has no such field."""
     return "data" in node and plain_name(node.get("kind")) in _KINDS_WITH_DATA
+
+
+def _target_with_mode(node: MapNode) -> MapNode | None:
+    """Return the target of a transfer, if it says how rows are written."""
+    target = node.get("target")
+    is_older = plain_name(node.get("kind")) == "transfer" and isinstance(target, MapNode) and "mode" in target
+    return target if is_older and isinstance(target, MapNode) and "mode" not in node else None
+
+
+def _lower_target_mode(task: Fields, record: Record) -> None:
+    written = _target_with_mode(task.built())
+    if written is not None:
+        target = Fields(written)
+        mode = target.pop("mode")
+        record.note(by.TARGET_MODE, mode.key)
+        task.put("target", target.built())
+        task.add(mode)
 
 
 def _rule_maps(node: MapNode) -> Iterator[MapNode]:
