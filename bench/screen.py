@@ -32,6 +32,7 @@ BUDGETS: Final[Mapping[str, Budget]] = {
     "key": Budget("key press to paint, p95", 50),
     "live": Budget("event in the log to pixel, p95", 500),
     "heat": Budget("heat map of 100,000 items", 1_000),
+    "timeline": Budget("timeline of 50,000 step-runs: a row for each step", 1_000),
     "heap": Budget("JavaScript heap after a collection, open for 30 min on a live loop or list, most", 150, "MB"),
     "growth": Budget("growth of that heap from the first third of the time to the last, larger one", 5, "MB"),
     "list": Budget("1,000,000 executions in PostgreSQL: slowest page or filter", 300),

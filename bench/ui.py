@@ -1,6 +1,6 @@
 """Measure the web UI in Chromium, and print the numbers against their budgets.
 
-    python bench/ui.py [--only NAME]... [--rows 1000000] [--items 100000] [--rounds 5] [--save]
+    python bench/ui.py [--only NAME]... [--rows 1000000] [--items 100000] [--runs 50000] [--rounds 5] [--save]
     python bench/ui.py --only heap --minutes 30 --save
 
 A real server on SQLite, and one on PostgreSQL whose executions are put in by SQL. Each measure opens pages as a person does;
@@ -38,6 +38,8 @@ from tests.ui.browsing import chromium, lacks, visiting
 
 HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: { name: NAME, path: bench/NAME }\n"
 ROUNDS = 5
+RUNS = 50_000
+MEASURES = ("first_paint", "steps", "scrub", "live", "heat", "timeline", "heap", "list")
 # Notes, from the start of a page, when something was on the screen for the first time.
 APPEARS = """selector => {
     const seen = () => {
@@ -213,6 +215,12 @@ def heat(ui: Ui, items: int) -> dict[str, float]:
     return {"heat": ui.appears(f"/executions/{done}?step=each&pane=items", "canvas[data-cells]", 3)}
 
 
+def timeline(ui: Ui, runs: int) -> dict[str, float]:
+    """Measure the timeline of very many step-runs: a cycle of 50 steps."""
+    done = ui.run(chain("cycles", 50, runs // 50))
+    return {"timeline": ui.appears(f"/executions/{done}", "[data-lane] path")}
+
+
 def naps_of(name: str, items: int) -> str:
     """Return a playbook with a long loop: eight items at a time, a second each."""
     return HEAD.replace("NAME", name) + (
@@ -340,7 +348,7 @@ def _asked(page: Page, path: str) -> tuple[float, str | None]:
     return statistics.median(took for took, _status, _next in found), found[0][2]
 
 
-def measure(only: Sequence[str], rows: int, items: int, rounds: int, minutes: float = 30) -> Measured:
+def measure(only: Sequence[str], rows: int, items: int, rounds: int, minutes: float = 30, runs: int = RUNS) -> Measured:
     """Take every measure, or only some; one that cannot be taken says why."""
     made = Measured(datetime.datetime.now(datetime.UTC).date().isoformat(), round(os.getloadavg()[0], 1))
 
@@ -370,6 +378,7 @@ def measure(only: Sequence[str], rows: int, items: int, rounds: int, minutes: fl
             take("scrub", lambda: long_history(ui))
             take("live", lambda: live(ui))
             take("heat", lambda: heat(ui, items))
+            take("timeline", lambda: timeline(ui, runs))
             if "heap" in only:  # it takes half an hour
                 take("heap", lambda: heaps(ui))
         take("list", lambda: listed(browser, rows, rounds))
@@ -379,18 +388,17 @@ def measure(only: Sequence[str], rows: int, items: int, rounds: int, minutes: fl
 def main(arguments: Sequence[str] | None = None) -> Measured:
     """Measure, print, and save if asked."""
     parser = argparse.ArgumentParser(description="Measure the web UI in Chromium.")
-    parser.add_argument(
-        "--only", action="append", default=[], choices=["first_paint", "steps", "scrub", "live", "heat", "heap", "list"]
-    )
+    parser.add_argument("--only", action="append", default=[], choices=MEASURES)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--items", type=int, default=100_000)
+    parser.add_argument("--runs", type=int, default=RUNS, help="Step-runs of the timeline.")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="Browsers per measure, each with an empty cache.")
     parser.add_argument("--minutes", type=float, default=30, help="How long the pages of `heap` stay open.")
     parser.add_argument("--save", action="store_true")
     given = parser.parse_args(arguments)
     if lacks():
         sys.exit(lacks())
-    made = measure(given.only, given.rows, given.items, given.rounds, given.minutes)
+    made = measure(given.only, given.rows, given.items, given.rounds, given.minutes, given.runs)
     print(table(made))
     for name, value in made.parts.get("list", {}).items():
         print(f"  {name}: {value:.0f} ms")

@@ -13,11 +13,12 @@ import pytest
 
 from noetl.engine.plan.plan import Plan
 from noetl.engine.queries.moment import STATES, project
-from noetl.engine.queries.track import Span, Track, extend
+from noetl.engine.queries.track import Track, extend
 from noetl.engine.state.evolve import evolve
 from noetl.engine.state.execution import Execution
 from noetl.model.events import Event
 from noetl.server.cache.plan_cache import PlanCache
+from noetl.server.cache.track_rows import packed, rows
 from noetl.stores.memory.store import MemoryStore
 from noetl.testing.scenario import EXECUTION, Played, Player, read_scenario
 from noetl.testing.virtual_time import run
@@ -42,10 +43,6 @@ def _played(folder: Path) -> tuple[Played, dict[str, Plan]]:
     return run(main)
 
 
-def _span(span: Span) -> dict[str, Any]:
-    return {"run": span.run, "step": span.step, "scheduled": span.scheduled, "ended": span.ended, "state": span.state}
-
-
 def _part(track: Track, after: int) -> dict[str, Any]:
     """Return what changed after an event, as `GET …/track` answers."""
     found: dict[str, Any] = {
@@ -56,12 +53,8 @@ def _part(track: Track, after: int) -> dict[str, Any]:
         "every": track.every,
     }
     found |= {"times": track.times_after(after), "series": track.marks_after(after), "states": list(STATES)}
-    return {
-        **found,
-        "runs": [_span(span) for span in track.spans_after(after)],
-        "dropped": track.dropped,
-        "thinned": [],
-    }
+    others, plain = packed(track.spans_after(after))
+    return {**found, "runs": others, "plain": plain, "dropped": track.dropped, "thinned": []}
 
 
 def _moment(track: Track, state: Execution, plan: Plan | None) -> dict[str, Any]:
@@ -92,7 +85,7 @@ def _case(plan: Plan | None, execution_id: str, events: Sequence[Event]) -> dict
     for event in events:
         evolve(state, event)
         moments.append(_moment(track, state, plan))
-    return {"parts": parts, "moments": moments}
+    return {"parts": parts, "moments": moments, "rows": msgspec.to_builtins(rows(track.spans.values()))}
 
 
 @pytest.mark.skipif(not VITEST.exists(), reason="vitest is not installed: `make ui` installs it")

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { Track, type TrackPart, upperBound } from "../src/moments/track";
+import { type Span, Track, type TrackPart, upperBound } from "../src/moments/track";
 
 interface Moment {
   seq: number;
@@ -17,6 +17,8 @@ interface Moment {
 interface Case {
   parts: TrackPart[];
   moments: Moment[];
+  /** Every step-run at the end, as a short answer has it. */
+  rows: Span[];
 }
 const folder = process.env.NOETL_TRACKS ?? "";
 const names = folder ? readdirSync(folder).filter((name) => name.endsWith(".json")) : [];
@@ -40,6 +42,20 @@ describe("a track", () => {
       if (seq > 0) expect(whole.timeOf(seq)).toBe(one.ms);
       for (const [step, runs] of Object.entries(one.runs)) expect(whole.runsOf(step, seq).map((span) => span.run)).toEqual(runs);
     }
+  });
+
+  it.each(names)("of %s has every step-run, whether it came in a row or in columns", (name) => {
+    const { parts, rows } = JSON.parse(readFileSync(join(folder, name), "utf8")) as Case;
+    const whole = new Track();
+    for (const part of parts) whole.apply(part);
+    expect([...whole.runs.keys()].sort()).toEqual(rows.map((row) => row.run).sort());
+    for (const row of rows) expect(whole.runs.get(row.run)).toEqual(row);
+  });
+
+  it("of the cases came in columns too", () => {
+    const parts = names.flatMap((name) => (JSON.parse(readFileSync(join(folder, name), "utf8")) as Case).parts);
+    expect(parts.some((part) => part.plain?.run.length)).toBe(true);
+    expect(parts.some((part) => part.runs.length)).toBe(true);
   });
 
   it.each(names)("of %s asks for the whole when a part does not continue it", (name) => {

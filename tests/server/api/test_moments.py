@@ -14,6 +14,7 @@ from noetl.engine.queries.moment import project
 from noetl.engine.queries.track import JOIN_BASE, build
 from noetl.engine.state.evolve import fold
 from noetl.engine.state.execution import checksum
+from noetl.server.api.executions import moments
 from tests.server.serving import FAILS, TWO, WAITS, Served, in_process, listening, playbook
 
 pytestmark = pytest.mark.asyncio
@@ -81,6 +82,24 @@ async def test_a_track_is_what_the_log_says_and_goes_on_after_any_event(tmp_path
         assert part["times"] == part["times"][:two] + rest["times"]
         end = await served.json("GET", f"{path}?after={len(events)}")
         assert (end["series"], end["runs"], end["times"]) == ({}, [], [])
+
+
+async def test_the_ordinary_step_runs_of_many_are_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with in_process(tmp_path) as served, served.embedded.run_worker(""):
+        started = await served.start(FORKED)
+        await served.until(started, "waiting")
+        path = f"/api/executions/{started}/track"
+        few = await served.json("GET", path)
+        assert few["plain"] is None
+        monkeypatch.setattr(moments, "MANY", 1)
+        many = await served.json("GET", path)
+        plain = many["plain"]
+        ordinary = [run for run in few["runs"] if run["state"] == "done" and not run["waits"]]
+        assert plain["run"] == [run["run"] for run in ordinary] != []
+        assert [run["run"] for run in many["runs"]] == [run["run"] for run in few["runs"] if run not in ordinary] != []
+        assert [plain["names"][at] for at in plain["step"]] == [run["step"] for run in ordinary]
+        ends = zip(plain["scheduled"], plain["ended"], plain["scheduled_ms"], plain["ended_ms"], strict=True)
+        assert [[event + more, ms + long] for event, more, ms, long in ends] == [run["ended"] for run in ordinary]
 
 
 async def test_a_track_is_extended_and_shows_arcs_joins_and_waits(tmp_path: Path) -> None:

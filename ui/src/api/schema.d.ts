@@ -2677,6 +2677,7 @@ export interface components {
             every: number;
             times: number[];
             runs: components["schemas"]["SpanRow"][];
+            plain: components["schemas"]["PlainRuns"] | null;
             dropped: number;
             series: {
                 [key: string]: [
@@ -2733,6 +2734,26 @@ export interface components {
             total: number;
             ended: number;
             failed: number;
+        };
+        /**
+         * PlainRuns
+         * @description Ordinary step-runs as columns, one place for each, oldest first.
+         *
+         *         Their role is `step` and their state `done`; their only attempt lasted from their start to their end; they have no waits, no
+         *         children and no loop. Times and events of starts and ends count from those of `scheduled`.
+         */
+        PlainRuns: {
+            names: string[];
+            run: string[];
+            step: number[];
+            worker: number[];
+            after: (string | null)[];
+            scheduled: number[];
+            scheduled_ms: number[];
+            started: number[];
+            started_ms: number[];
+            ended: number[];
+            ended_ms: number[];
         };
         /**
          * MomentAnswer

@@ -22,6 +22,21 @@ export interface Span {
   items: { total: number; ended: number; failed: number } | null;
 }
 
+/** Ordinary step-runs as columns; events and times of starts and ends count from `scheduled`. */
+export interface PlainRuns {
+  names: string[];
+  run: string[];
+  step: number[];
+  worker: number[];
+  after: (string | null)[];
+  scheduled: number[];
+  scheduled_ms: number[];
+  started: number[];
+  started_ms: number[];
+  ended: number[];
+  ended_ms: number[];
+}
+
 export interface TrackPart {
   after: number;
   seq: number;
@@ -30,6 +45,8 @@ export interface TrackPart {
   every: number;
   times: number[];
   runs: Span[];
+  /** Of very many step-runs the ordinary ones, which `runs` lacks. */
+  plain?: PlainRuns | null;
   dropped: number;
   series: Record<string, [seqs: number[], values: number[]]>;
   thinned: string[];
@@ -46,6 +63,21 @@ export function upperBound(sorted: readonly number[], value: number): number {
     else low = mid + 1;
   }
   return low;
+}
+
+const NONE: never[] = [];
+
+function spansOf(plain: PlainRuns): Span[] {
+  return plain.run.map((run, at) => {
+    const event = plain.scheduled[at] as number;
+    const ms = plain.scheduled_ms[at] as number;
+    const started: Mark = [event + (plain.started[at] as number), ms + (plain.started_ms[at] as number)];
+    const ended: Mark = [event + (plain.ended[at] as number), ms + (plain.ended_ms[at] as number)];
+    return {
+      run, started, ended, step: plain.names[plain.step[at] as number] as string, worker: plain.names[plain.worker[at] as number] as string, after: plain.after[at] as string | null,
+      scheduled: [event, ms], state: "done", role: "step", attempts: [[started[1], ended[1], true]], waits: NONE, child: null, children: 0, of: null, items: null,
+    };
+  });
 }
 
 const JOIN_BASE = 1_000_000;
@@ -78,7 +110,7 @@ export class Track {
     this.states = part.states;
     this.dropped = part.dropped;
     for (const time of part.times) this.times.push(time);
-    for (const span of part.runs) this.runs.set(span.run, span);
+    for (const span of part.plain ? [...part.runs, ...spansOf(part.plain)].sort((a, b) => a.scheduled[0] - b.scheduled[0]) : part.runs) this.runs.set(span.run, span);
     for (const [key, [seqs, values]] of Object.entries(part.series)) {
       const known = this.#series.get(key);
       if (!known) this.#series.set(key, [seqs, values]);
@@ -138,12 +170,19 @@ export class Track {
     return (this.bySteps.get(step) ?? []).filter((span) => span.scheduled[0] <= seq);
   }
 
+  /** Grows with every value that changes the graph: to notice one without listing all. */
+  get changes(): number {
+    let found = 0;
+    for (const [key, [seqs]] of this.#series) if (/^[xsnja]/.test(key)) found += seqs.length;
+    return found;
+  }
   /** Events that change the graph, in order. */
   get marks(): number[] {
     if (!this.#marks) {
-      const found = new Set<number>();
-      for (const [key, [seqs]] of this.#series) if (/^[xsnja]/.test(key)) for (const seq of seqs) if (seq > 0) found.add(seq);
-      this.#marks = [...found].sort((a, b) => a - b);
+      const isMark = new Uint8Array(this.seq + 1);
+      for (const [key, [seqs]] of this.#series) if (/^[xsnja]/.test(key)) for (const seq of seqs) isMark[seq] = 1;
+      this.#marks = [];
+      for (let seq = 1; seq <= this.seq; seq += 1) if (isMark[seq]) this.#marks.push(seq);
     }
     return this.#marks;
   }

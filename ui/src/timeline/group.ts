@@ -61,13 +61,15 @@ export function stretchesOf(spans: readonly Span[], scale: Scale, until: number)
   const paint = (from: number, to: number, look: Look) => {
     if (to < scale.range[0] || from > scale.range[1]) return;
     const strength = LOOKS.indexOf(look) + 1;
-    const last = Math.min(pixels.length, Math.max(Math.ceil(scale.x(to)), Math.floor(scale.x(from)) + 1));
-    for (let x = Math.min(pixels.length - 1, Math.floor(scale.x(from))); x < last; x += 1) if ((pixels[x] as number) < strength) pixels[x] = strength;
+    const left = scale.x(from);
+    const first = Math.min(pixels.length - 1, Math.floor(left));
+    const last = Math.min(pixels.length, Math.max(Math.ceil(to === from ? left : scale.x(to)), first + 1));
+    for (let x = first; x < last; x += 1) if ((pixels[x] as number) < strength) pixels[x] = strength;
   };
   for (const span of spans) {
     const end = span.ended?.[1] ?? until;
     const begun = span.started?.[1] ?? end;
-    paint(span.scheduled[1], begun, "queued");
+    if (begun > span.scheduled[1] || !span.started) paint(span.scheduled[1], begun, "queued");
     if (span.started) paint(begun, end, span.state === "failed" ? "bad" : "ran");
     for (const [from, to] of span.waits) paint(from, to ?? until, "wait");
   }

@@ -96,7 +96,9 @@ export class Scale {
   /** The place of a time; times outside the range are at its edges. */
   x(ms: number): number {
     const time = Math.max(this.range[0], Math.min(this.range[1], ms));
-    const piece = this.pieces.find((one) => time <= one.to) ?? (this.pieces.at(-1) as Piece);
+    let at = 0;
+    while (at < this.pieces.length - 1 && time > (this.pieces[at] as Piece).to) at += 1;
+    const piece = this.pieces[at] as Piece;
     return piece.x + (piece.to > piece.from ? ((time - piece.from) / (piece.to - piece.from)) * piece.width : 0);
   }
   /** The time at a place, in whole milliseconds. */

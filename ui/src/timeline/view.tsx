@@ -1,5 +1,5 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type CSSProperties, type KeyboardEvent, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { type CSSProperties, type KeyboardEvent, useDeferredValue, useLayoutEffect, useMemo, useRef, useState } from "react";
 import type { Span, Track } from "../moments/track";
 import { useIsPhone } from "../moments/use";
 import { Button, useTick } from "../parts/controls";
@@ -39,6 +39,8 @@ interface Props {
   onRun: (span: Span) => void;
 }
 const SIGNS: Record<string, [MarkName, Hue]> = { "step.forced": ["forced", "violet"], "step.repaired": ["repaired", "green"], "loop.item.repaired": ["repaired", "green"], "report.late": ["hourglass", "amber"] };
+const MANY = 5_000;
+const NONE: readonly Span[] = [];
 const FOLD = { desk: 92, phone: 72 };
 
 /** One row per step-run, or per step where there are very many: queued, running, waiting and pauses between attempts. */
@@ -53,7 +55,9 @@ export function Timeline({ id, track, seq, isLive, ended, step, run, marked, sea
   const open = useMemo(() => openOf(search.nest), [search.nest]);
   const nested = useNest(id, track, open);
   const entries = useMemo(() => grouped(shown), [shown]);
-  const critical = useMemo(() => criticalPath(all), [all]);
+  // Of very many step-runs the path may follow a frame later than the rows.
+  const known = useDeferredValue(all, all.length > MANY ? NONE : all);
+  const critical = useMemo(() => criticalPath(known), [known]);
   const rows = useMemo(() => rowsOf(entries, track.t0, open, nested, critical).filter((row) => !isZoomed || row.kind !== "run" || isIn(row.span, scale.range, until)), [entries, track, open, nested, critical, isZoomed, scale, until]);
   const isGrouped = entries.length < shown.length;
   const isTree = useMemo(() => isGrouped || all.some((span) => span.children > 0), [all, isGrouped]);

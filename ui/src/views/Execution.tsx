@@ -67,7 +67,7 @@ export function ExecutionPage() {
   const graph = useGraph(execution.data?.playbook);
   const rested = useDelayed(seq, 80);
   const moment = useMoment(id, track ? rested : 0);
-  const explain = useExplain(id, useDelayed(track ? `${track.marks.length} ${ended}` : "", 300));
+  const explain = useExplain(id, useDelayed(track ? `${track.changes} ${ended}` : "", 300));
   // What waited at the moment; actions act on now.
   const past = useExplain(id, track && search.at !== undefined ? "past" : "", useDelayed(seq, 500));
   const told = isLive ? explain.data : past.data;

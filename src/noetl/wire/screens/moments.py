@@ -31,7 +31,7 @@ class SpanItems(Answer, frozen=True):
     failed: int
 
 
-class SpanRow(Answer, frozen=True, gc=False):  # an answer has up to 50,000
+class SpanRow(Answer, frozen=True, gc=False):
     """A step-run in time; milliseconds count from `t0` of its track."""
 
     run: str
@@ -51,6 +51,26 @@ class SpanRow(Answer, frozen=True, gc=False):  # an answer has up to 50,000
     items: SpanItems | None  # of a loop
 
 
+class PlainRuns(Answer, frozen=True):
+    """Ordinary step-runs as columns, one place for each, oldest first.
+
+    Their role is `step` and their state `done`; their only attempt lasted from their start to their end; they have no waits, no
+    children and no loop. Times and events of starts and ends count from those of `scheduled`.
+    """
+
+    names: list[str]  # of steps and workers
+    run: list[str]
+    step: list[int]  # index into `names`; so is `worker`
+    worker: list[int]
+    after: list[str | None]
+    scheduled: list[int]  # the event
+    scheduled_ms: list[int]
+    started: list[int]
+    started_ms: list[int]
+    ended: list[int]
+    ended_ms: list[int]
+
+
 class TrackPart(Answer, frozen=True):
     """What changed on the screen of an execution after an event, by event.
 
@@ -67,6 +87,7 @@ class TrackPart(Answer, frozen=True):
     every: int  # 1, or the distance of the events in `times` of a very long log
     times: list[int]  # ms after `t0` of the events after `after`; of all with a number 1 + n × `every`
     runs: list[SpanRow]
+    plain: PlainRuns | None  # the ordinary ones, if there are more than 2,000 step-runs; the others are in `runs`
     dropped: int  # oldest step-runs of a very long execution that `runs` lacks
     series: dict[str, tuple[list[int], list[int]]]  # key → events, values
     thinned: list[str]  # keys whose older values are exact at their marks only: ask for the moment

@@ -15,13 +15,14 @@ from starlette.responses import Response
 from noetl.engine.decision.builder import status_of
 from noetl.engine.plan.plan import Plan
 from noetl.engine.queries.moment import STATES, open_meetings
-from noetl.engine.queries.track import Span, Track
+from noetl.engine.queries.track import Track
 from noetl.engine.queries.view import changed, no_event, shortened
 from noetl.engine.state.evolve import evolve
 from noetl.engine.state.execution import Execution, Token, checksum
 from noetl.masking.readers import ReaderMask
 from noetl.model.errors import InvalidInput
 from noetl.model.events import Event
+from noetl.server.cache.track_rows import MANY, packed, rows
 from noetl.server.http.endpoint import JSON, Call, Noun
 from noetl.server.http.sse import stream_parts
 from noetl.wire.screens.moments import (
@@ -29,13 +30,10 @@ from noetl.wire.screens.moments import (
     MomentChange,
     MomentQuery,
     MomentToken,
-    SpanItems,
-    SpanRow,
     TrackPart,
     TrackQuery,
 )
 
-_MANY: Final = 2_000  # step-runs of an answer; more are put together beside the event loop
 _MOST: Final = 500  # tokens, keys of ctx and changes of a moment, each
 _FOR_EVER: Final = {"Cache-Control": "private, max-age=31536000, immutable"}
 _ALWAYS_NEW: Final = frozenset(("seq", "at"))  # every event changes them
@@ -106,9 +104,13 @@ async def part_of(track: Track, after: int, mask: ReaderMask) -> TrackPart:
     Only the step-runs are masked: the rest is numbers, under names of steps that may look like those of secrets.
     """
     part, spans = _part_of(track, after), track.spans_after(after)
-    rows = _rows(spans) if len(spans) <= _MANY else await asyncio.to_thread(_rows, spans)
-    runs: Any = msgspec.Raw(await mask.answer(rows))
-    return msgspec.structs.replace(part, runs=runs)
+    if len(spans) <= MANY:
+        runs: Any = msgspec.Raw(await mask.answer(rows(spans)))
+        return msgspec.structs.replace(part, runs=runs)
+    others, columns = await asyncio.to_thread(packed, spans)
+    runs = msgspec.Raw(await mask.answer(others))
+    plain: Any = msgspec.Raw(await mask.answer(columns))
+    return msgspec.structs.replace(part, runs=runs, plain=plain)
 
 
 def _part_of(track: Track, after: int) -> TrackPart:
@@ -121,37 +123,11 @@ def _part_of(track: Track, after: int) -> TrackPart:
         every=track.every,
         times=track.times_after(after),
         runs=[],
+        plain=None,
         dropped=track.dropped,
         series=track.marks_after(after),
         thinned=sorted(track.thinned),
         states=list(STATES),
-    )
-
-
-def _rows(spans: Iterable[Span]) -> list[SpanRow]:
-    return [_row(span) for span in spans]
-
-
-def _row(span: Span) -> SpanRow:
-    items = None
-    if span.total is not None:
-        items = SpanItems(total=span.total, ended=span.items_ended, failed=span.items_failed)
-    return SpanRow(
-        run=span.run,
-        step=span.step,
-        scheduled=span.scheduled,
-        started=span.started,
-        ended=span.ended,
-        state=span.state,
-        worker=span.worker,
-        role=span.role,
-        attempts=[(since, until, is_ok) for since, until, is_ok, _ in span.attempts],
-        waits=list(span.waits),
-        child=span.child,
-        children=span.children,
-        of=span.of,
-        after=span.after,
-        items=items,
     )
 
 
