@@ -140,6 +140,20 @@ def test_a_chosen_row_is_in_the_address(visitor: Visitor, seeded: Workspace) -> 
     expect(page.get_by_role("complementary")).to_contain_text("ready")
 
 
+def test_a_worker_shows_what_it_finished_lately(visitor: Visitor, seeded: Workspace) -> None:
+    started = seeded.start("orders/broken")
+    seeded.reaches(started, "failed")
+    page = visitor.go("/workers")
+    page.get_by_role("table", name="Workers").get_by_role("row").nth(1).click()
+    finished = page.get_by_role("table", name="Finished lately").get_by_role("row")
+    expect(finished.nth(1)).to_contain_text("divide#1")
+    expect(finished.nth(1)).to_contain_text("orders/broken")
+    assert finished.count() <= 1 + 20
+    finished.nth(1).get_by_role("link").click()
+    page.wait_for_url(f"**/executions/{started}?step=divide*")
+    expect(page.get_by_label("Step divide", exact=True)).to_be_visible()
+
+
 @pytest.mark.parametrize("name", ["credentials", "audit", "tokens", "people"])
 def test_a_viewer_is_told_the_role_that_a_screen_needs(pages: Pages, name: str) -> None:
     with pages.visiting("viewer") as viewer:

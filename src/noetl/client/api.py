@@ -338,6 +338,10 @@ class Client:
         """List the workers."""
         return (await self._http.ask("GET", "/api/workers", WorkerRows)).workers
 
+    async def finished(self, worker_id: str) -> list[answers.FinishedRun]:
+        """List the last 20 step-runs that a worker ended, newest first."""
+        return (await self._http.ask("GET", _path("workers", worker_id, "finished"), answers.FinishedRuns)).runs
+
     async def drain(self, worker_id: str) -> WorkerStatus:
         """Drain a worker: it finishes its work and takes no more."""
         return await self._http.ask("POST", _path("workers", worker_id, "drain"), WorkerStatus, {})

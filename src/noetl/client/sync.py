@@ -150,6 +150,7 @@ class SyncClient:
     retry = _sync(Client.retry)
     result = _sync(Client.result)
     workers = _sync(Client.workers)
+    finished = _sync(Client.finished)
     drain = _sync(Client.drain)
     pools = _sync(Client.pools)
     queue = _sync(Client.queue)

@@ -516,6 +516,24 @@ class WorkerDetails(WorkerRow, frozen=True):
     holds: list[HeldWork]
 
 
+class FinishedRun(Answer, frozen=True):
+    """A step-run that a worker ended."""
+
+    execution_id: str
+    path: str  # of the playbook
+    run: str
+    state: str  # done, failed
+    started_at: int
+    ended_at: int
+
+
+class FinishedRuns(Answer, frozen=True):
+    """What a worker ended lately, newest first, as far as the newest events tell."""
+
+    runs: list[FinishedRun]
+    looked: int  # how many of the newest events were looked at, at most
+
+
 class WorkerRows(Answer, frozen=True):
     """The known workers."""
 

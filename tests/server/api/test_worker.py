@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from noetl.dsl.tree.pin import unpinned
+from noetl.server.workers import finished
 from noetl.wire import session as frames
 from tests.server.serving import ONE, TWO, Served, in_process, listening, session
 
@@ -112,3 +113,22 @@ async def test_a_worker_is_shown_with_what_it_holds(tmp_path: Path) -> None:
         assert (found["worker_id"], found["status"]) == ("w", "ready")
         held = {"execution_id": started, "run": lease["work"]["run_id"], "attempt": 1, "lease_until": lease["until"]}
         assert found["holds"] == [held]
+
+
+async def test_a_worker_is_shown_with_what_it_finished_lately(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with in_process(tmp_path) as served:
+        for name in ("w", "other"):
+            await hello(served, name)
+            await served.json("POST", "/api/workers", {"worker_id": name, "capacity": 1}, status=201)
+        started = await served.start(TWO)
+        (first,) = (await served.json("POST", "/api/worker/claim", {"id": "c", "worker": "w"}))["leases"]
+        assert (await served.json("GET", "/api/workers/w/finished"))["runs"] == []
+        await served.json("POST", "/api/worker/report", report(first))
+        (run,) = (await served.json("GET", "/api/workers/w/finished"))["runs"]
+        assert (run["execution_id"], run["run"], run["state"]) == (started, "one#1", "done")
+        assert run["started_at"] <= run["ended_at"]
+        assert run["path"] == (await served.json("GET", f"/api/executions/{started}"))["path"]
+        assert (await served.json("GET", "/api/workers/other/finished"))["runs"] == []
+        monkeypatch.setattr(finished, "LOOKED", 1)
+        assert (await served.json("GET", "/api/workers/w/finished"))["runs"] == []  # its start is further back
+        await served.json("GET", "/api/workers/nobody/finished", status=404)

@@ -1826,6 +1826,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/workers/{worker_id}/finished": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the last 20 step-runs that a worker ended, as the newest events tell. */
+        get: operations["workers_finished"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/workers/{worker_id}/heartbeat": {
         parameters: {
             query?: never;
@@ -5306,6 +5323,26 @@ export interface components {
             run: string;
             attempt: number;
             lease_until: number;
+        };
+        /**
+         * FinishedRuns
+         * @description What a worker ended lately, newest first, as far as the newest events tell.
+         */
+        FinishedRuns: {
+            runs: components["schemas"]["FinishedRun"][];
+            looked: number;
+        };
+        /**
+         * FinishedRun
+         * @description A step-run that a worker ended.
+         */
+        FinishedRun: {
+            execution_id: string;
+            path: string;
+            run: string;
+            state: string;
+            started_at: number;
+            ended_at: number;
         };
         /**
          * WorkerRegistered
@@ -9262,6 +9299,28 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["WorkerStatus"];
+                };
+            };
+        };
+    };
+    workers_finished: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                worker_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FinishedRuns"];
                 };
             };
         };

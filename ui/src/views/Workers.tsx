@@ -5,12 +5,12 @@ import { get, type Schemas, send } from "../api/client";
 import { useNeeds } from "../api/session";
 import { Act } from "../parts/Act";
 import { Button, Command, Empty, Facts, Loading, Tags, Time, Trouble } from "../parts/controls";
-import { Stated } from "../parts/Mark";
+import { Mark, Stated } from "../parts/Mark";
 import { Card, Filter, Lines, Page, Panel, Split } from "../parts/Page";
 import { type Column, Table } from "../parts/Table";
 import { Term } from "../parts/Term";
 import { noetl } from "../words/command";
-import { count, exact, middle, plain, plural, shortId } from "../words/format";
+import { count, duration, exact, middle, plain, plural, shortId } from "../words/format";
 import type { Hue, MarkName } from "../words/states";
 import css from "./tables.module.css";
 import { fits, useTable } from "./useTable";
@@ -149,6 +149,7 @@ function One({ row, onClose }: { row: Row; onClose: () => void }) {
     >
       <Status of={row.status} />
       <Held id={row.worker_id} />
+      <Finished id={row.worker_id} />
       <Facts
         rows={[
           ["Pool", plain(row.pool || "default")],
@@ -197,6 +198,39 @@ function Held({ id }: { id: string }) {
             <span key="e" title={one.execution_id}>{shortId(one.execution_id)}</span>,
             one.attempt,
             <Time key="t" at={one.lease_until} />,
+          ],
+        }))}
+      />
+    </>
+  );
+}
+
+/** What a worker ended lately. */
+function Finished({ id }: { id: string }) {
+  const { data, error, refetch } = useQuery({
+    queryKey: ["worker", id, "finished"],
+    queryFn: ({ signal }) => get<Schemas["FinishedRuns"]>(`/api/workers/${encodeURIComponent(id)}/finished`, {}, signal),
+    refetchInterval: 10_000,
+  });
+  if (error) return <Trouble error={error} again={() => void refetch()} />;
+  if (!data) return <Loading rows={2} />;
+  if (data.runs.length === 0) return <p className={css.quiet}>It finished nothing in the newest {count(data.looked)} events.</p>;
+  return (
+    <>
+      <h3 className={css.held}>Finished lately</h3>
+      <Lines
+        label="Finished lately"
+        heads={["step-run", "playbook", "took", "ended"]}
+        rows={data.runs.map((one) => ({
+          key: `${one.execution_id} ${one.run}`,
+          cells: [
+            <span key="r" className={css.state}>
+              <Mark state={one.state} />
+              <Link to="/executions/$id" params={{ id: one.execution_id }} search={{ step: one.run.replace(/#\d+$/, ""), run: one.run }} title={one.run}>{plain(middle(one.run, 20))}</Link>
+            </span>,
+            <span key="p" title={one.path}>{plain(middle(one.path, 20))}</span>,
+            duration(one.ended_at - one.started_at),
+            <Time key="t" at={one.ended_at} />,
           ],
         }))}
       />

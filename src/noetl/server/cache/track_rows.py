@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from noetl.engine.queries.track import Span
+from noetl.engine.queries.track import Mark, Span
 from noetl.wire.screens.moments import PlainRuns, SpanItems, SpanRow
 
 MANY: Final = 2_000  # step-runs of an answer; of more, the ordinary ones are columns: a sixth of the bytes
@@ -20,50 +20,44 @@ def rows(spans: Iterable[Span]) -> list[SpanRow]:
 
 
 def packed(spans: Sequence[Span]) -> tuple[list[SpanRow], PlainRuns]:
-    """Return the step-runs that are out of the ordinary as rows, and the others as columns."""
-    others, plain, names = list[SpanRow](), _columns(), dict[str, int]()
+    """Return what is out of the ordinary as rows, and the others as columns."""
+    others, plain = list[Span](), list[tuple[Span, Mark, Mark]]()
     for span in spans:
-        if not _is_plain(span) or span.started is None or span.ended is None:
-            others.append(_row(span))
-            continue
-        event, ms = span.scheduled
-        plain.run.append(span.run)
-        plain.step.append(names.setdefault(span.step, len(names)))
-        plain.worker.append(names.setdefault(span.worker, len(names)))
-        plain.after.append(span.after)
-        plain.scheduled.append(event)
-        plain.scheduled_ms.append(ms)
-        plain.started.append(span.started[0] - event)
-        plain.started_ms.append(span.started[1] - ms)
-        plain.ended.append(span.ended[0] - event)
-        plain.ended_ms.append(span.ended[1] - ms)
-    plain.names.extend(names)
-    return others, plain
-
-
-def _columns() -> PlainRuns:
-    return PlainRuns(
-        names=[],
-        run=[],
-        step=[],
-        worker=[],
-        after=[],
-        scheduled=[],
-        scheduled_ms=[],
-        started=[],
-        started_ms=[],
-        ended=[],
-        ended_ms=[],
+        found = _ends_of(span)
+        if found is None:
+            others.append(span)
+        else:
+            plain.append((span, *found))
+    names: dict[str, int] = {}
+    steps = [names.setdefault(span.step, len(names)) for span, _, _ in plain]
+    workers = [names.setdefault(span.worker, len(names)) for span, _, _ in plain]
+    columns = PlainRuns(
+        names=[*names],
+        run=[span.run for span, _, _ in plain],
+        step=steps,
+        worker=workers,
+        after=[span.after for span, _, _ in plain],
+        scheduled=[span.scheduled[0] for span, _, _ in plain],
+        scheduled_ms=[span.scheduled[1] for span, _, _ in plain],
+        started=[started[0] - span.scheduled[0] for span, started, _ in plain],
+        started_ms=[started[1] - span.scheduled[1] for span, started, _ in plain],
+        ended=[ended[0] - span.scheduled[0] for span, _, ended in plain],
+        ended_ms=[ended[1] - span.scheduled[1] for span, _, ended in plain],
     )
+    return rows(others), columns
 
 
-def _is_plain(span: Span) -> bool:
-    if span.started is None or span.ended is None or len(span.attempts) != 1:
-        return False
-    if span.state != "done" or span.role != "step" or span.waits or span.children or span.total is not None:
-        return False
+def _ends_of(span: Span) -> tuple[Mark, Mark] | None:
+    """Return start and end of an ordinary step-run."""
+    started, ended = span.started, span.ended
+    if started is None or ended is None or len(span.attempts) != 1 or span.waits or span.children:
+        return None
+    if span.state != "done" or span.role != "step" or span.total is not None:
+        return None
     since, until, is_ok, _task = span.attempts[0]
-    return is_ok is True and (since, until) == (span.started[1], span.ended[1]) and span.of is span.child is None
+    if is_ok is not True or (since, until) != (started[1], ended[1]) or span.of is not None or span.child is not None:
+        return None
+    return started, ended
 
 
 def _row(span: Span) -> SpanRow:

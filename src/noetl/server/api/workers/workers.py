@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
-from noetl.ports import WorkerInfo
+from noetl.ports import Selection, WorkerInfo
 from noetl.server.http.endpoint import Call, Noun
 from noetl.server.http.worker_socket import worker_name
 from noetl.server.problems import not_found
+from noetl.server.workers.finished import LOOKED, finished_by
 from noetl.server.workers.presence import all_limits, by_playbook, pools_of
 from noetl.wire.answers import (
+    FinishedRun,
+    FinishedRuns,
     FlowRow,
     HeldWork,
     LimitRow,
@@ -25,6 +28,8 @@ from noetl.wire.answers import (
 )
 from noetl.wire.requests import WorkerRegistered, WorkerSeen
 
+_SHOWN: Final = 20  # step-runs that a worker ended
+_LOOKED_UP: Final = 200  # of which the caller may not see every execution
 noun = Noun("workers", "Workers and pools.")
 
 
@@ -43,6 +48,24 @@ async def shown(call: Call, worker_id: str) -> WorkerDetails:
         raise not_found(f"No worker {worker_id}.", "GET /api/workers lists the workers.")
     holds = [_held(**row) for row in await team.held(worker_id)]
     return WorkerDetails(**msgspec.structs.asdict(_row(found)), holds=holds)
+
+
+@noun.route("GET", "/api/workers/{worker_id}/finished", "viewer", problems=(404,))
+async def finished(call: Call, worker_id: str) -> FinishedRuns:
+    """List the last 20 step-runs that a worker ended, as the newest events tell."""
+    services = call.services
+    if all(one.worker_id != worker_id for one in await services.team.workers()):
+        raise not_found(f"No worker {worker_id}.", "GET /api/workers lists the workers.")
+    ended = (await finished_by(services.store, worker_id))[:_LOOKED_UP]
+    ids = tuple(dict.fromkeys(one.execution_id for one in ended))
+    rows = await services.store.executions(Selection(ids=ids, within=call.reach, limit=_LOOKED_UP)) if ids else []
+    paths = {str(row["execution_id"]): str(row.get("path", "")) for row in rows}
+    runs = [
+        FinishedRun(path=paths[one.execution_id], **msgspec.structs.asdict(one))
+        for one in ended
+        if one.execution_id in paths
+    ]
+    return FinishedRuns(runs=runs[:_SHOWN], looked=LOOKED)
 
 
 @noun.route(
