@@ -174,6 +174,7 @@ def test_very_many_step_runs_are_a_row_for_each_step(visitor: Visitor, seeded: W
     expect(rows).to_have_count(3)
     expect(rows).to_contain_text(["begin#1", "turn", "count"])
     expect(rows.nth(1)).to_contain_text("×120")
+    expect(page.get_by_text("241 step-runs, by step: shortest · median · longest")).to_be_visible()
     expect(rows.nth(1).locator("[data-of-step]")).to_have_attribute(
         "title", re.compile(r"^turn: 120 step-runs, shortest .+, median .+, longest ")
     )

@@ -93,6 +93,7 @@ export function Timeline({ id, track, seq, isLive, ended, step, run, marked, sea
         <Legend />
         <span className={css.fill} />
         {isZoomed ? <span className={css.range} role="status">{count(shown.length)} of {count(all.length)} step-runs, {duration(scale.range[1] - scale.range[0])}</span> : null}
+        {isGrouped && !isZoomed ? <span className={`${css.range} ${css.key}`}>{count(all.length)} step-runs, by step: shortest · median · longest</span> : null}
         {unfolded.size ? <Button kind="quiet" className={css.tool} onClick={() => change({ unfold: undefined })}>Fold gaps</Button> : null}
         {isZoomed ? <Button kind="quiet" className={css.tool} onClick={() => change({ zoom: undefined })} title="Show the whole time (0, or Escape)">Whole time</Button> : null}
       </div>
