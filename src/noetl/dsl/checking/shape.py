@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from noetl.dsl.checking.shape_findings import ACTION_FIELDS, SETS, ShapeFinding, settled
 from noetl.dsl.diagnostic import Suggestions
-from noetl.dsl.dialects import LegacyForm, recognise
+from noetl.dsl.dialects import LegacyForm, keys_of, recognise
 from noetl.dsl.dialects.other_tools import ForeignKey, foreign_key
 from noetl.dsl.grammar import LEVELS, cursor_level, task_level, task_spec_level
 from noetl.dsl.grammar.kinds import Kind, Kinds, Need
@@ -188,7 +188,9 @@ class _Walk(Struct, frozen=True):
         elif home := self.home(entry, node, base):
             self.findings.append(ShapeFinding("misplaced", entry.key, level, name, owner=node, place=home))
         else:
-            meant = self.suggestions.nearest(name, level.names()) or ""
+            meant = (
+                self.suggestions.nearest(name, level.names()) or self.suggestions.nearest(name, keys_of(legacy)) or ""
+            )
             self.findings.append(
                 ShapeFinding("unknown-key", entry.key, level, name, tool=tool, owner=node, meant=meant)
             )

@@ -13,7 +13,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from noetl.dsl.dialects import LegacyForm
+from noetl.dsl.dialects import FORMS, LegacyForm
 from noetl.dsl.dialects.other_tools import ForeignKey
 from noetl.dsl.grammar import LEVELS
 from noetl.dsl.grammar.kinds import Kind
@@ -69,7 +69,9 @@ def _stands_for(finding: ShapeFinding) -> str:
     if finding.place:
         return finding.place.stands_for
     known = finding.level.field(finding.meant)
-    return known.name if known else ""
+    if known:
+        return known.name
+    return next((form.replaces for form in FORMS.get((finding.level.name, finding.meant), ())), "")
 
 
 def settled(findings: list[ShapeFinding]) -> tuple[ShapeFinding, ...]:

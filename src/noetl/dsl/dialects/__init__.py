@@ -5,16 +5,24 @@ Tested in tests/unit/dsl/test_dialects.py.
 
 from __future__ import annotations
 
+from functools import cache
+
 from noetl.dsl.dialects.first import FIRST_FORMS
 from noetl.dsl.dialects.form import LegacyForm
 from noetl.dsl.dialects.second import SECOND_FORMS
 from noetl.dsl.reading.nodes import Entry, MapNode
 
-__all__ = ["FIRST_FORMS", "FORMS", "SECOND_FORMS", "LegacyForm", "recognise"]
+__all__ = ["FIRST_FORMS", "FORMS", "SECOND_FORMS", "LegacyForm", "keys_of", "recognise"]
 
 FORMS: dict[tuple[str, str], tuple[LegacyForm, ...]] = {}  # by level and key
 for _form in (*FIRST_FORMS, *SECOND_FORMS):
     FORMS[_form.level, _form.key] = (*FORMS.get((_form.level, _form.key), ()), _form)
+
+
+@cache
+def keys_of(level: str) -> tuple[str, ...]:
+    """Return the keys of older forms at a level."""
+    return tuple(sorted(key for place, key in FORMS if place == level))
 
 
 def recognise(level: str, entry: Entry, owner: MapNode) -> LegacyForm | None:

@@ -69,6 +69,7 @@ FIRST_FORMS: tuple[LegacyForm, ...] = (
     _form("step", "with", "gave the inputs of the step", "`input: {…}`", unless=("type", "input", "args")),
     _form("task", "with", "gave the inputs of the task", "`input: {…}`", unless=("input", "args")),
     _form("arc", "with", "gave the inputs of the next step", "`args: {…}`", unless=("input", "args")),
+    _form("arc", "data", "gave the inputs of the next step", "`args: {…}`", unless=("input", "args", "with")),
     _form(
         "step",
         "code",

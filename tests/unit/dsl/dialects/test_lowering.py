@@ -61,11 +61,17 @@ def test_every_character_of_a_rewritten_text_has_a_place_in_the_source() -> None
     assert all(places[there] == here for there, here in kept.items())
 
 
-@pytest.mark.parametrize("body", ["steps: 3", "steps: []", "workflow: {}", "workflow: [1, [2], null]", "steps:\n  - 1"])
+@pytest.mark.parametrize("body", ["steps: []", "workflow: {}", "workflow: [1, [2], null]", "steps:\n  - 1"])
 def test_a_misshapen_document_is_not_lowered(body: str) -> None:
     document = parse(HEAD + body)
     assert lower(document).refusals == ()
     validate(HEAD + body, "a.yaml", KINDS)
+
+
+@pytest.mark.parametrize("body", ["steps: 3", "steps: { a: 1 }", "steps: [{ name: a, type: noop }]\nworkflow: []"])
+def test_steps_that_cannot_be_read_are_one_error(body: str) -> None:
+    errors = [one for one in validate(HEAD + body, "a.yaml", KINDS) if "steps" in one.message]
+    assert [one.code for one in errors] == ["NOE803"]
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ from noetl.dsl.reading.parse import Document
 
 _STEP: Final = frozenset({"case", "vars", "sink", "save", "retry", "result", "when", "name"}) | first.OLDER
 _TASK: Final = tasks.OLDER | {"retry", "sink", "save", "result"}
+_OF_AN_ARC: Final = frozenset({"then", "else", "with", "data"})
 _METADATA: Final = ("name", "path", "version", "description", "labels", "tags")
 _OLD_API: Final = ("noetl.io/v1", "noetl.io/v2")
 _FAILED: Final = re.compile(r"""\b(fail|ok|done)\(\s*(['"])([^'"]+)\2\s*\)""")
@@ -59,12 +60,24 @@ def lower(document: Document) -> Lowered:
     if not isinstance(root, MapNode):
         return Lowered(root)
     steps = root.get("steps") if "workflow" not in root else root.get("workflow")
+    written = next((entry for entry in root.entries if entry.key.text == "steps"), None)
+    if written is not None and ("workflow" in root or not isinstance(steps, ListNode)):
+        return Lowered(root, refusals=(_refused_steps(written, both="workflow" in root),))
     if not isinstance(steps, ListNode):
         return Lowered(root)
     if "workflow" in root and not _is_first(root) and not _has_forms(root, steps):
         return Lowered(root)
     record = Record(root, first="workflow" not in root or _runs_in_order(steps), names=lambda: _names(root, steps))
     return _lowered(root, steps, record)
+
+
+def _refused_steps(steps: Entry, *, both: bool) -> Refusal:
+    """Return why `steps` cannot be read."""
+    if both:
+        reason = "The playbook has both `steps` and `workflow`, and it can run only one of them."
+        return Refusal(steps.key, steps.value, steps.key, reason, "Keep one of them.")
+    reason = "`steps` takes a list of steps, and this is none."
+    return Refusal(steps.key, steps.value, steps.value, reason, "Write `- name: <step>` for each of them.")
 
 
 def _lowered(root: MapNode, steps: ListNode, record: Record) -> Lowered:
@@ -79,7 +92,7 @@ def _lowered(root: MapNode, steps: ListNode, record: Record) -> Lowered:
         items = _in_order(items)
     items = _watched(items, record)
     items += record.added
-    if record.changes:
+    if record.changes or record.refusals:
         items += _end(items, record)
     if len(items) != len(steps.items) or any(new is not old for new, old in zip(items, steps.items, strict=True)):
         fields.put("workflow", ListNode(steps.start, steps.end, tuple(items), steps.flow))
@@ -162,7 +175,7 @@ def _is_older_arc(arc: Node) -> bool:
     if not isinstance(arc, MapNode):
         return False
     keys = arc.keys
-    if not {"then", "else", "with", "data"}.isdisjoint(keys):
+    if not _OF_AN_ARC.isdisjoint(keys):
         return True
     when = arc.get("when")
     return (isinstance(when, Scalar) and may_rename(when)) or any(
@@ -232,8 +245,9 @@ def _defined(root: MapNode, steps: ListNode) -> Iterator[str]:
                 yield label
         following = step.get("next")
         for arc in maps_of(following.get("arcs") if isinstance(following, MapNode) else following):
-            if isinstance(args := arc.get("args") or arc.get("with") or arc.get("input") or arc.get("data"), MapNode):
-                yield from args.keys
+            for field in ("args", "with", "data", "input"):
+                if isinstance(args := arc.get(field), MapNode):
+                    yield from args.keys
 
 
 def _starts_elsewhere(root: MapNode, steps: ListNode) -> bool:

@@ -26,6 +26,7 @@ class Refusal(Struct, frozen=True):
     """An older form without a canonical equivalent."""
 
     key: Scalar  # of the form, as written
+    within: Node  # its value: what is older in it is not reported again
     at: Node
     reason: str
     fix: str
@@ -72,9 +73,9 @@ class Record:
         del self.changes[mark[0] :]
         del self.added[mark[1] :]
 
-    def refuse(self, key: Scalar, problem: NoEquivalentError) -> None:
+    def refuse(self, entry: Entry, problem: NoEquivalentError) -> None:
         """Record that a form has no equivalent."""
-        self.refusals.append(Refusal(key, problem.at, problem.reason, problem.fix))
+        self.refusals.append(Refusal(entry.key, entry.value, problem.at, problem.reason, problem.fix))
 
     def add_step(self, step: MapNode) -> None:
         self.added.append(step)

@@ -40,6 +40,7 @@ _SQL: Final = re.compile(
     r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(?:select|insert|update|delete|create|drop|alter|with|truncate|merge|call|do|copy)\b",
     re.IGNORECASE | re.DOTALL,
 )
+_INPUTS: Final = frozenset({"input", "args"})
 _TOOLS: Final = ("type", "tool", "action", "call", "code")
 OLDER: Final = frozenset({"type", "action", "call", "code", "command", "pass", "with"})
 
@@ -76,7 +77,10 @@ def lower_typed(step: Fields, name: str, record: Record) -> None:
         if field == "with" and "input" not in tool:
             record.note(by.WITH, entry.key)
             tool.put("input", entry.value, entry.key)
-        elif field not in tool:
+        elif field in tool or (field in _INPUTS and not _INPUTS.isdisjoint(tool.entries)):
+            reason = f"`{field}` of the step is given a second time, by an older name of it."
+            raise NoEquivalentError(entry.key, reason, "Keep one of the two.")
+        else:
             tool.add(entry)
     _name_task(step, tool)
     step.put("tool", tool.built(), key)

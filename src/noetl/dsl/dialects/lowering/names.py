@@ -83,6 +83,20 @@ def _edit(text: str, read: Read, meant: Mapping[str, str]) -> tuple[int, int, st
     return start, start + len(name), meant.get(name, name)
 
 
+def replaced(node: Node, meant: Mapping[str, str]) -> Node:
+    """Return a node whose templates have expressions for names such as `ctx.a`."""
+
+    def change(text: Scalar) -> Scalar:
+        edits = []
+        for read in _reads(text.text) if "{{" in text.text else ():
+            name = dotted(read.path[:2])
+            if name in meant and text.text.startswith(name, read.offset):
+                edits.append((read.offset, read.offset + len(name), f"({meant[name]})"))
+        return rewritten(text, edits) if edits else text
+
+    return each_text(node, change)
+
+
 def may_rename(node: Node) -> bool:
     """Return whether a text in a node may read an older name; searches only."""
     if isinstance(node, Scalar):
@@ -95,6 +109,11 @@ def may_rename(node: Node) -> bool:
 def reads_any(node: Node, names: frozenset[str]) -> bool:
     """Return whether a template in a node reads one of these names."""
     return any(read.path[0] in names for text in texts(node) for read in _reads(text))
+
+
+def names_read(node: Node, scope: str) -> tuple[str, ...]:
+    """Return the names of a scope that templates in a node read, such as `ctx.a`."""
+    return tuple(dotted(read.path[:2]) for text in texts(node) for read in _reads(text) if read.path[0] == scope)
 
 
 def _reads(text: str) -> tuple[Read, ...]:

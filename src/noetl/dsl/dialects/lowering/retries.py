@@ -97,7 +97,7 @@ def _parts(item: Node) -> tuple[Node | None, MapNode]:
 def _unknown(name: str) -> tuple[str, str]:
     if name in _OF_A_PAGE:
         return f"`{name}` of a rule of `retry` has no effect without `next_call`.", "Write `next_call`, or remove it."
-    reason = f"`{name}` is no part of a rule of `retry`.{did_you_mean(name, (*_OF_A_PAGE, 'then'))}"
+    reason = f"`{name}` is no part of a rule of `retry`.{did_you_mean(name, _OF_A_PAGE)}"
     return reason, "A rule has `when`, and under `then` such as `max_attempts`, `delay` or `next_call`."
 
 
@@ -270,6 +270,7 @@ def _collect(pipeline: Pipeline, node: Node | None) -> bool:
         return False
     if not isinstance(node, MapNode):
         raise NoEquivalentError(node, "`collect` is a map.", "Write `collect: { strategy: append, path: … }`.")
+    _require(node, "collect", ("strategy", "mode", "path", "from", "into"))
     strategy = plain_name(node.get("strategy") or node.get("mode")) or "append"
     path, into = node.get("path") or _path_from(node.get("from")), node.get("into")
     if strategy not in _STRATEGIES:
@@ -288,6 +289,15 @@ def _collect(pipeline: Pipeline, node: Node | None) -> bool:
     return True
 
 
+def _require(node: MapNode, name: str, known: tuple[str, ...]) -> None:
+    """Raise NoEquivalentError for a key that a map does not have."""
+    for entry in node.entries:
+        if entry.key.text not in known:
+            reason = f"`{entry.key.text}` is no part of `{name}`.{did_you_mean(entry.key.text, known)}"
+            listed = ", ".join(f"`{one}`" for one in known)
+            raise NoEquivalentError(entry.key, reason, f"`{name}` has {listed}.")
+
+
 def _path_from(source: Node | None) -> Node | None:
     """Return the path that `from: response.data.rows` names in a result."""
     if source is None:
@@ -303,6 +313,8 @@ def _page_sinks(fields: MapNode) -> list[Node]:
     per = fields.get("per_iteration")
     if is_null(per) or per is None:
         return []
+    if isinstance(per, MapNode):
+        _require(per, "per_iteration", ("sink",))
     sink = per.get("sink") if isinstance(per, MapNode) else None
     if sink is None:
         raise NoEquivalentError(

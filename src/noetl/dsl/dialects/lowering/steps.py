@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.dialects.lowering import first, loops
 from noetl.dsl.dialects.lowering import lowerings as by
 from noetl.dsl.dialects.lowering.draft import (
@@ -28,6 +29,10 @@ from noetl.dsl.dialects.lowering.tasks import add_sets, lower_task
 from noetl.dsl.reading.nodes import Entry, ListNode, MapNode, Node
 
 _OF_A_STEP: Final = frozenset({"case", "vars", "sink", "save", "retry", "result", "when"}) | first.OLDER
+_COLLECTED: Final = {True: "outcome.result.results", False: "outcome.result"}
+_STRATEGIES: Final = {
+    "append": "", "extend": " | sum(start=[])", "concat": " | sum(start=[])", "replace": " | last", "last": " | last",
+}  # fmt: skip
 _OF_A_TASK: Final = ("retry", "sink", "save", "result")
 
 
@@ -40,10 +45,10 @@ def lower_step(node: MapNode, record: Record) -> MapNode:
         _try(
             step,
             record,
-            next(iter(first.OLDER.intersection(step.entries)), "tool"),
+            next((name for name in step.entries if name in first.OLDER), "tool"),
             lambda: first.lower_typed(step, name, record),
         )
-    loops.lower_loop(step, record)
+    _try(step, record, "loop", lambda: loops.lower_loop(step, record))
     if "tool" in step:
         _lower_tool(step, name, record)
     if not _OF_A_STEP.isdisjoint(step.entries):
@@ -61,7 +66,7 @@ def _try(step: Fields, record: Record, key: str, lower: Callable[[], None]) -> N
         step.reset(entries)
         record.rollback(mark)
         if key in entries:
-            record.refuse(entries[key].key, problem)
+            record.refuse(entries[key], problem)
 
 
 def _lower_tool(step: Fields, name: str, record: Record) -> None:
@@ -100,9 +105,9 @@ def _lowered_task(node: MapNode, record: Record) -> MapNode:
         return lower_task(node, record)
     except NoEquivalentError as problem:
         record.rollback(mark)
-        key = next((entry.key for entry in node.entries if entry.key.text in ("eval", "expr", "vars", "call")), None)
-        if key is not None:
-            record.refuse(key, problem)
+        form = next((entry for entry in node.entries if entry.key.text in ("eval", "expr", "vars", "call")), None)
+        if form is not None:
+            record.refuse(form, problem)
         return node
 
 
@@ -210,16 +215,32 @@ def _lower_result(step: Fields, pipeline: Pipeline, written: Node, record: Recor
             add_sinks(pipeline, node, "", record, by.SINK, key)
         elif key.text == "as":
             _keep_result(step, node, "outcome.result", record, by.RESULT_AS)
+        elif isinstance(node, MapNode):
+            _lower_collect(step, node, record)
         else:
-            into = node.get("into") if isinstance(node, MapNode) else node
-            if into is not None:
-                _keep_result(
-                    step,
-                    into,
-                    "outcome.result.results" if "loop" in step else "outcome.result",
-                    record,
-                    by.RESULT_COLLECT,
-                )
+            _keep_result(step, node, _COLLECTED["loop" in step], record, by.RESULT_COLLECT)
+
+
+def _lower_collect(step: Fields, node: MapNode, record: Record) -> None:
+    """Keep the results of a loop, or a part of each, under a name."""
+    for entry in node.entries:
+        if entry.key.text not in ("into", "strategy", "path"):
+            known = did_you_mean(entry.key.text, ("into", "strategy", "path"))
+            reason = f"`{entry.key.text}` is no part of `collect`.{known}"
+            raise NoEquivalentError(entry.key, reason, "Write `collect: { into: <name>, path: …, strategy: … }`.")
+    into, path = node.get("into"), plain_name(node.get("path"))
+    strategy = plain_name(node.get("strategy")) or "append"
+    if into is None:
+        raise NoEquivalentError(node, "`collect` names no place for the results.", "Write `collect: { into: <name> }`.")
+    if strategy not in _STRATEGIES:
+        reason = f"The strategy `{strategy}` of `collect` is not known."
+        raise NoEquivalentError(node.get("strategy") or node, reason, "Use append, extend or replace.")
+    result = _COLLECTED["loop" in step]
+    if "loop" not in step:
+        _keep_result(step, into, f"{result}.{path}" if path else result, record, by.RESULT_COLLECT)
+        return
+    parts = f"{result} | map(attribute='{path}') | list" if path else result
+    _keep_result(step, into, parts + _STRATEGIES[strategy], record, by.RESULT_COLLECT)
 
 
 def _keep_result(step: Fields, named: Node, result: str, record: Record, lowering: by.Lowering) -> None:
@@ -271,29 +292,27 @@ def _lower_arcs(step: Fields, record: Record) -> None:
             step.put("set", new)
 
 
-def _arc_with_args(arc: Node, record: Record) -> Node:
-    if not isinstance(arc, MapNode) or "args" in arc or "input" in arc:
-        return arc
-    old = next((name for name in ("with", "data") if name in arc), None)
-    if old is None:
-        return arc
-    fields = Fields(arc)
-    record.note(by.WITH, fields.key(old))
-    fields.rename(old, "args")
-    return fields.built()
-
-
 def _with_args(following: Node, record: Record) -> Node:
     """Rename the inputs of arcs."""
     arcs = following.get("arcs") if isinstance(following, MapNode) else following
     if not isinstance(arcs, ListNode):
         return following
-    items = [_arc_with_args(arc, record) for arc in arcs.items]
+    items = tuple(_with_named_args(arc, record) if isinstance(arc, MapNode) else arc for arc in arcs.items)
     if all(new is old for new, old in zip(items, arcs.items, strict=True)):
         return following
-    made = ListNode(arcs.start, arcs.end, tuple(items), arcs.flow)
+    made = ListNode(arcs.start, arcs.end, items, arcs.flow)
     if not isinstance(following, MapNode):
         return made
     outer = Fields(following)
     outer.put("arcs", made)
     return outer.built()
+
+
+def _with_named_args(arc: MapNode, record: Record) -> MapNode:
+    older = next((name for name in ("with", "data") if name in arc), None)
+    if older is None or "args" in arc or "input" in arc:
+        return arc
+    fields = Fields(arc)
+    record.note(by.WITH, fields.key(older))
+    fields.rename(older, "args")
+    return fields.built()

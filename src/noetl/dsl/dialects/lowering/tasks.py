@@ -19,7 +19,7 @@ from noetl.dsl.dialects.lowering.draft import (
     value,
     word,
 )
-from noetl.dsl.dialects.lowering.names import RESULT, reads_any, renamed
+from noetl.dsl.dialects.lowering.names import OF_RULE, RESULT, may_rename, reads_any, renamed
 from noetl.dsl.reading.nodes import Entry, ListNode, MapNode, Node, Scalar
 
 OLDER: Final = frozenset({"type", "action", "with", "call", "eval", "expr", "vars"})
@@ -27,7 +27,7 @@ _BIND: Final = re.compile(r"%\((\w+)\)s")
 _BODIES: Final = ("params", "body", "json", "data", "form", "payload")
 _SQL: Final = ("command", "query", "commands")
 _KINDS_WITH_BINDS: Final = frozenset({"postgres", "snowflake"})
-_KINDS_WITH_DATA: Final = frozenset({"playbook", "python", "shell", "workbook"})
+_KINDS_WITHOUT_DATA: Final = frozenset({"python", "workbook", "playbook"})
 _ACTIONS: Final = ("do", "attempts", "delay", "backoff", "max_delay", "jitter", "to", "set", "set_ctx", "set_iter")
 
 
@@ -42,8 +42,8 @@ def lower_task(node: MapNode, record: Record) -> MapNode:
             task.rename(name, "kind")
     if "call" in task and "kind" not in task:
         lower_call(task, record)
-    for name in ("with", "data") if _has_data_as_input(task.built()) else ("with",):
-        if name in task and "input" not in task and "args" not in task:
+    for name in ("with", "data"):
+        if name in task and "input" not in task and "args" not in task and (name == "with" or gives_data(task.built())):
             record.note(by.WITH, task.key(name))
             task.rename(name, "input")
     _lower_target_mode(task, record)
@@ -62,16 +62,11 @@ def is_older(node: MapNode) -> bool:
     return (
         not OLDER.isdisjoint(node.keys)
         or plain_name(node.get("tool")) is not None
-        or _has_data_as_input(node)
         or _target_with_mode(node) is not None
         or sends_args(node)
-        or any("expr" in rule for rule in _rule_maps(node))
+        or gives_data(node)
+        or any(map(_is_older_rule, _rule_maps(node)))
     )
-
-
-def _has_data_as_input(node: MapNode) -> bool:
-    """Return whether `data` of a task gives its inputs: its kind has no such field."""
-    return "data" in node and plain_name(node.get("kind")) in _KINDS_WITH_DATA
 
 
 def _target_with_mode(node: MapNode) -> MapNode | None:
@@ -101,8 +96,8 @@ def _rule_maps(node: MapNode) -> Iterator[MapNode]:
 
 
 def _lower_rules(task: Fields, record: Record) -> None:
-    """Rename the conditions of a policy."""
-    if not any("expr" in rule and "when" not in rule for rule in _rule_maps(task.built())):
+    """Rename the conditions of a policy, and the names that they read."""
+    if not any(_is_older_rule(rule) for rule in _rule_maps(task.built())):
         return
     spec = task.below("spec", task.node)
     policy = spec.below("policy", task.node)
@@ -112,12 +107,28 @@ def _lower_rules(task: Fields, record: Record) -> None:
             fields = Fields(rule)
             record.note(by.EVAL, fields.key("expr"))
             fields.rename("expr", "when")
-            made.append(fields.built())
+            made.append(renamed(fields.built(), OF_RULE, record, by.NAMES))
         else:
-            made.append(rule)
+            made.append(renamed(rule, OF_RULE, record, by.NAMES))
+    if all(new is old for new, old in zip(made, rules_of(task), strict=True)):
+        return
     policy.put("rules", ListNode(made[0].start, made[-1].end, tuple(made)))
     spec.put("policy", policy.built())
     task.put("spec", spec.built())
+
+
+def gives_data(node: MapNode) -> bool:
+    """Return whether `data` of a task is its inputs: its kind has no `data`."""
+    return (
+        plain_name(node.get("kind")) in _KINDS_WITHOUT_DATA
+        and isinstance(node.get("data"), MapNode)
+        and "input" not in node
+        and "args" not in node
+    )
+
+
+def _is_older_rule(rule: MapNode) -> bool:
+    return "expr" in rule or any(may_rename(entry.value) for entry in rule.entries)
 
 
 def lower_call(fields: Fields, record: Record) -> None:

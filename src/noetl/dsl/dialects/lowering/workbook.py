@@ -127,9 +127,9 @@ def _each(outer: Fields, record: Record, keys: tuple[str, ...], lower: Callable[
         except NoEquivalentError as problem:
             holder.reset(entries)
             record.rollback(mark)
-            key = next((entries[name].key for name in keys if name in entries), None)
-            if key is not None:
-                record.refuse(key, problem)
+            form = next((entries[name] for name in keys if name in entries), None)
+            if form is not None:
+                record.refuse(form, problem)
         if holder is not outer and holder.changed:
             outer.put("tool", holder.built())
 
@@ -239,7 +239,7 @@ def call_sinks(step: Node, sinks: Sinks, record: Record) -> Node:
             if sink.reads_input and reads_any(task.built(), frozenset({"_prev"})):
                 reason = "The sink reads the inputs of its task, and a call gives one of `_prev`, which is not there any more."
                 problem = NoEquivalentError(label, reason, "Read the task before by its label instead of `_prev`.")
-                record.refuse(sink.at, problem)
+                record.refuse(Entry(sink.at, sink.at), problem)
             wanted = pipeline.label("sink", (one.text for one, _ in made))
             made.append((word(wanted, label), Fields(_call_of(sink, task))))
     pipeline.tasks = made

@@ -30,7 +30,12 @@ class Iteration(Struct, frozen=True):
     @property
     def names(self) -> dict[str, str]:
         """What the names of `_loop` are today."""
+        whole = (
+            f"{{'loop_id': execution_id ~ ':{self.name}', 'current_index': {self.index}, "
+            f"'current_item': iter.{self.item}}}"
+        )
         return {
+            "_loop": whole,
             "_loop.loop_id": f"(execution_id ~ ':{self.name}')",
             "_loop.current_index": self.index,
             "_loop.current_item": f"iter.{self.item}",

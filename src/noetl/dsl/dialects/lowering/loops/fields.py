@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Final
 
 from noetl.dsl.dialects.lowering import lowerings as by
-from noetl.dsl.dialects.lowering.draft import Fields, Record, plain_name, value
+from noetl.dsl.dialects.lowering.draft import Fields, NoEquivalentError, Record, plain_name, value
 from noetl.dsl.reading.nodes import MapNode
 
-OLDER: Final = frozenset({"collection", "element", "items", "max_concurrency"})
+OLDER: Final = frozenset({"collection", "element", "items", "max_concurrency", "concurrency"})
 _PARALLEL: Final = ("async", "parallel", "concurrent")
 
 
@@ -27,16 +27,20 @@ def lower_loop(step: Fields, record: Record) -> None:
 
 def rename_fields(loop: Fields, record: Record) -> None:
     for old, new in (("collection", "in"), ("items", "in"), ("element", "iterator")):
-        if old in loop and new not in loop:
+        if old in loop and new in loop:
+            both = f"`{old}` and `{new}` of a loop say the same."
+            raise NoEquivalentError(loop.key(old), both, "Keep one of them.")
+        if old in loop:
             record.note(by.LOOP_KEYS, loop.key(old))
             loop.rename(old, new)
-    if "max_concurrency" in loop and "max_in_flight" not in loop:
-        key = loop.key("max_concurrency")
+    bound = next((name for name in ("max_concurrency", "concurrency") if name in loop), "")
+    if bound and "max_in_flight" not in loop:
+        key = loop.key(bound)
         record.note(by.LOOP_LIMIT, key)
         spec = loop.get("spec")
         if "mode" not in loop and not (isinstance(spec, MapNode) and "mode" in spec):
             loop.put("mode", value("parallel", key), key)
-        loop.rename("max_concurrency", "max_in_flight")
+        loop.rename(bound, "max_in_flight")
     mode = loop.get("mode")
     if mode is not None and plain_name(mode) in _PARALLEL:
         loop.put("mode", value("parallel", mode))

@@ -13,11 +13,20 @@ from noetl.dsl.dialects.lowering.conditions import expression_of, template
 from noetl.dsl.dialects.lowering.draft import Fields, NoEquivalentError, Record, items_of, plain_name, value, word
 from noetl.dsl.dialects.lowering.loops.child import Iteration, give_child
 from noetl.dsl.dialects.lowering.loops.fields import rename_fields
-from noetl.dsl.dialects.lowering.names import renamed
+from noetl.dsl.dialects.lowering.names import names_read, renamed
 from noetl.dsl.dialects.lowering.tasks import lower_task
 from noetl.dsl.reading.nodes import Entry, ListNode, MapNode, Node, Scalar
 
-_OF_A_LOOP: Final = ("collection", "items", "in", "element", "iterator", "mode", "max_concurrency", "max_in_flight")
+_OF_A_LOOP: Final = ("collection", "items", "in", "element", "iterator", "mode", "max_concurrency", "concurrency",
+                     "max_in_flight")  # fmt: skip
+_NOT_OF_A_LOOP: Final = {
+    "where": "Filter the list: `collection: \"{{ workload.rows | selectattr('open') | list }}\"`.",
+    "filter": "Filter the list: `collection: \"{{ workload.rows | selectattr('open') | list }}\"`.",
+    "limit": 'Cut the list: `collection: "{{ workload.rows[:10] }}"`.',
+    "order_by": "Sort the list: `collection: \"{{ workload.rows | sort(attribute='name') }}\"`.",
+    "chunk": 'Make lists of the list: `collection: "{{ workload.rows | batch(10) | list }}"`.',
+    "enumerate": "Templates read the index as `{{ iter.index }}`, without a setting.",
+}
 _OF_AN_INNER: Final = frozenset({"type", "name", "desc", "description", "task", "tool", *_OF_A_LOOP})
 
 
@@ -40,6 +49,9 @@ def _loop_of(holder: Fields, key: Scalar) -> Fields:
     """Take the fields of the loop from those of an iterator."""
     if "task" not in holder and "tool" not in holder:
         raise NoEquivalentError(key, "The iterator has no `task` to repeat.", "Write `task: { type: … }`.")
+    for name, fix in _NOT_OF_A_LOOP.items():
+        if name in holder:
+            raise NoEquivalentError(holder.key(name), f"A loop has no `{name}`.", fix)
     loop = Fields(MapNode(key.start, key.end, ()))
     for field in _OF_A_LOOP:
         if field in holder:
@@ -49,7 +61,14 @@ def _loop_of(holder: Fields, key: Scalar) -> Fields:
 
 def _repeated(written: Entry, over: Iteration, record: Record) -> Node:
     """Return the tasks that run for each element, with the names of today."""
-    return renamed(_tasks(written.value, written.key, over, record), over.names, record, by.LOOP_NAMES)
+    made = _tasks(written.value, written.key, over, record)
+    for name in names_read(made, "_loop"):
+        if name not in over.names:
+            known = "`_loop` has `loop_id`, `current_index` and `current_item`"
+            raise NoEquivalentError(
+                written.key, f"{known}, and no `{name.removeprefix('_loop.')}`.", "Use one of them."
+            )
+    return renamed(made, over.names, record, by.LOOP_NAMES)
 
 
 def _tasks(node: Node, key: Scalar, over: Iteration, record: Record) -> Node:
@@ -73,12 +92,22 @@ def _tasks(node: Node, key: Scalar, over: Iteration, record: Record) -> Node:
         fields = Fields(node)
         fields.put(only.key.text, made)
         return fields.built()
-    task = Fields(lower_task(node, record))
+    task = Fields(lower_task(_with_name(node), record))
     if plain_name(task.get("kind")) == "workbook" and "task" not in task and "name" in task:
         task.rename("name", "task")
     if plain_name(task.get("kind")) == "playbook":
         give_child(task, over, record, key)
     return task.built()
+
+
+def _with_name(node: MapNode) -> MapNode:
+    """Return a task whose name is under `name`; `task` named it too."""
+    kind = plain_name(node.get("type")) or plain_name(node.get("kind"))
+    if "name" in node or kind in (None, "workbook", "playbook") or plain_name(node.get("task")) is None:
+        return node
+    fields = Fields(node)
+    fields.rename("task", "name")
+    return fields.built()
 
 
 def _inner(node: MapNode, around: Iteration, record: Record) -> ListNode:

@@ -107,11 +107,36 @@ def _branches(item: MapNode, *, is_inclusive: bool) -> Iterator[Group]:
         arcs = [named(target) for target in targets(item.get(name))]
         if not arcs:
             raise NoEquivalentError(item, f"`{name}` names no step.", f"Write `{name}: [{{ step: <name> }}]`.")
+        arcs = _with_shared(arcs, item)
         yield Group(when, arcs, item)
         if when is not None and is_inclusive:
             when = value(template(conjunction(_SUCCESS, negation([expression_of(when)]))), when)
         else:
             when = None
+
+
+def _with_shared(arcs: list[MapNode], item: MapNode) -> list[MapNode]:
+    """Return arcs with the fields beside `then` and `else`.
+
+    Those of an arc win, and the first arc alone gets the `set`: all arcs of a rule are taken together.
+    """
+    made: list[MapNode] = []
+    for number, arc in enumerate(arcs):
+        fields = Fields(arc)
+        for entry in item.entries:
+            name = entry.key.text
+            if name in ("when", "then", "else") or (number and name in ("set", "set_ctx")):
+                continue
+            own = fields.get(name)
+            if isinstance(own, MapNode) and isinstance(entry.value, MapNode):
+                both = Fields(entry.value)
+                for one in own.entries:
+                    both.add(one)
+                fields.put(name, both.built())
+            elif own is None:
+                fields.add(entry)
+        made.append(fields.built())
+    return made
 
 
 def _mode(node: Node | None) -> str | None:

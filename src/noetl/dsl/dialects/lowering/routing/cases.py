@@ -10,7 +10,7 @@ from typing import Any, Final
 from noetl.dsl.dialects.lowering import lowerings as by
 from noetl.dsl.dialects.lowering.conditions import conjunction, expression_of, negation, of_steps, template
 from noetl.dsl.dialects.lowering.draft import Fields, NoEquivalentError, Record, items_of, plain_name, value, word
-from noetl.dsl.dialects.lowering.names import ENVELOPE, PREVIOUS, RESULT, reads_any, renamed
+from noetl.dsl.dialects.lowering.names import ENVELOPE, PREVIOUS, RESULT, reads_any, renamed, replaced
 from noetl.dsl.dialects.lowering.pipelines import Pipeline, add_sinks, sink_task, unless_of
 from noetl.dsl.dialects.lowering.retries import lower_retry
 from noetl.dsl.dialects.lowering.routing.arcs import Group, groups_of, named, router, targets
@@ -18,6 +18,7 @@ from noetl.dsl.dialects.lowering.routing.rules import Rule, expression_or_nothin
 from noetl.dsl.dialects.lowering.tasks import add_sets
 from noetl.dsl.reading.nodes import Entry, MapNode, Node, Scalar
 
+_SETS: Final = ("set", "vars", "set_ctx")
 _PASSED_ON: Final = ("response", "error", "result", "this")
 
 
@@ -27,8 +28,9 @@ def lower_case(step: Fields, pipeline: Pipeline, record: Record, *, loops: bool)
     rules = list(rules_of_case(written))
     groups: list[Group] = []
     above: list[str] = []
-    for rule in rules:  # before the tasks that write
-        _lower_retry(rule, pipeline, record)
+    for rule in rules:
+        _show_sets(rule)
+        _lower_retry(rule, pipeline, record)  # before the tasks that write
         _lower_call(rule, pipeline, record)
     for rule in rules:
         if not rule.then.entries:
@@ -49,6 +51,18 @@ def lower_case(step: Fields, pipeline: Pipeline, record: Record, *, loops: bool)
     if groups:
         following = step.get("next")
         step.put("next", router([*groups, *groups_of(following, record)], following, key), key)
+
+
+def _show_sets(rule: Rule) -> None:
+    """Put what a rule sets where its sinks and arcs read it, which ran after its `set`."""
+    meant: dict[str, str] = {}
+    for name in _SETS:
+        for key, node in _map_of(rule.then.get(name)).entries if name in rule.then else ():
+            target = key.text.removeprefix("vars.").removeprefix("ctx.")
+            meant |= {f"{scope}.{target}": expression_of(node) for scope in ("ctx", "vars")}
+    for name in ("sink", "save", "next") if meant else ():
+        if name in rule.then:
+            rule.then.put(name, replaced(rule.then.entries[name].value, meant))
 
 
 def _lower_at_the_start(rule: Rule, pipeline: Pipeline, record: Record, *, loops: bool) -> None:
@@ -75,8 +89,9 @@ def _lower_at_the_start(rule: Rule, pipeline: Pipeline, record: Record, *, loops
     pipeline.prepend(tasks, unless_of(rule.about.rest) if rule.about.rest else "", rule.at)
 
 
-def _map_of(node: Node) -> MapNode:
+def _map_of(node: Node | None) -> MapNode:
     if not isinstance(node, MapNode):
+        assert node is not None
         raise NoEquivalentError(node, "`set` is a map.", "Write `set: { <name>: … }`.")
     return node
 
@@ -167,13 +182,16 @@ def _free_name(wanted: str, record: Record) -> str:
 
 
 def _lower_sets(rule: Rule, expression: str, step: Fields, pipeline: Pipeline, record: Record, *, loops: bool) -> None:
-    sets = [rule.then.pop(name) for name in ("set", "vars", "set_ctx") if name in rule.then]
+    sets = [rule.then.pop(name) for name in _SETS if name in rule.then]
     if not sets:
         return
     record.note(by.CASE_SET, sets[0].key)
     if "next" in rule.then:
-        for entry in sets:
-            rule.then.put("set", entry.value, entry.key)
+        together = Fields(_map_of(sets[0].value))
+        for entry in sets[1:]:
+            for name, each in Fields(_map_of(entry.value)).entries.items():
+                together.add(each, name)
+        rule.then.put("set", together.built(), sets[0].key)
         return
     target, meant = step, ENVELOPE
     if loops and rule.about.moment != "loop":  # of each item

@@ -88,7 +88,7 @@ def _require_actions(then: Fields) -> None:
 
 def _merged(body: Node | None, rule: MapNode) -> MapNode:
     """Return the actions of a rule: one map, or a list of maps."""
-    if isinstance(body, MapNode):
+    if isinstance(body, MapNode) and body.entries:
         return body
     entries: list[Entry] = []
     for item in items_of(body):
