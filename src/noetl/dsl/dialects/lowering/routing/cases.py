@@ -54,7 +54,7 @@ def lower_case(step: Fields, pipeline: Pipeline, record: Record, *, loops: bool)
 
 
 def _show_sets(rule: Rule) -> None:
-    """Put what a rule sets where its sinks and arcs read it, which ran after its `set`."""
+    """Put what a rule sets where its sinks and arcs read it: they ran after it."""
     meant: dict[str, str] = {}
     for name in _SETS:
         for key, node in _map_of(rule.then.get(name)).entries if name in rule.then else ():
