@@ -1,6 +1,7 @@
-"""Examples of older dialects with real tools: a web server, PostgreSQL, DuckDB, processes and files.
+"""Examples of older dialects with real tools.
 
-Each runs as a user runs it: credentials are put in the store, and the playbook is a file. Its upgrade does the same.
+These are a web server, PostgreSQL, DuckDB, processes and files. Each runs as a user runs it: credentials are put in the
+store, and the playbook is a file. Its upgrade does the same.
 """
 
 from __future__ import annotations

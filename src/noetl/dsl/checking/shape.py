@@ -188,12 +188,17 @@ class _Walk(Struct, frozen=True):
         elif home := self.home(entry, node, base):
             self.findings.append(ShapeFinding("misplaced", entry.key, level, name, owner=node, place=home))
         else:
-            meant = (
-                self.suggestions.nearest(name, level.names()) or self.suggestions.nearest(name, keys_of(legacy)) or ""
-            )
+            meant = self.suggestions.nearest(name, level.names()) or self.older(name, node, legacy)
             self.findings.append(
                 ShapeFinding("unknown-key", entry.key, level, name, tool=tool, owner=node, meant=meant)
             )
+
+    def older(self, name: str, node: MapNode, legacy: str) -> str:
+        """Return the closest key of an older form, where such forms are likely."""
+        known = keys_of(legacy)
+        if name in known or (legacy != "loop" and known.isdisjoint(node.keys)):
+            return ""
+        return self.suggestions.nearest(name, sorted(known)) or ""
 
     def inside(self, form: LegacyForm, node: Node) -> None:
         """Find older forms inside an older form, and nothing else."""

@@ -20,9 +20,9 @@ for _form in (*FIRST_FORMS, *SECOND_FORMS):
 
 
 @cache
-def keys_of(level: str) -> tuple[str, ...]:
+def keys_of(level: str) -> frozenset[str]:
     """Return the keys of older forms at a level."""
-    return tuple(sorted(key for place, key in FORMS if place == level))
+    return frozenset(key for place, key in FORMS if place == level)
 
 
 def recognise(level: str, entry: Entry, owner: MapNode) -> LegacyForm | None:

@@ -15,6 +15,7 @@ from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Rewritten, Scalar
 from noetl.dsl.upgrade.leaves import Leaves
 
 _WIDEST_FLOW: Final = 72
+_OF_A_FLOW: Final = frozenset("{}[],")  # a text without quotes that has one of them ends there on one line
 
 
 class Rebuilder:
@@ -142,7 +143,7 @@ class Rebuilder:
             if isinstance(value, Collection):
                 if not value.flow or value.entries:
                     return False
-            elif value.style in ("|", ">"):
+            elif value.style in ("|", ">") or (not value.style and not _OF_A_FLOW.isdisjoint(value.value)):
                 return False
             total += len(entry.name) + 4 + (len(value.value) if isinstance(value, Leaf) else 2)
         return total <= _WIDEST_FLOW or not entries

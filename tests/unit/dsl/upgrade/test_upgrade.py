@@ -19,7 +19,8 @@ from tests.unit.dsl.rules.samples import HEAD, with_step
 NAMES = ("start", "load", "each", "tell", "end")
 CONDITIONS = (
     "{{ event.name == 'step.exit' }}", "{{ response.n > 3 }}", "{{ event.name == 'call.error' and error.kind == 'x' }}",
-    "{{ error is defined }}", "{{ vars.n == 1 or workload.a }}", "{{ event.name == 'call.done' and response is defined }}",
+    "{{ event.name == 'step.enter' and workload.a }}", "{{ event.name == 'step.exit' or event.name == 'sink.processed' }}",
+    "{{ event.name == 'loop.iteration.done' }}", "{{ error is defined }}", "{{ vars.n == 1 or workload.a }}", "{{ event.name == 'call.done' and response is defined }}",
 )  # fmt: skip
 VALUES = st.sampled_from(
     ["{{ result.n }}", "{{ this }}", "n: {{ response.n }}", 3, True, None, 'it\'s "so"', [1, "{{ vars.a }}"]]
@@ -38,8 +39,9 @@ NEXT: st.SearchStrategy[Any] = st.one_of(
         st.fixed_dictionaries({"step": TARGET}, optional={"when": st.sampled_from(CONDITIONS)}), min_size=1, max_size=2
     ),
     st.fixed_dictionaries({"when": st.sampled_from(CONDITIONS), "then": st.lists(TARGET, min_size=1, max_size=2)}).map(
-        lambda arc: [arc, {"else": "end"}]
+        lambda arc: [{**arc, "args": {"a": "{{ response.n }}"}, "set": {"b": 1}}, {"else": "end"}]
     ),
+    st.fixed_dictionaries({"step": TARGET}, optional={"data": st.just({"a": 1})}),
 )
 RULE = st.fixed_dictionaries(
     {"when": st.sampled_from(CONDITIONS)},
@@ -48,7 +50,12 @@ RULE = st.fixed_dictionaries(
     lambda rule: (
         st.fixed_dictionaries(
             {},
-            optional={"next": TARGET, "set": st.dictionaries(st.sampled_from("ab"), VALUES, min_size=1), "sink": SINK},
+            optional={
+                "next": st.one_of(TARGET, TARGET.map(lambda step: [{"step": step, "args": {"a": "{{ vars.a }}"}}])),
+                "set": st.dictionaries(st.sampled_from("ab"), VALUES, min_size=1),
+                "sink": SINK,
+                "retry": st.sampled_from([2, {"max_attempts": 3, "delay": 1, "backoff_multiplier": 1.5}]),
+            },
         )
         .filter(bool)
         .map(lambda then: {**rule, "then": then})
@@ -70,7 +77,14 @@ OPTIONAL: dict[Any, Any] = {
     "sink": SINK,
     "retry": RETRY,
     "when": st.sampled_from(CONDITIONS),
-    "result": st.sampled_from([{"as": "kept"}, {"as": "kept", "sink": [{"postgres": {"table": "r"}}]}]),
+    "assert": st.just({"expects": ["a"], "returns": "n"}),
+    "result": st.sampled_from(
+        [
+            {"collect": {"into": "all", "path": "n", "strategy": "extend"}},
+            {"as": "kept"},
+            {"as": "kept", "sink": [{"postgres": {"table": "r"}}]},
+        ]
+    ),
     "loop": st.sampled_from(
         [{"collection": [1], "element": "x"}, {"items": [2], "iterator": "x", "max_concurrency": 2}]
     ),
@@ -96,14 +110,46 @@ TYPED = st.one_of(
     ),
     st.fixed_dictionaries({"type": st.just("iterator"), "collection": st.just([1]), "element": st.just("x")}).flatmap(
         lambda step: st.sampled_from(
-            [{"type": "noop", "result": "{{ _loop.current_index }}"}, {"type": "playbook", "path": "a/b"}]
+            [
+                {"type": "noop", "result": "{{ _loop.current_index }}"},
+                {"type": "playbook", "path": "a/b"},
+                {
+                    "type": "iterator",
+                    "collection": "{{ [x] }}",
+                    "element": "y",
+                    "name": "inner",
+                    "desc": "d",
+                    "task": [
+                        {"task": "one", "type": "http", "save": {"storage": "postgres", "table": "{{ y }}"}},
+                        {"type": "noop", "result": "{{ _loop.current_item }}"},
+                    ],
+                },
+            ]
         ).map(lambda task: {**step, "task": task})
     ),
     st.just({"call": {"type": "workbook", "name": "hello"}}),
 )
 FIRST = st.builds(
-    lambda steps: {"apiVersion": "noetl.io/v1", "steps": [{"name": name, **step} for name, step in steps.items()]},
+    lambda steps, workbook: {
+        "apiVersion": "noetl.io/v1",
+        **({"workbook": workbook} if workbook else {}),
+        "steps": [{"name": name, **step} for name, step in steps.items()],
+    },
     st.dictionaries(TARGET, TYPED, min_size=1, max_size=4),
+    st.sampled_from(
+        [
+            None,
+            {"hello": {"type": "http", "with": {"a": 1}, "sink": {"postgres": {"table": "{{ input.a }}"}}}},
+            [
+                {
+                    "name": "hello",
+                    "tool": {"kind": "http", "retry": 2},
+                    "save": [{"postgres": {"table": "r"}}, {"duckdb": {"table": "s"}}],
+                }
+            ],
+            [{"hello": {"type": "noop", "retry": {"max_attempts": 2}}}, {"other": {"kind": "noop"}}],
+        ]
+    ),
 )
 
 
@@ -227,3 +273,10 @@ def test_a_file_stays_where_an_anchor_would_mean_two_things() -> None:
     made = upgrade(text)
     assert made.text == text
     assert "anchors" in made.problem
+
+
+def test_a_text_without_quotes_that_a_line_would_cut_stays_in_a_block() -> None:
+    text = HEAD + "steps:\n  - name: a\n    type: shell\n    command: echo {{ workload.a }}, [b]\n"
+    made = upgrade(text)
+    assert made.problem == ""
+    assert "      command: echo {{ workload.a }}, [b]\n" in made.text

@@ -28,6 +28,7 @@ from noetl.dsl.dialects.lowering.draft import (
 )
 from noetl.dsl.dialects.lowering.lowerings import Dialect
 from noetl.dsl.dialects.lowering.names import may_rename
+from noetl.dsl.dialects.lowering.routing import is_arc
 from noetl.dsl.dialects.lowering.steps import lower_step
 from noetl.dsl.dialects.lowering.workbook import call_sinks, lower_workbook
 from noetl.dsl.reading.nodes import Entry, ListNode, MapNode, Node, Scalar
@@ -164,6 +165,8 @@ def _has_inner_forms(step: MapNode) -> bool:
     elif isinstance(tool, ListNode) and any(map(_is_older_task, tool.items)):
         return True
     following = step.get("next")
+    if is_arc(following):
+        return True
     if isinstance(following, MapNode):
         following = following.get("arcs")
     return (isinstance(following, ListNode) and any(map(_is_older_arc, following.items))) or (

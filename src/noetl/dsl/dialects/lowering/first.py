@@ -103,6 +103,10 @@ def _choose_kind(step: Fields, tool: Fields, chosen: str, key: Scalar, record: R
     _, kind = step.pop(chosen)
     if plain_name(kind) is None:
         raise NoEquivalentError(kind, f"`{chosen}` names no tool.", f"Write `{chosen}: http`, or another kind.")
+    if chosen == "type" and "action" in step and plain_name(kind) != "workbook":
+        reason = "`type` and `action` both name the work of the step."
+        fix = "Keep `type`. A task of the workbook is `type: workbook` with `action: <task>`."
+        raise NoEquivalentError(step.key("action"), reason, fix)
     tool.put("kind", kind, key)
     if chosen == "type" and plain_name(kind) == "workbook" and "call" in step:
         call = step.pop("call")

@@ -226,6 +226,11 @@ ALL_ARCS: Final = _lowering(
     "next: [{ step: left }, { step: right }]",
     "next: { spec: { mode: inclusive }, arcs: [{ step: left }, { step: right }] }",
 )  # fmt: skip
+NEXT_MAP: Final = _lowering(
+    "v2", "next-map",
+    "`next` with one step was a map: it is the only arc of a list.",
+    "next: { step: end }", "next: [{ step: end }]",
+)  # fmt: skip
 STEP_GATE: Final = _lowering(
     "v2", "step-gate",
     "`when` of a step decided whether it may run: its gate waits until the condition holds.",

@@ -24,7 +24,7 @@ from noetl.dsl.dialects.lowering.draft import (
 from noetl.dsl.dialects.lowering.names import ENVELOPE, renamed
 from noetl.dsl.dialects.lowering.pipelines import Pipeline, add_sinks
 from noetl.dsl.dialects.lowering.retries import lower_retry
-from noetl.dsl.dialects.lowering.routing import has_older_arcs, lower_arcs, lower_case
+from noetl.dsl.dialects.lowering.routing import has_older_arcs, is_arc, lower_arcs, lower_case
 from noetl.dsl.dialects.lowering.tasks import add_sets, lower_task
 from noetl.dsl.reading.nodes import Entry, ListNode, MapNode, Node
 
@@ -278,6 +278,10 @@ def _lower_condition(step: Fields, record: Record) -> None:
 
 def _lower_arcs(step: Fields, record: Record) -> None:
     following = step.get("next")
+    if is_arc(following):
+        record.note(by.NEXT_MAP, step.key("next"))
+        following = ListNode(following.start, following.end, (following,))
+        step.put("next", following)
     if has_older_arcs(following, record):
         _try(step, record, "next", lambda: lower_arcs(step, record))
         following = step.get("next")

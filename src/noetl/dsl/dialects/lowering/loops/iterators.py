@@ -129,15 +129,33 @@ def _inner(node: MapNode, around: Iteration, record: Record) -> ListNode:
     record.note(by.INNER_ITERATOR, key)
     over = Iteration(f"{around.name}.{item}", item, f"iter.{item}_index", around)
     written = holder.pop("task" if "task" in holder else "tool")
-    return _cycle(items_of(_repeated(written, over, record)), loop.get("in"), item, key)
+    made = _cycle(items_of(_repeated(written, over, record)), loop.get("in"), item, plain_name(holder.get("name")), key)
+    return _described(made, holder)
 
 
-def _cycle(tasks: Any, collection: Node | None, item: str, at: Scalar) -> ListNode:
-    """Return the tasks with those that take the next element and jump back."""
+def _described(tasks: ListNode, holder: Fields) -> ListNode:
+    """Return the tasks with the description of their iterator on the last one."""
+    said = next((name for name in ("desc", "description") if name in holder), None)
+    if said is None:
+        return tasks
+    *before, last = tasks.items
+    assert isinstance(last, MapNode)
+    outer, inner = Fields(last), Fields(Fields(last).below(last.entries[0].key.text, last).node)
+    inner.add(holder.entries[said])
+    outer.put(last.entries[0].key.text, inner.built())
+    return ListNode(tasks.start, tasks.end, (*before, outer.built()))
+
+
+def _cycle(tasks: Any, collection: Node | None, item: str, name: str | None, at: Scalar) -> ListNode:
+    """Return the tasks with those that take the next element and jump back.
+
+    The last one has the name of the iterator, so its results are read by it.
+    """
+    last = name or f"{item}_end"
     index, listed, results = f"iter.{item}_index", f"iter.{item}_list", f"iter.{item}_results"
     given = expression_of(collection)
     begin = _control({listed: f"({given}) | default([], true)", index: "0", results: "[]"}, [], at)
-    is_over = {"when": template(f"{index} >= {listed} | length"), "then": {"do": "jump", "to": f"{item}_end"}}
+    is_over = {"when": template(f"{index} >= {listed} | length"), "then": {"do": "jump", "to": last}}
     take = _control({f"iter.{item}": f"{listed}[{index}] | default(none)"}, [is_over], at)
     again = {"else": {"then": {"do": "jump", "to": f"{item}_each"}}}
     keep = _control({results: f"{results} + [_prev]", index: f"{index} + 1"}, [again], at)
@@ -146,7 +164,7 @@ def _cycle(tasks: Any, collection: Node | None, item: str, at: Scalar) -> ListNo
     end = {"kind": "noop", "result": {"results": template(results), "stats": stats}}
     inner = [_labelled(task, f"{item}_task", number) for number, task in enumerate(tasks, 1)]
     head: list[Any] = [{f"{item}_begin": begin}, {f"{item}_each": take}]
-    made = value([*head, *inner, {f"{item}_next": keep}, {f"{item}_end": end}], at)
+    made = value([*head, *inner, {f"{item}_next": keep}, {last: end}], at)
     assert isinstance(made, ListNode)
     return made
 

@@ -7,7 +7,7 @@ it. Tested in tests/unit/dsl/dialects/test_lowering.py.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from msgspec import Struct
 
@@ -40,6 +40,11 @@ def named(node: Node) -> MapNode:
     if isinstance(node, MapNode):
         return node
     return MapNode(node.start, node.end, (Entry(word("step", node), node),))
+
+
+def is_arc(node: Node | None) -> TypeGuard[MapNode]:
+    """Return whether a `next` is one arc, without a list."""
+    return isinstance(node, MapNode) and "arcs" not in node and ("step" in node or "then" in node)
 
 
 def has_older_arcs(node: Node | None, record: Record) -> bool:
