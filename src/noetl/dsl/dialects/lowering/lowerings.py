@@ -228,7 +228,7 @@ ALL_ARCS: Final = _lowering(
 )  # fmt: skip
 NEXT_MAP: Final = _lowering(
     "v2", "next-map",
-    "`next` with one step was a map: it is the only arc of a list.",
+    "`next` with one step was a map, in documents before v10: it is the only arc of a list.",
     "next: { step: end }", "next: [{ step: end }]",
 )  # fmt: skip
 STEP_GATE: Final = _lowering(

@@ -278,7 +278,7 @@ def _lower_condition(step: Fields, record: Record) -> None:
 
 def _lower_arcs(step: Fields, record: Record) -> None:
     following = step.get("next")
-    if is_arc(following):
+    if is_arc(following) and not record.is_canonical:
         record.note(by.NEXT_MAP, step.key("next"))
         following = ListNode(following.start, following.end, (following,))
         step.put("next", following)
