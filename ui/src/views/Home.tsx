@@ -242,7 +242,7 @@ function Recent({ rows }: { rows: Execution[] }) {
           cells: [
             <Mark key="m" state={row.status} />,
             <ExecutionId key="i" id={row.execution_id} />,
-            <Link key="p" to="/playbooks/$" params={{ _splat: row.path ?? "" }} title={row.path} className={css.path}>{plain(middle(row.path ?? "", 20))}</Link>,
+            <Link key="p" to="/playbooks/$" params={{ _splat: row.path ?? "" }} title={row.path} className={css.path}>{plain(middle(row.path ?? "", 24))}</Link>,
             <Time key="t" at={row.started_at} />,
             <Lasted key="l" from={row.started_at ?? now()} to={hasEnded(row.status) ? row.ended_at ?? row.started_at : null} />,
             <Button key="r" kind="quiet" className={css.again} why={needs("operator")} title="Run it with other input" aria-label={`Run ${row.path} with other input`} onClick={() => setRun(row.path ?? "")}>Run…</Button>,
