@@ -1,8 +1,8 @@
 """No secret is in any store, answer, stream, log, metric, cassette or print-out.
 
 Canaries go through every kind of the registry, by success, error, retry, redrive, dead letter, child, notification and
-outbox, on SQLite and on PostgreSQL. They are searched in every row and file that was written and in everything that was
-shown, in five encodings. A kind that this version cannot run is started, and refused.
+outbox, on SQLite and on PostgreSQL. They are searched in every row and file that was written, in everything that was shown, and
+in everything that exports and traces sent, in five encodings. A kind that this version cannot run is started, and refused.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from noetl.masking.readers import ReaderMask
 from noetl.masking.values import MASK
 from noetl.observe.logs.lines import ConsoleLines, JsonLines
 from noetl.server.auth.vault import new_key
-from noetl.settings import ServerSettings
+from noetl.settings import ExportSettings, ServerSettings, TracingSettings
 from noetl.stores.postgres.archive import read_archive, write_archive
 from noetl.stores.postgres.database import connect
 from noetl.tools import kinds
@@ -136,6 +136,21 @@ class Echo(Web):
         if handler.path.startswith("/echo"):
             self.pages[handler.path.partition("?")[0]] = {"path": handler.path, "headers": dict(handler.headers)}
         super().reply(handler)
+
+
+class Table(Web):
+    """A ClickHouse server that has the table and keeps what is inserted."""
+
+    def reply(self, handler: Any) -> None:
+        content = b"1" if self.asked[-1].body.startswith(b"EXISTS") else b""
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(content)))
+        handler.end_headers()
+        handler.wfile.write(content)
+
+
+def bodies(web: Web, path: str = "") -> bytes:
+    return b"\n".join(unpacked(one.body) for one in web.asked if one.path.startswith(path))
 
 
 def play(web: str) -> str:
@@ -311,9 +326,16 @@ def database(request: pytest.FixtureRequest) -> dict[str, str]:
 @pytest.mark.asyncio
 async def test_no_canary_is_written_or_shown(tmp_path: Path, database: dict[str, str]) -> None:
     folder, key = tmp_path / "store", ServerSettings(key=new_key())
-    with logged() as lines, closing(Echo()) as web:
-        async with in_process(folder, key, **database) as served, served.embedded.run_worker(""):
+    with logged() as lines, closing(Echo()) as web, closing(Table()) as table, closing(Web()) as receiver:
+        export = ExportSettings(
+            clickhouse_url=table.url, otlp_url=receiver.url, openlineage_url=f"{receiver.url}/lineage"
+        )
+        more: dict[str, Any] = {"export": export, "tracing": TracingSettings(sample_rate=1, endpoint=receiver.url)}
+        async with in_process(folder, key, **more, **database) as served, served.embedded.run_worker(""):
             started, shown = await ran(served, web)
+            last = (await served.services.store.read(started))[-1].event_id.encode()
+            await happens(lambda: last in bodies(table), "the last event in the table")
+            await happens(lambda: last in bodies(receiver, "/v1/logs"), "the last event in the log of the receiver")
     sent = " ".join(one.path + json.dumps(one.headers) + one.body.decode() for one in web.asked)
     assert [one for one in (HOOK, quote(TOKEN), PASSWORD, ACCESS) if one not in sent] == []  # they were used
     told = [one.body for one in web.asked if one.path.startswith("/hooks/") and b"dead letter" in one.body]
@@ -321,9 +343,12 @@ async def test_no_canary_is_written_or_shown(tmp_path: Path, database: dict[str,
     shown |= commands(started, store, tmp_path)
     places = {name: text.encode() for name, text in shown.items()} | tables(store)
     places |= {"export": await exported(started, store, tmp_path), "notification": b"".join(told)}
-    places |= stored(tmp_path) | {"log": lines.getvalue().encode()}
+    places |= stored(tmp_path) | {"log": lines.getvalue().encode(), "clickhouse": bodies(table)}
+    places |= {name: bodies(receiver, name) for name in ("/v1/traces", "/v1/logs", "/lineage")}
     assert hits(places) == []
+    assert [name for name in ("/v1/traces", "/v1/logs", "/lineage") if not places[name]] == []
     assert MASK.encode() in places["export"]
+    assert MASK.encode() in places["clickhouse"]
     assert MASK.encode() in places["notification"]
     assert [name for name in ("events", "record", "dlq show", "logs") if MASK not in shown[name]] == []
     assert MASK.encode() in places["table log" if database else "table event_log"]
