@@ -18,7 +18,7 @@ from noetl.dsl.dialects.lowering.draft import (
     plain_name,
     value,
 )
-from noetl.dsl.dialects.lowering.loops import lower_iterator
+from noetl.dsl.dialects.lowering.loops import iterator_key, lower_iterator
 from noetl.dsl.dialects.lowering.tasks import lower_call
 from noetl.dsl.reading.nodes import MapNode, Node, Scalar
 
@@ -58,7 +58,7 @@ def is_named_tool(tool: Node | None) -> bool:
 
 def lower_typed(step: Fields, name: str, record: Record) -> None:
     """Move the tool of a step, and its fields, under `tool`."""
-    if plain_name(step.get("type")) == "iterator":
+    if iterator_key(step):
         lower_iterator(step, name, record)
         return
     if "tool" in step and not is_named_tool(step.get("tool")):

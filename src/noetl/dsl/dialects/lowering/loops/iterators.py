@@ -27,12 +27,18 @@ _NOT_OF_A_LOOP: Final = {
     "chunk": 'Make lists of the list: `collection: "{{ workload.rows | batch(10) | list }}"`.',
     "enumerate": "Templates read the index as `{{ iter.index }}`, without a setting.",
 }
+_CHOSEN_BY: Final = ("type", "tool")
 _OF_AN_INNER: Final = frozenset({"type", "name", "desc", "description", "task", "tool", *_OF_A_LOOP})
+
+
+def iterator_key(node: MapNode | Fields) -> str:
+    """Return the key that makes a step or a task an iterator; empty if none does."""
+    return next((name for name in _CHOSEN_BY if plain_name(node.get(name)) == "iterator"), "")
 
 
 def lower_iterator(step: Fields, name: str, record: Record) -> None:
     """Turn a step of `type: iterator` into a loop over its task."""
-    key, _ = step.pop("type")
+    key, _ = step.pop(iterator_key(step))
     loop = _loop_of(step, key)
     record.note(by.ITERATOR, key)
     rename_fields(loop, record)
@@ -82,7 +88,7 @@ def _tasks(node: Node, key: Scalar, over: Iteration, record: Record) -> Node:
         return ListNode(node.start, node.end, tuple(items))
     if not isinstance(node, MapNode):
         raise NoEquivalentError(key, "The task of the iterator is no task.", "Write `task: { type: … }`.")
-    if plain_name(node.get("type")) == "iterator":
+    if iterator_key(node):
         return _inner(node, over, record)
     only = node.entries[0] if len(node.entries) == 1 else None
     if only is not None and isinstance(only.value, MapNode):
@@ -102,7 +108,7 @@ def _tasks(node: Node, key: Scalar, over: Iteration, record: Record) -> Node:
 
 def _with_name(node: MapNode) -> MapNode:
     """Return a task whose name is under `name`; `task` named it too."""
-    kind = plain_name(node.get("type")) or plain_name(node.get("kind"))
+    kind = next((kind for name in ("type", "kind", "tool") if (kind := plain_name(node.get(name)))), None)
     if "name" in node or kind in (None, "workbook", "playbook") or plain_name(node.get("task")) is None:
         return node
     fields = Fields(node)
@@ -112,12 +118,12 @@ def _with_name(node: MapNode) -> MapNode:
 
 def _inner(node: MapNode, around: Iteration, record: Record) -> ListNode:
     """Return the tasks of an iterator inside another one."""
-    key = next(entry.key for entry in node.entries if entry.key.text == "type")
+    holder = Fields(node)
+    key = holder.pop(iterator_key(node)).key
     for entry in node.entries:
         if entry.key.text not in _OF_AN_INNER:
             reason = f"`{entry.key.text}` of an iterator inside an iterator has no equivalent."
             raise NoEquivalentError(entry.key, reason, "Write it on the task of the inner iterator, or on the step.")
-    holder = Fields(node)
     loop = _loop_of(holder, key)
     rename_fields(loop, record)
     item = plain_name(loop.get("iterator")) or "item"
