@@ -42,7 +42,9 @@ STEPS: Final = _lowering(
 HEAD: Final = _lowering(
     "v1", "head",
     "A document needed no head: `apiVersion` and `kind` identify it.",
-    "name: weather\nsteps:\n  - …", "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: { name: weather }",
+    "name: weather\npath: demo/weather\nsteps:\n  - { step: start, type: noop }",
+    "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: { name: weather, path: demo/weather }\n\nworkflow:\n"
+    "  - { step: start, tool: { kind: noop } }",
 )  # fmt: skip
 METADATA: Final = _lowering(
     "v1", "root-metadata",
