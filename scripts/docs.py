@@ -109,10 +109,11 @@ Where a form has no equivalent, or lacks what it needs, [NOE803](../diagnostics/
 | form | why |
 |---|---|
 | a step with `command` and no `type`, and no field that only one kind has | Nothing says what runs it. SQL with `auth` is `postgres`, SQL with `database` is `duckdb`, `env` and `cwd` belong to `shell`. |
-| `next` or `retry` of `case` on `step.enter` | A step is routed when it ends. Give the step before one arc more. |
+| `next`, `retry` or `call` of `case` on `step.enter` | A step is routed when it ends. Give the step before one arc more. |
 | a rule of `case` on the start of a loop, an attempt, or the end of the playbook | Nothing is routed or written at that moment; the message says where to write it. |
-| `call`, `fail` or `skip` in the `then` of `case` | Control of a task is a rule of its `spec.policy`. |
-| `next_call` of a step with several tasks | It does not say which of them asks for the next page. Write `retry` on the task. |
+| `fail` or `skip` in the `then` of `case` | Control of a task is a rule of its `spec.policy`. |
+| `collect` without `call` in the `then` of `case` | Nothing asks for a page to collect. |
+| `next_call`, or `call` of `case`, of a step with several tasks | It does not say which of them asks for the next page. Write `retry` on the task. |
 | `retry` of a step with several tasks whose condition reads both `error` and `response` | An error is one of any task, a result that of the last one. Write two rules. |
 | two rules of `retry` with `next_call` | They contradict each other about the next page. |
 | an iterator inside an iterator with the same `element` | The inner element would hide the outer one. |
