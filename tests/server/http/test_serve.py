@@ -74,7 +74,8 @@ def test_a_dead_letter_is_a_line_in_the_log_from_the_level_warning_on(tmp_path: 
         path = httpx.post(f"{url}/api/catalog", json={"content": FAILS}).json()["path"]
         httpx.post(f"{url}/api/execute", json={"path": path})
         assert re.fullmatch(
-            r"\S+Z WARNING task_dlq message_id=\S+ attempt=1 error_class=\S+ error=.*zero.*\n", up.stderr.readline()
+            r"\S+Z WARNING task_dlq message_id=\S+ execution_id=\S+ .* attempt=1 error_class=\S+ error=.*zero.*\n",
+            up.stderr.readline(),
         )
 
 

@@ -314,7 +314,7 @@ DOCUMENT_LEVELS: tuple[Level, ...] = (
         (
             Field(
                 "profile",
-                Choice(("local", "distributed", "auto", "noetl_runtime")),
+                Choice(("local", "distributed", "auto"), synonyms=(("noetl_runtime", "auto"),)),
                 "Where the work runs. No effect yet: `noetl run` runs it in its own process, a server on its workers. "
                 "`noetl_runtime` is an older word for `auto`.",
                 default="auto",
