@@ -151,6 +151,9 @@ async def listening(
             services.stopping.set()
             running.should_exit = True
             await task
+            for connection in [*running.server_state.connections]:  # of requests that outlived the grace period
+                connection.transport.close()
+            await asyncio.sleep(0)
 
 
 class _Quiet(uvicorn.Server):
