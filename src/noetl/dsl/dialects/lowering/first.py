@@ -72,7 +72,7 @@ def lower_typed(step: Fields, name: str, record: Record) -> None:
     key = step.key(chosen)
     tool = Fields(MapNode(key.start, key.end, ()))
     _choose_kind(step, tool, chosen, key, record)
-    for field in [field for field in step.entries if field not in _OF_A_STEP or _is_tools_result(field, step)]:
+    for field in [field for field in step.entries if _is_of_the_tool(field, step)]:
         entry = step.pop(field)
         if field == "with" and "input" not in tool:
             record.note(by.WITH, entry.key)
@@ -86,9 +86,14 @@ def lower_typed(step: Fields, name: str, record: Record) -> None:
     step.put("tool", tool.built(), key)
 
 
-def _is_tools_result(field: str, step: Fields) -> bool:
-    """Return whether `result` is an input of the tool, not a form of the step."""
-    return field == "result" and not is_result_form(step.get(field))
+def _is_of_the_tool(field: str, step: Fields) -> bool:
+    """Return whether a field of a typed step belongs to its tool.
+
+    `result` does where it is an input, and `tool` where something else named the kind, as for `mcp`.
+    """
+    if field == "result":
+        return not is_result_form(step.get(field))
+    return field == "tool" or field not in _OF_A_STEP
 
 
 def _choose_kind(step: Fields, tool: Fields, chosen: str, key: Scalar, record: Record) -> None:
@@ -103,12 +108,12 @@ def _choose_kind(step: Fields, tool: Fields, chosen: str, key: Scalar, record: R
     _, kind = step.pop(chosen)
     if plain_name(kind) is None:
         raise NoEquivalentError(kind, f"`{chosen}` names no tool.", f"Write `{chosen}: http`, or another kind.")
-    if chosen == "type" and "action" in step and plain_name(kind) != "workbook":
-        reason = "`type` and `action` both name the work of the step."
-        fix = "Keep `type`. A task of the workbook is `type: workbook` with `action: <task>`."
+    if chosen in ("type", "tool") and "action" in step and plain_name(kind) != "workbook":
+        reason = f"`{chosen}` and `action` both name the work of the step."
+        fix = f"Keep `{chosen}`. A task of the workbook is `{chosen}: workbook` with `action: <task>`."
         raise NoEquivalentError(step.key("action"), reason, fix)
     tool.put("kind", kind, key)
-    if chosen == "type" and plain_name(kind) == "workbook" and "call" in step:
+    if chosen in ("type", "tool") and plain_name(kind) == "workbook" and "call" in step:
         call = step.pop("call")
         tool.put("task", call.value, call.key)
 

@@ -214,7 +214,7 @@ def _bind_statement(task: Fields) -> None:
     """Write `:name` in a statement as `%(name)s`, and its values as `params`."""
     statement = task.get("statement")
     given = next((name for name in ("params", "args", "data", "values") if isinstance(task.get(name), MapNode)), None)
-    if not isinstance(statement, Scalar) or given is None or "command" in task:
+    if not isinstance(statement, Scalar) or given is None or "command" in task or "%(" in statement.text:
         return
     values = task.get(given)
     names = values.keys if isinstance(values, MapNode) else ()

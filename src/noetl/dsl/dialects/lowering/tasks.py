@@ -72,8 +72,9 @@ def is_older(node: MapNode) -> bool:
 def _target_with_mode(node: MapNode) -> MapNode | None:
     """Return the target of a transfer, if it says how rows are written."""
     target = node.get("target")
-    is_older = plain_name(node.get("kind")) == "transfer" and isinstance(target, MapNode) and "mode" in target
-    return target if is_older and isinstance(target, MapNode) and "mode" not in node else None
+    if plain_name(node.get("kind")) != "transfer" or "mode" in node or not isinstance(target, MapNode):
+        return None
+    return target if "mode" in target else None
 
 
 def _lower_target_mode(task: Fields, record: Record) -> None:
