@@ -30,12 +30,12 @@ class TraceContext(NamedTuple):
         """Whether a command made it, so that there is no such span."""
         return self.span_id == self.trace_id[:16]
 
-    def within(self, span_id: str) -> TraceContext:
-        """Return the same trace below another span."""
-        return TraceContext(self.trace_id, span_id, self.sampled)
+    def to(self, span_id: str) -> str:
+        """Return the traceparent of a span of this trace."""
+        return f"00-{self.trace_id}-{span_id}-{'01' if self.sampled else '00'}"
 
     def __str__(self) -> str:
-        return f"00-{self.trace_id}-{self.span_id}-{'01' if self.sampled else '00'}"
+        return self.to(self.span_id)
 
 
 def parse_traceparent(text: str) -> TraceContext | None:
@@ -58,7 +58,11 @@ def trace_id_of(execution_id: str) -> str:
 
 def span_id_of(*names: object) -> str:
     """Return the id of the span that has these names."""
-    return blake2b("\0".join(map(str, names)).encode(), digest_size=8).hexdigest()
+    return _hash("\0".join(map(str, names)))
+
+
+def _hash(name: str) -> str:
+    return blake2b(name.encode(), digest_size=8).hexdigest()
 
 
 def is_sampled(trace_id: str, rate: float) -> bool:
@@ -90,12 +94,12 @@ def _trace_of(execution_id: str, given: str, rate: float | None, *, is_forced: b
 
 def dispatch_span(execution_id: str, run_id: str, chunk: str | None = None) -> str:
     """Return the id of the span of a step-run, or of one range of its loop."""
-    return span_id_of(execution_id, run_id) if chunk is None else span_id_of(execution_id, run_id, "chunk", chunk)
+    return _hash(f"{execution_id}\0{run_id}" if chunk is None else f"{execution_id}\0{run_id}\0chunk\0{chunk}")
 
 
 def attempt_span(run_id: str, task_key: str, attempt: int) -> str:
     """Return the id of the span of an attempt; `task_key` is the idempotency key."""
-    return span_id_of(run_id, task_key, attempt)
+    return _hash(f"{run_id}\0{task_key}\0{attempt}")
 
 
 def trace_headers(context: str, span_id: str, execution_id: str, step: str, message_id: str) -> dict[str, str]:
@@ -106,4 +110,4 @@ def trace_headers(context: str, span_id: str, execution_id: str, step: str, mess
     state = ";".join(
         f"{key}:{_OTHER.sub('_', value)}" for key, value in (("e", execution_id), ("s", step), ("m", message_id))
     )
-    return {"traceparent": str(found.within(span_id)), "tracestate": f"noetl={state[:256]}"}
+    return {"traceparent": found.to(span_id), "tracestate": f"noetl={state[:256]}"}

@@ -156,3 +156,17 @@ async def test_a_quota_has_a_bound_for_all_and_one_for_each_token() -> None:
     release()
     quota.take(one, 5)
     Quota(10, 5, "things").take(one, 50)  # the first may be larger than the bound
+
+
+@pytest.mark.parametrize("size", [3_000, 300_000], ids=["whole", "pieces"])
+async def test_json_is_compressed_for_clients_that_take_it(tmp_path: Path, size: int) -> None:
+    async with listening(tmp_path) as served:
+        path = f"/api/executions/{await served.start(ONE, payload={'n': 'a' * size})}"
+        plain = await served.http.get(path, headers={"Accept-Encoding": "identity"})
+        zipped = await served.http.get(path, headers={"Accept-Encoding": "gzip"})
+        assert "content-encoding" not in plain.headers
+        assert (zipped.headers["content-encoding"], zipped.headers["vary"]) == ("gzip", "Accept-Encoding")
+        assert zipped.json()["workload"] == plain.json()["workload"] == {"n": "a" * size}
+        assert zipped.num_bytes_downloaded * 5 < plain.num_bytes_downloaded
+        small = await served.http.get("/health", headers={"Accept-Encoding": "gzip"})
+        assert "content-encoding" not in small.headers

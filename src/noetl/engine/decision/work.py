@@ -82,7 +82,7 @@ def item(plan: Plan, state: Execution, run: StepRun, chunk: str | None = None, a
 def trace_context(plan: Plan, state: Execution, run: StepRun, chunk: str | None = None) -> str:
     """Return the traceparent of a run or of a piece of its loop; empty without one."""
     found = trace_of(state.execution_id, state.trace, state.workload, plan.tracing)
-    return "" if found is None else str(found.within(dispatch_span(state.execution_id, run.run_id, chunk)))
+    return "" if found is None else found.to(dispatch_span(state.execution_id, run.run_id, chunk))
 
 
 def _limits(plan: Plan, known: StepPlan, pool: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, Final
 
 from noetl.dsl.tree.playbook import Step
@@ -62,8 +63,7 @@ class CommitLog:
     def _reading(self, commit: Commit, lines: list[Line]) -> Reading:
         if len(self._sinks) > _MOST:
             self._sinks.clear()
-        plan = self._plan_of(str(commit.projection.get("playbook", "")))
-        return Reading(commit, plan, self._names, self._sinks, lines)
+        return Reading(commit, self._plan_of, self._names, self._sinks, lines)
 
 
 class Reading:
@@ -72,13 +72,13 @@ class Reading:
     def __init__(
         self,
         commit: Commit,
-        plan: Plan | None,
+        plan_of: PlanOf,
         names: frozenset[str],
         sinks: dict[tuple[str, str], tuple[TaskFacts, ...]],
         lines: list[Line],
     ) -> None:
         self._commit = commit
-        self._plan = plan
+        self._plan_of = plan_of
         self._workflow = commit.projection.get("path")
         self._names = names  # of the events that are logged
         self._sinks = sinks  # cache
@@ -96,6 +96,10 @@ class Reading:
             **own,
         }
         self._lines.append(Line(event=name, **fields))
+
+    @cached_property
+    def _plan(self) -> Plan | None:
+        return self._plan_of(str(self._commit.projection.get("playbook", "")))
 
     def _step(self, name: str | None) -> Step | None:
         """Return a step of the plan, if the plan is in memory."""

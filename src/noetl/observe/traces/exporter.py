@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from bisect import bisect_right, insort
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Protocol
@@ -55,11 +55,11 @@ class Durations:
     def is_slow(self, path: str, duration: float) -> bool:
         """Return whether a duration is above the 99th percentile; remember it."""
         last, known = self._last.setdefault(path, deque()), self._sorted.setdefault(path, [])
-        slow = len(known) >= _ENOUGH and bisect_right(known, duration) > len(known) * 0.99
+        slow = len(known) >= _ENOUGH and bisect_left(known, duration) >= len(known) * 0.99
         last.append(duration)
         insort(known, duration)
         if len(last) > _KNOWN:
-            del known[bisect_right(known, last.popleft()) - 1]
+            del known[bisect_left(known, last.popleft())]
         while len(self._last) > _KNOWN:
             oldest = next(iter(self._last))
             del self._last[oldest], self._sorted[oldest]

@@ -100,6 +100,7 @@ class TraceFold:
         self._given = outer
         self._parent = ""
         self._trace_id = trace_id_of(execution_id)
+        self._root_id = span_id_of(execution_id)
         self._began = self._at = 0
         self._workload: Mapping[str, Any] = {}
         self._size = 0
@@ -111,7 +112,7 @@ class TraceFold:
     @property
     def context(self) -> TraceContext:
         """The trace, with its root span."""
-        return TraceContext(self._trace_id, span_id_of(self.execution_id), self.sampled)
+        return TraceContext(self._trace_id, self._root_id, self.sampled)
 
     def add(self, event: Event) -> list[Span]:
         """Return the spans that an event completes."""
@@ -173,7 +174,7 @@ class TraceFold:
     def _root(self, at: int, error: str, about: Mapping[str, Any]) -> Span:
         told = {"workflow_ref": self.path, "workload_size": self._size, **about}
         told |= {"spans_dropped": self._dropped} if self._dropped else {}
-        return self._span(self.context.span_id, self._parent, "server.execution", self._began, at, told, error)
+        return self._span(self._root_id, self._parent, "server.execution", self._began, at, told, error)
 
     # Steps
 
@@ -199,7 +200,7 @@ class TraceFold:
         error = "; ".join(map(str, payload.get("errors") or ()))
         gate = self._span(
             span_id_of(event.event_id),
-            self.context.span_id,
+            self._root_id,
             "server.when_eval",
             event.timestamp,
             event.timestamp,
@@ -218,7 +219,7 @@ class TraceFold:
                 told = {"from_step": event.entity_id, "edge_index": arc["arc"], "target_step": arc.get("step")}
                 told |= {"condition": arc.get("when")}
                 name = span_id_of(event.event_id, arc["arc"])
-                yield self._span(name, self.context.span_id, "server.route", event.timestamp, event.timestamp, told)
+                yield self._span(name, self._root_id, "server.route", event.timestamp, event.timestamp, told)
 
     def _ended(self, event: Event) -> Iterator[Span]:
         name, error = str(event.step_run_id), event.payload.get("error") or {}
@@ -246,7 +247,7 @@ class TraceFold:
             "worker_id": run.worker,
             **about,
         }
-        parent = self.context.span_id
+        parent = self._root_id
         yield self._span(dispatch_span(self.execution_id, name), parent, "server.dispatch", run.began, at, told, error)
 
     def _kind(self, step: str) -> str:

@@ -20,7 +20,7 @@ from noetl.server.metrics.task_metrics import TASK_EVENTS, PlanOf, TaskMetrics
 
 _STATUSES = {"completed": "ok", "partial": "partial", "failed": "fail", "cancelled": "canceled"}
 _MAX_RUNS = 10_000  # step-runs whose start is remembered
-_MAX_UNCOUNTED = 200  # commits
+_MAX_UNCOUNTED = 20  # commits: many of them would push what is in use out of the processor's cache
 _Run = tuple[str, str | None]  # execution, step-run
 
 
