@@ -46,8 +46,13 @@ def test_good_playbooks_are_valid(path: Path) -> None:
 
 
 def beyond_a_schema(finding: ShapeFinding) -> bool:
-    """Return whether only the checker can find it: double keys, unrendered marks."""
-    return finding.kind == "not-templated" or (finding.kind == "twice" and finding.tool is None)
+    """Return whether only the checker finds it: double keys, unrendered marks, inputs that an arc may give."""
+    needs = () if finding.tool is None else finding.tool.needs
+    return (
+        finding.kind == "not-templated"
+        or (finding.kind == "twice" and finding.tool is None)
+        or (finding.kind == "missing" and any(need.instead and finding.name in need.fields for need in needs))
+    )
 
 
 def tasks(data: Any) -> Iterator[dict[str, Any]]:

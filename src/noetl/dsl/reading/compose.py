@@ -53,7 +53,7 @@ class Event(Protocol):
 
 NextEvent = Callable[[], Event]
 
-_PROPERTIES: Final = re.compile(r"(?:!<[^>\s]*>|[&!][^\s,\[\]{}]*|\s+|#[^\r\n]*)*")
+_PROPERTIES: Final = re.compile(r"(?:!<[^>\s]*>|[&!][^\s,\[\]{}]*|\s+|#[^\r\n\x85\u2028\u2029]*)*")
 _YAML_TAGS: Final = "tag:yaml.org,2002:"
 _TEMPLATE: Final = re.compile(r"\{\{[^\r\n]*?\}\}")
 _TO_LINE_END: Final = re.compile("[^\r\n\x85\u2028\u2029]*")

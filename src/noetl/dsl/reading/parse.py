@@ -25,8 +25,10 @@ __all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "Document", "ProblemKind", "Re
 MAX_BYTES: Final = 4 * 1024 * 1024
 
 _UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_TAG_DIRECTIVE: Final = re.compile(r"(?:[ \t]*(?:#[^\r\n]*)?[\r\n]|%[^\r\n]*[\r\n])*?%TAG\b")
-_AFTER_DOCUMENT: Final = re.compile(r"(?:\s+|#[^\r\n]*|\.\.\.(?=\s|\Z))*")
+_TAG_DIRECTIVE: Final = re.compile(
+    r"(?:[ \t]*(?:#[^\r\n\x85\u2028\u2029]*)?[\r\n\x85\u2028\u2029]|%[^\r\n]*[\r\n])*?%TAG\b"
+)
+_AFTER_DOCUMENT: Final = re.compile(r"(?:\s+|#[^\r\n\x85\u2028\u2029]*|\.\.\.(?=\s|\Z))*")
 _SEPARATORS: Final = "\x85\u2028\u2029"  # end a line in YAML 1.1, and are like any other character in JSON
 _SEPARATOR: Final = re.compile(f"[{_SEPARATORS}]")
 _JSON_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[ \t\r\n]+')

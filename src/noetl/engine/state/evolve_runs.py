@@ -232,7 +232,8 @@ def ended(state: Execution, event: Event, payload: Payload) -> None:
     if role != "step":
         if role == "final":
             state.final_ended = True
-            state.outcome = "failed" if status == "error" else state.outcome
+            if status == "error" and state.cut is None:  # else it ended with its execution
+                state.outcome = "failed"
             state.error = state.error or payload.get("error")
         _leave(state, run)
         return

@@ -73,14 +73,14 @@ def _number(value: Any, name: str) -> Any:
     return value
 
 
-def even(_context: Context, value: Any) -> bool:
+def even(context: Context, value: Any) -> bool:
     """Whether the number is even."""
-    return bool(_number(value, "even") % 2 == 0)
+    return bool(remainder(context, _number(value, "even"), 2) == 0)
 
 
-def odd(_context: Context, value: Any) -> bool:
+def odd(context: Context, value: Any) -> bool:
     """Whether the number is odd."""
-    return bool(_number(value, "odd") % 2 == 1)
+    return bool(remainder(context, _number(value, "odd"), 2) == 1)
 
 
 def divisibleby(context: Context, value: Any, num: Any) -> bool:

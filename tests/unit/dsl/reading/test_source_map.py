@@ -54,6 +54,7 @@ def test_every_character_is_found_in_noise_too(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "needle", "place"),
     [
+        ("a: &x #\u2028 TARGET\n", "TARGET", 9), ("a: &x # TARGET\u2029 a TARGET\n", "TARGET", 18),
         ("a: plain TARGET\n", "TARGET", 9), ("a: first\n   TARGET\n", "TARGET", 12),
         ("a: 'it''s TARGET'\n", "TARGET", 10), ('a: "x\\n\\u00e9 TARGET"\n', "TARGET", 14),
         ('a: "x \\\n   TARGET"\n', "TARGET", 11), ("a: |\n  x\n  TARGET\n", "TARGET", 11),

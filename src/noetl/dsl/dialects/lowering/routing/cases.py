@@ -20,6 +20,10 @@ from noetl.dsl.reading.nodes import Entry, MapNode, Node, Scalar
 
 _SETS: Final = ("set", "vars", "set_ctx")
 _PASSED_ON: Final = ("response", "error", "result", "this")
+_GIVEN: Final = {
+    "response": "args.response", "error": "args.error", "result": "args.result", "this": "args.this",
+    "error.status": "args.error.details.status", "error.status_code": "args.error.details.status",
+}  # fmt: skip
 
 
 def lower_case(step: Fields, pipeline: Pipeline, record: Record, *, loops: bool) -> None:
@@ -55,6 +59,8 @@ def lower_case(step: Fields, pipeline: Pipeline, record: Record, *, loops: bool)
 
 def _show_sets(rule: Rule) -> None:
     """Put what a rule sets where its sinks and arcs read it: they ran after it."""
+    if _has_sink_step(rule):
+        return  # the arc to it sets before they read
     meant: dict[str, str] = {}
     for name in _SETS:
         for key, node in _map_of(rule.then.get(name)).entries if name in rule.then else ():
@@ -140,7 +146,7 @@ def _lower_sinks(rule: Rule, expression: str, pipeline: Pipeline, record: Record
     written = next((rule.then.get(name) for name in ("sink", "save") if name in rule.then), None)
     if written is None:
         return
-    if rule.about.moment in ("error", "loop"):
+    if _has_sink_step(rule):
         _add_sink_step(rule, written, pipeline, record)
         return
     rest = rule.about.rest if rule.when is not None else expression
@@ -152,6 +158,11 @@ def _lower_sinks(rule: Rule, expression: str, pipeline: Pipeline, record: Record
     add_sinks(pipeline, written, rest, record, by.CASE_SINK, key)
 
 
+def _has_sink_step(rule: Rule) -> bool:
+    """Return whether what a rule writes needs a step: the step itself has ended."""
+    return rule.about.moment in ("error", "loop") and not {"sink", "save"}.isdisjoint(rule.then.entries)
+
+
 def _add_sink_step(rule: Rule, written: Node, pipeline: Pipeline, record: Record) -> None:
     """Add a step between this one and those that the rule leads to."""
     at = rule.at
@@ -159,16 +170,22 @@ def _add_sink_step(rule: Rule, written: Node, pipeline: Pipeline, record: Record
     record.note(by.SINK_STEP, at)
     given = {each: each for each in _PASSED_ON}
     tasks = [sink_task(item, record, {**given, "result": "args.result"}) for item in items_of(written)]
-    read = [each for each in _PASSED_ON if any(reads_any(task, frozenset({each, "args"})) for task in tasks)]
+    following = rule.then.pop("next").value if "next" in rule.then else None
+    read = [
+        each
+        for each in _PASSED_ON
+        if any(reads_any(task, frozenset({each, "args"})) for task in tasks)
+        or (following is not None and reads_any(following, frozenset({each})))
+    ]
     args = {each: template(ENVELOPE[each]) for each in read}
     items: list[Any] = [{f"sink_{number}" if number > 1 else "sink": task} for number, task in enumerate(tasks, 1)]
-    leads_on = any(True for _ in targets(rule.then.get("next")))
+    leads_on = any(True for _ in targets(following))
     if not leads_on and rule.about.moment == "error":
         rules = [{"else": {"then": {"do": "fail"}}}]
         items.append({"failed": {"kind": "noop", "spec": {"policy": {"rules": rules}}}})
     added: dict[str, Any] = {"step": name, "tool": items}
-    if "next" in rule.then:
-        added["next"] = rule.then.pop("next").value
+    if following is not None:
+        added["next"] = renamed(following, _GIVEN, record, by.NAMES)
     made = value(added, at)
     assert isinstance(made, MapNode)
     record.add_step(made)
