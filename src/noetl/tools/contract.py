@@ -221,4 +221,5 @@ def as_yaml(value: Any) -> str:
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS_WITH_A_MEANING:
         return value
     text = json.dumps(value, ensure_ascii=False)
-    return text if text.isprintable() else json.dumps(value)
+    # Not the whole text: YAML bounds the length of a key.
+    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)

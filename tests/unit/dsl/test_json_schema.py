@@ -46,7 +46,7 @@ def test_good_playbooks_are_valid(path: Path) -> None:
 
 
 def beyond_a_schema(finding: ShapeFinding) -> bool:
-    """Return whether only the checker finds it: double keys, unrendered marks, inputs that an arc may give."""
+    """Return whether only the checker finds it: doubles, marks, what arcs may give."""
     needs = () if finding.tool is None else finding.tool.needs
     return (
         finding.kind == "not-templated"
