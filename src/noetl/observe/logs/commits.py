@@ -26,6 +26,7 @@ from noetl.observe.task_facts import TaskFacts, run_by, task_facts
 PlanOf = Callable[[str], Plan | None]  # content hash → plan, if it is in memory
 _MOST: Final = 10_000  # cached steps
 _LEASE: Final = "lease:"  # begins the messages of leases that expired
+_BESIDE_EVENTS: Final = {"task_dlq", "lease_reclaimed"}  # what other parts of commits say
 
 
 class CommitLog:
@@ -37,6 +38,7 @@ class CommitLog:
         self._readers = {kind: reader for kind, (made, reader) in _READERS.items() if names & set(made)}
         self._names = frozenset(names)
         self._sinks: dict[tuple[str, str], tuple[TaskFacts, ...]] = {}  # of steps of playbooks
+        self._only_errors = names <= {"when_eval_error"} | _BESIDE_EVENTS  # of what events say
         self.is_on = bool(names)
 
     def committed(self, commits: Sequence[Commit]) -> None:
@@ -56,7 +58,7 @@ class CommitLog:
         readers, reading = self._readers, None
         for event in commit.events:
             reader = readers.get(event.event_type)
-            if reader is not None:
+            if reader is not None and not (self._only_errors and _is_right(event)):
                 reading = reading or self._reading(commit, lines)
                 reader(reading, event)
 
@@ -214,6 +216,12 @@ _READERS: Final[Mapping[str, tuple[tuple[str, ...], _Reader]]] = {
     "step.failed": (("step_done",), Reading.ended),
     "execution.cancelled": (("execution_canceled",), Reading.cancelled),
 }
+
+
+def _is_right(event: Event) -> bool:
+    """Return whether no condition of an event failed."""
+    payload = event.payload
+    return not payload.get("errors") and not any("error" in arc for arc in payload.get("arcs", ()))
 
 
 def _dead(letter: DeadLetter) -> Line:

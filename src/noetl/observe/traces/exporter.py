@@ -30,7 +30,8 @@ _TOGETHER: Final = 512  # spans that are sent at once
 _LATER_S: Final = 0.2  # spans are gathered for this long
 _FLUSH_S: Final = 2.0  # at the end
 _KNOWN: Final = 500  # durations that are remembered of a playbook
-_ENOUGH: Final = 100  # durations without which nothing is slow
+_OF: Final = 100  # executions, of which one may be slow
+_MOST_UNSPENT: Final = 1_000  # so that ten slow ones in a row are traced
 
 _log = logging.getLogger(__name__)
 
@@ -45,24 +46,36 @@ class _Sender(Protocol):
     async def send(self, spans: Sequence[Span]) -> None: ...
 
 
-class Durations:
-    """The last durations of each playbook, in milliseconds."""
+class _Known:
+    """The last durations of a playbook, in milliseconds."""
 
     def __init__(self) -> None:
-        self._last: dict[str, deque[float]] = {}
-        self._sorted: dict[str, list[float]] = {}
+        self.last: deque[float] = deque()
+        self.sorted: list[float] = []
+        self.unspent = 0  # executions since the start; a slow one costs a hundred of them
+
+
+class Durations:
+    """What is known of each playbook, to find its slow executions."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, _Known] = {}
 
     def is_slow(self, path: str, duration: float) -> bool:
-        """Return whether a duration is above the 99th percentile; remember it."""
-        last, known = self._last.setdefault(path, deque()), self._sorted.setdefault(path, [])
-        slow = len(known) >= _ENOUGH and bisect_left(known, duration) >= len(known) * 0.99
-        last.append(duration)
-        insort(known, duration)
-        if len(last) > _KNOWN:
-            del known[bisect_left(known, last.popleft())]
-        while len(self._last) > _KNOWN:
-            oldest = next(iter(self._last))
-            del self._last[oldest], self._sorted[oldest]
+        """Return whether a duration is above the 99th percentile; remember it.
+
+        No more than one in a hundred is, also while executions become slower.
+        """
+        known = self._of.get(path) or self._of.setdefault(path, _Known())
+        known.unspent = min(known.unspent + 1, _MOST_UNSPENT)
+        slow = known.unspent > _OF and bisect_left(known.sorted, duration) >= len(known.sorted) * 0.99
+        known.unspent -= _OF * slow
+        known.last.append(duration)
+        insort(known.sorted, duration)
+        if len(known.last) > _KNOWN:
+            del known.sorted[bisect_left(known.sorted, known.last.popleft())]
+        while len(self._of) > _KNOWN:
+            del self._of[next(iter(self._of))]
         return slow
 
 

@@ -136,9 +136,9 @@ class TraceFold:
     def _span(
         self, span_id: str, parent: str, name: str, start: int, end: int, about: Mapping[str, Any], error: str = ""
     ) -> Span:
-        shown = {"execution_id": self.execution_id} | {
-            key: value for key, value in about.items() if value not in (None, "")
-        }
+        shown = {"execution_id": self.execution_id, **about}
+        if None in (found := shown.values()) or "" in found:
+            shown = {key: value for key, value in shown.items() if value is not None and value != ""}
         return Span(self._trace_id, span_id, parent, name, min(start, end), end, shown, error)
 
     # The execution

@@ -152,3 +152,4 @@ async def test_slow_is_what_takes_longer_than_99_of_100() -> None:
     assert not known.is_slow("a", 50.0)
     assert not known.is_slow("b", 10_000.0)  # nothing is known of it
     assert not any(known.is_slow("c", 7.0) for _ in range(1_000))  # as slow as the others is not slow
+    assert sum(known.is_slow("c", 1_000.0 + number) for number in range(100)) == 10  # then one in a hundred
