@@ -129,6 +129,22 @@ async def test_what_is_no_server_is_told_to_the_worker(tmp_path: Path) -> None:
                 await _ended(session)
 
 
+async def test_a_worker_that_ends_before_the_welcome_leaves_no_connection(tmp_path: Path) -> None:
+    greeted, ended = asyncio.Event(), asyncio.Event()
+
+    async def silent(socket: Any) -> None:
+        await socket.recv()
+        greeted.set()
+        await socket.wait_closed()
+        ended.set()
+
+    async with serve(silent, "127.0.0.1", 0) as server:
+        async with working(tmp_path, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"):
+            await greeted.wait()
+        async with asyncio.timeout(10):
+            await ended.wait()
+
+
 async def test_a_cancelled_execution_ends_its_tool_at_once(tmp_path: Path) -> None:
     async with listening(tmp_path) as served, working(tmp_path, served.url) as (worker, _):
         started = await served.start(SLEEPS)

@@ -93,13 +93,16 @@ class SocketLink:
 
     async def close(self) -> None:
         """Flush the queued frames, then close."""
-        with suppress(self._closed, TimeoutError):
-            async with asyncio.timeout(_CLOSE_S):
-                await self._flush()
-        await self._socket.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.wait(self._tasks)
+        try:
+            with suppress(self._closed, TimeoutError):
+                async with asyncio.timeout(_CLOSE_S):
+                    await self._flush()
+            await self._socket.close()
+        finally:
+            self._socket.transport.abort()  # if it is cancelled
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.wait(self._tasks)
 
     async def _read(self) -> None:
         with suppress(self._closed):
@@ -158,25 +161,36 @@ async def open_socket(url: str, token: str | None, hello: Hello, receive: Receiv
         raise NoSocket from None
     except (OSError, TimeoutError) as error:
         raise Unreachable(f"The server {url} cannot be reached: {str(error) or type(error).__name__}") from None
+    link: SocketLink | None = None
     try:
-        with suppress(ConnectionClosed):  # a server that refuses at once has sent the reason
-            await socket.send(_encode(hello))
-        async with asyncio.timeout(_OPEN_S):
-            answer = _to_worker.decode(await socket.recv())
-            while isinstance(answer, Stop):  # for the previous session; the welcome repeats what must stop
-                answer = _to_worker.decode(await socket.recv())
+        answer = await _greet(socket, hello)
+        if not isinstance(answer, Welcome):
+            raise error_of(_problem(answer))
+        link = SocketLink(socket, answer, receive)
     except (ConnectionClosed, TimeoutError) as error:
-        await socket.close()
         raise cut(url, error) from None
     except msgspec.MsgspecError as error:
-        await socket.close()
         raise InvalidInput(
             f"{url} is not a server of this version: {error}. Use the same version of worker and server."
         ) from None
-    if isinstance(answer, Welcome):
-        return SocketLink(socket, answer, receive)
-    await socket.close()
-    raise error_of(_problem(answer))
+    finally:
+        if link is None:  # cancelled too: a worker may end before the server answers
+            try:
+                await socket.close()
+            finally:
+                socket.transport.abort()
+    return link
+
+
+async def _greet(socket: Any, hello: Hello) -> ToWorker:
+    """Send the hello and return the answer."""
+    with suppress(_connection_closed()):  # a server that refuses at once has sent the reason
+        await socket.send(_encode(hello))
+    async with asyncio.timeout(_OPEN_S):
+        answer = _to_worker.decode(await socket.recv())
+        while isinstance(answer, Stop):  # for the previous session; the welcome repeats what must stop
+            answer = _to_worker.decode(await socket.recv())
+        return answer
 
 
 def _problem(answer: Any) -> Problem:
