@@ -59,7 +59,7 @@ def lower_case(step: Fields, pipeline: Pipeline, record: Record, *, loops: bool)
 
 def _show_sets(rule: Rule) -> None:
     """Put what a rule sets where its sinks and arcs read it: they ran after it."""
-    if _has_sink_step(rule):
+    if _has_sink_step(rule) and "call" not in rule.then:  # else the pages have the sinks
         return  # the arc to it sets before they read
     meant: dict[str, str] = {}
     for name in _SETS:
