@@ -52,8 +52,8 @@ _CONDITIONS = {
     "without": "NOT tags @> ARRAY[{}::text]",
     "since": "started_at >= {}",
     "until": "started_at < {}",
-    "before": "number < (SELECT number FROM execution WHERE execution_id = {}::text::bigint)",
-    "back_to": "number >= (SELECT number FROM execution WHERE execution_id = {}::text::bigint)",
+    "before": "number < {}",
+    "back_to": "number >= {}",
     "prefix": "path >= {0}::text AND path < {0}::text || chr(1114111)",
     "ids": "execution_id = ANY ({}::bigint[])",
     "needs_signal": f"status IN {OPEN} AND coalesce((projection ->> 'needs_signal')::boolean, false) = {{}}",
@@ -125,11 +125,15 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
         return [Timing(*row) for row in await self._selected("list_timings", selection)]
 
     async def _selected(self, name: str, selection: Selection) -> list[asyncpg.Record]:
-        if selection.before is not None and number(selection.before) is None:
-            return []
-        text, values = listing(name, selection)
         async with self.database.connection() as connection, connection.transaction(readonly=True):
             await connection.execute(_SQL["plan_for_values"])
+            bounds = {}  # looked up first: the planner does not know what a query within the query gives
+            for bound in ("before", "back_to"):
+                if (execution_id := getattr(selection, bound)) is not None:
+                    bounds[bound] = await connection.fetchval(_SQL["place_of"], number(execution_id))
+            if None in bounds.values():
+                return []
+            text, values = listing(name, selection, bounds)
             if selection.tag is not None:
                 tagged = await connection.fetchval(_SQL["count_tagged"], selection.tag, _RARE)
                 if tagged < _RARE:  # the planner does not know how rare a tag is, and would read all rows by age
@@ -264,15 +268,18 @@ class PostgresStore(PostgresCatalog, PostgresLetters):
         return [message_of(row) for row in await self.database.rows("read_messages", most)]
 
 
-def listing(name: str, selection: Selection) -> tuple[str, list[Any]]:
-    """Return a statement that lists executions, and its values."""
-    conditions, values = _conditions(selection)
+def listing(name: str, selection: Selection, bounds: Mapping[str, int] = {}) -> tuple[str, list[Any]]:
+    """Return a statement that lists executions, and its values.
+
+    `bounds` are the places of the executions that the selection names.
+    """
+    conditions, values = _conditions(selection, bounds)
     return _SQL[name].replace("number > 0", " AND ".join(("number > 0", *conditions))), [selection.limit, *values]
 
 
-def _conditions(selection: Selection) -> tuple[list[str], list[Any]]:
+def _conditions(selection: Selection, bounds: Mapping[str, int]) -> tuple[list[str], list[Any]]:
     """Return the conditions of a selection and their values, after the limit."""
-    asked = {name: getattr(selection, name) for name in _CONDITIONS if name != "one_status"}
+    asked = {name: getattr(selection, name) for name in _CONDITIONS if name != "one_status"} | {**bounds}
     asked["status"] = list(selection.status) if len(selection.status) > 1 else None
     asked["one_status"] = selection.status[0] if len(selection.status) == 1 else None  # its index is in order of age
     if selection.ids is not None:

@@ -44,3 +44,30 @@ async def test_paths_that_begin_alike_are_found_by_their_index() -> None:
     assert rows_read(plan) <= 2 * FEW
     await admin.close()
     await store.close()
+
+
+@pytest.mark.asyncio
+async def test_a_next_page_is_read_from_its_place() -> None:
+    address = fresh_database()
+    store, admin = PostgresStore(address), await connect(address)
+    await store.version()
+    await admin.execute(
+        "INSERT INTO execution (execution_id, last_seq, status, path, tags, started_at, projection) "
+        """SELECT 100 + n, 1, 'completed', 'team' || n % 40 || '/job', '{}', 1, json_build_object('status', 'completed') """
+        "FROM generate_series(1, $1::int) AS n",
+        MANY,
+    )
+    await admin.execute("ANALYZE execution")
+    first = await store.executions(Selection(prefix="team7/", limit=10))
+    asked = Selection(prefix="team7/", limit=10, before=first[-1]["execution_id"])
+    second = [int(row["execution_id"]) for row in await store.executions(asked)]
+    assert second == [int(first[-1]["execution_id"]) - 40 * number for number in range(1, 11)]
+    place = await admin.fetchval("SELECT number FROM execution WHERE execution_id = $1", int(asked.before or 0))
+    text, values = listing("list_executions", asked, {"before": place})
+    await admin.execute("SET plan_cache_mode = force_custom_plan")
+    assert (
+        rows_read(json.loads(await admin.fetchval(f"EXPLAIN (ANALYZE, FORMAT JSON) {text}", *values))[0]["Plan"]) <= 500
+    )
+    assert await store.executions(Selection(before="1")) == []
+    await admin.close()
+    await store.close()

@@ -77,6 +77,9 @@ SELECT execution_id::text, last_seq, projection FROM execution WHERE execution_i
 -- Conditions are added behind the first one. A condition that accepts everything would prevent the use of an index.
 SELECT execution_id::text, last_seq, projection FROM execution WHERE number > 0 ORDER BY number DESC LIMIT $1;
 
+-- name: place_of
+SELECT number FROM execution WHERE execution_id = $1;
+
 -- name: list_timings
 SELECT execution_id::text, path, status, started_at, ended_at FROM execution WHERE number > 0 ORDER BY number DESC LIMIT $1;
 
