@@ -177,6 +177,7 @@ def bodies(target: Target) -> Iterator[tuple[str, Attack]]:
         "lone surrogate": b'{"path":"\\ud800"}',
         "large number": b'{"path":"x","payload":{"a":' + b"9" * 900_000 + b"}}",
         "small number": b'{"path":"x","payload":{"a":1e-999999999}}',
+        "extreme numbers": b'{"path":"x","payload":{"a":[' + b"1e308," * 300_000 + b"1]}}",
         "doubled keys": b"{" + b'"path":"x",' * 80_000 + b'"path":"y"}',
         "spaces": b" " * 1_000_000,
         "zeros": bytes(1_000_000),

@@ -16,8 +16,8 @@ import msgspec
 
 _LIGHT: Final = 1 << 20  # bytes in memory; a larger value is encoded in a thread
 _AT_ONCE: Final = 500  # items of a list
-_LARGE: Final = 1 << 20  # bytes; more are decoded in a thread
-_PIECE: Final = 1 << 18  # bytes that are decoded at once
+_LARGE: Final = 1 << 18  # bytes; more are decoded in a thread
+_PIECE: Final = 1 << 16  # bytes that are decoded at once
 _DEEPEST: Final = 50  # levels of nesting; deeper values are decoded at once
 _maps = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _lists = msgspec.json.Decoder(list[msgspec.Raw])

@@ -18,7 +18,14 @@ from websockets.exceptions import ConnectionClosedError
 from noetl.model import plain_data
 from noetl.model.refs import MOST_BYTES
 from noetl.server.api import endpoints
-from noetl.server.http.limits import MOST_DEPTH, exceeds_depth, square_brackets
+from noetl.server.http.limits import (
+    MOST_DEPTH,
+    MOST_EXTREME,
+    count_extremes,
+    exceeds_depth,
+    outside_texts,
+    square_brackets,
+)
 from tests.server.serving import ONE, in_process, process
 
 INGEST = [one for one in endpoints() if one.body is not None]
@@ -160,3 +167,27 @@ VALUES = st.recursive(
 def test_the_depth_of_json_is_counted_without_decoding_it(data: object, most: int, is_ascii: bool) -> None:
     raw = json.dumps(data, ensure_ascii=is_ascii).encode()
     assert exceeds_depth(square_brackets(raw), most) == plain_data.is_deeper(data, most)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("number", ["1e308", "-1E-320", "0.5e+0300", "9007199254740993e291"])
+async def test_numbers_that_are_slow_to_decode_are_few(tmp_path: Path, number: str) -> None:
+    many = ",".join([number] * (MOST_EXTREME + 1))
+    async with in_process(tmp_path) as served:
+        path = await served.register(ONE)
+        body = f'{{"path":"{path}","payload":{{"n":[{many}]}}}}'
+        answer = await served.http.post("/api/execute", content=body.encode())
+        assert answer.status_code == 413, answer.text[:300]
+        assert "exponent of three digits" in answer.text
+        content = ONE.replace('{"n":1}', f"{{n: 1, more: [{many}]}}")
+        answer = await served.http.post("/api/catalog", json={"content": content})
+        assert answer.status_code == 413, answer.text[:300]
+        texts = f'{{"path":"{path}","payload":{{"n":"{many}"}}}}'
+        assert (await served.http.post("/api/execute", content=texts.encode())).status_code == 201
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False)), st.booleans())
+def test_numbers_are_counted_outside_of_texts(numbers: list[float], is_indented: bool) -> None:
+    extremes = [n for n in numbers if abs(n) >= 1e100 or 0 < abs(n) < 1e-99]
+    raw = json.dumps([numbers, '1e300, \\"1e300', numbers], indent=1 if is_indented else None).encode()
+    assert count_extremes(outside_texts(raw)) == 2 * len(extremes)

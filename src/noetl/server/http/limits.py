@@ -1,12 +1,14 @@
 """Limits of a request body: bytes, time, number of values, nesting depth.
 
 A body that is too large is never held whole. A body within the byte limit can still hold millions of empty lists, so its
-commas and brackets are counted before it is decoded. Tested in tests/server/http/test_limits.py.
+commas and brackets are counted before it is decoded; so are numbers such as 1e308, each of which takes microseconds.
+Tested in tests/server/http/test_limits.py.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from tempfile import SpooledTemporaryFile
@@ -25,7 +27,9 @@ MOST_BYTES = 8 * 1024 * 1024
 MOST_BLOB_BYTES = MOST_RESULT_BYTES + 1024 * 1024  # compression may make a result a little longer
 _IN_MEMORY = 1024 * 1024  # a longer body is spooled to a file
 MOST_VALUES = 400_000
+MOST_EXTREME = 20_000
 MOST_DEPTH = 64
+_EXTREME = re.compile(rb"\d[eE][+-]?\d{3}")  # decoding a number near an end of the range takes 300 times longer
 _SQUARE = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKETS = bytes(set(range(256)) - set(b'[]{}"'))
 
@@ -79,6 +83,7 @@ def decode_json(
     raw = body.encode() if isinstance(body, str) else body
     if raw.count(b",") > MOST_VALUES:
         raise _too_many(what)
+    refuse_extremes(raw, what)
     if raw.count(b"[") + raw.count(b"{") > most_depth:  # fewer brackets cannot be too deep
         _refuse_depth(raw, what, most_depth)
     try:
@@ -89,6 +94,25 @@ def decode_json(
         raise invalid_input(error, what) from None
     except UnicodeDecodeError:
         raise Refusal(400, "malformed", f"{what} is not UTF-8.", fix="Encode it as UTF-8.") from None
+
+
+def refuse_extremes(raw: bytes, what: str) -> None:
+    """Refuse JSON with very many numbers that are slow to decode. Raises Refusal."""
+    if raw.count(b",") < MOST_EXTREME or count_extremes(raw) <= MOST_EXTREME:
+        return
+    if count_extremes(outside_texts(raw)) > MOST_EXTREME:
+        detail = f"{what} holds more than {MOST_EXTREME:,} numbers with an exponent of three digits."
+        raise Refusal(413, "too-many-values", detail, fix="Write them as text, or put them where a task can read them.")
+
+
+def count_extremes(raw: bytes) -> int:
+    """Count the numbers with an exponent of three digits."""
+    return sum(1 for _ in _EXTREME.finditer(raw))
+
+
+def outside_texts(raw: bytes) -> bytes:
+    """Return JSON without its texts."""
+    return b"".join(raw.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2])
 
 
 def _refuse_depth(raw: bytes, what: str, most: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from noetl.server.http.limits import refuse_extremes
 from noetl.server.problems import Refusal
 from noetl.server.processes.examine import Examined
 from noetl.server.processes.side import OutOfMemory, TimedOut
@@ -42,6 +43,7 @@ async def check_playbook(services: Services, text: str, *, tolerant: bool = Fals
     if found.tree is None:
         raise _refusal(found.diagnostics, "The playbook has errors")
     tree = found.tree
+    refuse_extremes(tree.canonical, "The playbook")
     missing = services.cannot_run(tree.requires)
     if missing:
         names = ", ".join(f"`{kind}`" for kind in missing)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 from msgspec.structs import asdict
@@ -40,6 +40,16 @@ workflow:
     tool: {kind: noop, result: hello}
 """
 _MOST_RECENT = 100  # paths on a page with their last executions
+
+
+class _Triggers(TypedDict, total=False):
+    """What the server itself does for a playbook; the rest of its tree is not decoded."""
+
+    triggers: list[dict[str, Any]]
+    notifications: list[dict[str, Any]]
+
+
+_triggers = msgspec.json.Decoder(_Triggers).decode
 noun = Noun("catalog", "Playbooks by path and version.")
 
 
@@ -168,7 +178,7 @@ async def remove(call: Call, query: PlaybookQuery) -> Removed:
 
 async def _find_targets(call: Call, canonical: bytes) -> None:
     """Check that the caller sees the playbooks which triggers start. Raises Refusal."""
-    for one in msgspec.json.decode(canonical).get("triggers", ()):
+    for one in _triggers(canonical).get("triggers", ()):
         if "dispatch" in one:
             await find_playbook(call, one["dispatch"]["playbook"], one["dispatch"].get("version"))
 
@@ -176,7 +186,7 @@ async def _find_targets(call: Call, canonical: bytes) -> None:
 async def _follow(call: Call, path: str) -> None:
     """Make the triggers of a path those of its latest version."""
     latest = await call.services.store.find(path, None)
-    tree = msgspec.json.decode(await _canonical(call, latest)) if latest is not None else {}
+    tree = _triggers(await _canonical(call, latest)) if latest is not None else {}
     now = call.services.clock.civil()
     given, by = tree.get("triggers", ()), call.actor.name
     await schedules.follow_playbook(call.services.schedules, path, given, by, now)
