@@ -1,11 +1,12 @@
 """Measure how long one execution waits beside a playbook with a long queue.
 
-    python bench/neighbour.py [--queued 10000] [--kind http] [--work-ms 20] [--times 30]
+    python bench/neighbour.py [--queued 10000] [--kind http] [--work-ms 20] [--times 100]
 
-Starts `noetl up` on a new SQLite store. Measures from the request to the start of the first step, of a playbook alone, then
-while another one has just enough executions queued to keep the worker busy, and while it has many. The step of those takes a
-while. What the second adds to the first is the price of a busy machine, what the third adds is that of a long queue. With `http` the queued work waits, as most work
-does; with `python` each execution takes a process of its own, so that the processors are the limit. Asserts nothing.
+Starts `noetl up` on a new SQLite store. Measures an execution of a playbook alone, then while another one has just enough
+executions queued to keep the worker busy, and while it has many: from the log, how long after the request its step started,
+and from the client, how long until its end. What the second adds to the first is the price of a busy machine, what the
+third adds is that of a long queue. With `http` the queued work waits, as most work does; with `python` each execution
+takes a process of its own, so that the processors are the limit. Asserts nothing about time.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -29,34 +31,42 @@ STEPS = {
     "python": "workflow:\n  - step: one\n    tool: {{kind: python, code: 'import time; time.sleep({work_ms} / 1000)'}}\n",
 }
 _STARTS = 500  # by one request
-_FEW = 100  # more than the worker runs at once
+_FEW = 1_000  # the worker runs 32 at once
+_IN_A_ROW = 10  # starts without a look at the queue
+_SETTLED_S = 0.05
+_WHAT = ("until it starts", "until its end")
 
 
-def started_after(client: SyncClient) -> float:
-    """Start an execution of the quiet playbook; return the ms until its step started."""
+def started_after(client: SyncClient) -> tuple[float, float]:
+    """Start an execution of the quiet playbook; return the ms until its step started, and until the client had its end."""
     begun = time.perf_counter()
     execution_id = client.execute("bench/quiet", wait_ms=30_000).execution_id
     whole = (time.perf_counter() - begun) * 1000
     events = client.events(execution_id)
     asked = next(event.timestamp for event in events if event.event_type == "playbook.execution.requested")
-    return min(whole, next(event.timestamp for event in events if event.event_type == "task.started") - asked)
+    return next(event.timestamp for event in events if event.event_type == "task.started") - asked, whole
 
 
 def queued_now(client: SyncClient) -> int:
     return sum(pool.queued for pool in client.pools())
 
 
-def beside(client: SyncClient, queued: int) -> float:
-    """Measure one start, after a queue that was half empty is filled."""
-    missing = queued - queued_now(client)
-    for first in range(0, missing if missing > queued // 2 else 0, _STARTS):
-        client.execute_many("bench/noisy", [{}] * min(_STARTS, missing - first))
-    return started_after(client)
+def beside(client: SyncClient, queued: int, times: int) -> list[tuple[float, float]]:
+    """Measure starts beside a queue, which is filled up now and then: that must not be what is measured."""
+    found = []
+    for _ in range(0, times, _IN_A_ROW):
+        missing = queued - queued_now(client)
+        for first in range(0, missing, _STARTS):
+            client.execute_many("bench/noisy", [{}] * min(_STARTS, missing - first))
+        time.sleep(_SETTLED_S)
+        found += [started_after(client) for _ in range(_IN_A_ROW)]
+        assert queued_now(client), "the queue was empty before its end: queue more"
+    return found
 
 
-def shown(times: list[float]) -> str:
+def shown(times: Sequence[float]) -> str:
     times = sorted(times)
-    return f"median {statistics.median(times):6.1f}, p90 {times[int(len(times) * 0.9)]:6.1f}, worst {times[-1]:6.1f} ms"
+    return f"mean {statistics.mean(times):6.2f}, p90 {times[int(len(times) * 0.9)]:6.1f}, worst {times[-1]:6.1f} ms"
 
 
 def main() -> None:
@@ -64,7 +74,7 @@ def main() -> None:
     parser.add_argument("--queued", type=int, default=10_000)
     parser.add_argument("--kind", choices=tuple(STEPS), default="http")
     parser.add_argument("--work-ms", type=int, default=20)
-    parser.add_argument("--times", type=int, default=30)
+    parser.add_argument("--times", type=int, default=100)
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, web_server() as web, process(Path(folder), "up") as (url, _):
         client = SyncClient(url)
@@ -72,12 +82,14 @@ def main() -> None:
             step = STEPS[chosen.kind].format(web=web, work_ms=chosen.work_ms)
             client.register(HEAD.format(name=name) + step)
         started_after(client)
-        idle = [started_after(client) for _ in range(chosen.times)]
-        print(f"alone                      {shown(idle)}")
+        idle = list(zip(*(started_after(client) for _ in range(chosen.times)), strict=True))
+        for what, alone in zip(_WHAT, idle, strict=True):
+            print(f"alone, {what:24}{shown(alone)}")
         for queued in (_FEW, chosen.queued):
-            busy = [beside(client, queued) for _ in range(chosen.times)]
-            ratio = statistics.median(busy) / statistics.median(idle)
-            print(f"beside {queued_now(client):>6,} queued      {shown(busy)}; {ratio:.2f} times")
+            busy = zip(*beside(client, queued, chosen.times), strict=True)
+            for what, alone, found in zip(_WHAT, idle, busy, strict=True):
+                ratio = statistics.mean(found) / statistics.mean(alone)
+                print(f"{queued:6,} queued, {what:16}{shown(found)}; {ratio:.2f} times")
 
 
 if __name__ == "__main__":
