@@ -54,7 +54,9 @@ class SteadyClock:
 
     def now(self) -> int:
         """Return the time in milliseconds since the epoch."""
-        return uptime() + self._offset
+        return (
+            time.clock_gettime_ns(_BOOT_CLOCK) // 1_000_000 + _CORRECTION + self._offset
+        )  # `uptime`, without the call
 
     def civil(self) -> int:
         """Return the time of day: the authority's, else that of the system clock."""

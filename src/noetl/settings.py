@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from noetl.model.errors import CredentialUnavailable, InvalidInput, InvalidSetting
 from noetl.model.letters import NO_LETTERS
-from noetl.model.work import PLAYBOOK_LIMITS, WORK_LIMITS
+from noetl.model.work import PLAYBOOK_LIMITS, WORK_LIMITS, kept_slots
 from noetl.trace_context import TRACING
 
 PREFIX = "NOETL_"
@@ -579,7 +579,7 @@ class Settings(Struct, frozen=True):
     @property
     def defaults(self) -> dict[str, Any]:
         """Defaults of executions, with what decisions need to know of the server."""
-        found = {**self.layer, "pool_capacity": self.capacity}
+        found = {**self.layer, "pool_capacity": self.capacity - kept_slots(self.capacity)}
         found |= {WORK_LIMITS: self.work_limits} if self.work_limits else {}
         found |= {PLAYBOOK_LIMITS: self.playbook_limits} if self.playbook_limits else {}
         found |= {TRACING: self.tracing.of_executions} if self.tracing.is_on else {}

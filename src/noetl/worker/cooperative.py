@@ -19,6 +19,11 @@ Value = TypeVar("Value")
 _MOST_IDLE: Final = 8  # stacks that are kept: a new one costs more than a short call
 
 
+async def directly(call: Callable[..., Value], *arguments: Any) -> Value:
+    """Return what a call returns that evaluates nothing: it needs no stack of its own."""
+    return call(*arguments)
+
+
 class Cooperation:
     """Calls of one worker; of those that were put aside, one goes on at a time."""
 

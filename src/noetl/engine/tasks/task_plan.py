@@ -63,6 +63,11 @@ class TaskPlan(Struct, frozen=True):
     is_aside: bool = False  # its result is neither `_prev` nor the step's
 
 
+def is_constant(plan: TaskPlan) -> bool:
+    """Return whether running a task evaluates nothing, whatever its outcome."""
+    return plan.fields is not None and plan.timeout is None and not plan.has_policy
+
+
 def plan_task(task: Task, layered: Layered) -> TaskPlan:
     """Plan a task; `layered` are the settings around it."""
     if task.spec:

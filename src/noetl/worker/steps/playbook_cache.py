@@ -17,10 +17,11 @@ from noetl.dsl.tree.playbook import Playbook, Step
 from noetl.engine.plan.patches import patched, patched_calls
 from noetl.engine.plan.plan import Plan, plan
 from noetl.engine.tasks.run_info import RunInfo, for_step, info_for
-from noetl.engine.tasks.task_plan import Layered
+from noetl.engine.tasks.task_plan import Layered, is_constant
 from noetl.model.errors import NoetlError, StoreUnavailable, log_level
 from noetl.model.work import WorkItem
-from noetl.observe.task_facts import TaskFacts
+from noetl.observe.task_facts import TaskFacts, sink_of
+from noetl.worker.steps.provenance import runtime_of
 from noetl.worker.tool_context import WorkerResources
 
 _MOST: Final = 64
@@ -34,6 +35,7 @@ class _Book:
         self.playbook = playbook
         self.steps = {step.name: step for step in playbook.workflow}
         self.info = info_for(playbook, shared.kinds, shared.secrets.holds)
+        self.image = shared.image
         self._content = content
         self._plan: Plan | None = None
         self.settle(shared.defaults)
@@ -53,16 +55,36 @@ class _Book:
 class PlannedStep:
     """A step, and what all of its runs have in common."""
 
-    __slots__ = ("_book", "facts", "info", "is_best_effort", "is_parallel", "playbook", "step")
+    __slots__ = (
+        "_book",
+        "_sinks",
+        "evaluates",
+        "facts",
+        "info",
+        "is_best_effort",
+        "is_parallel",
+        "playbook",
+        "runtime",
+        "step",
+    )
 
-    def __init__(self, book: _Book, step: Step, info: RunInfo) -> None:
+    def __init__(self, book: _Book, step: Step, info: RunInfo, image: str) -> None:
         self._book = book
         self.playbook = book.playbook
         self.step = step
         self.info = info
+        self.runtime = runtime_of(step, info.kinds, image)
+        self.evaluates = not all(map(is_constant, info.plans))
         self.facts: dict[str, TaskFacts] = {}  # what logs show of its tasks
+        self._sinks: dict[str, str | None] = {}
         self.is_parallel = step.loop is not None and step.loop.mode == "parallel"
         self.is_best_effort = _is_best_effort(info.settings)
+
+    def sink(self, label: str) -> str | None:
+        """Return the sink of a task, also of a workbook task that the step calls."""
+        if label not in self._sinks:
+            self._sinks[label] = sink_of(self.step.tasks, self.playbook.workbook, label)
+        return self._sinks[label]
 
     @property
     def reads(self) -> frozenset[tuple[str | int, ...]]:
@@ -115,11 +137,11 @@ class Playbooks:
         if step is None:
             raise NoetlError(f"the playbook has no step `{work.step}`")
         if work.patch is None:
-            made = book.plans[work.step] = PlannedStep(book, step, for_step(book.info, step, book.layered))
+            made = book.plans[work.step] = PlannedStep(book, step, for_step(book.info, step, book.layered), book.image)
             return made
         step = patched(step, work.patch, kinds)
         info = replace(book.info, patched=patched_calls(book.playbook, step, work.patch, kinds) if work.patch else {})
-        return PlannedStep(book, step, for_step(info, step, book.layered))
+        return PlannedStep(book, step, for_step(info, step, book.layered), book.image)
 
     def _settle(self) -> None:
         """Discard all plans: the server's settings for executions have changed."""

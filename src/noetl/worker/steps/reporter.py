@@ -18,7 +18,6 @@ from noetl.model.work import Lease
 from noetl.observe.logs.work import WorkLog, work_log
 from noetl.ports.work import Answer, resolve
 from noetl.worker.steps.playbook_cache import PlannedStep
-from noetl.worker.steps.provenance import runtime_of
 from noetl.worker.tool_context import Log, WorkerResources
 
 FLUSH_MS: Final = 200  # how long something may stay unreported
@@ -50,9 +49,8 @@ class Reporter:
 
     def describe(self, plan: PlannedStep) -> None:
         """Prepare what the first report says of its runtime, and the log."""
-        shared, step = self._shared, plan.step
-        self.runtime = runtime_of(step, shared.kinds, shared.image)
-        self.log = work_log(self.lease, plan.playbook, step, self._worker, shared.clock.now, plan.facts)
+        self.runtime = plan.runtime
+        self.log = work_log(self.lease, plan.playbook, plan.step, self._worker, self._shared.clock.now, plan.facts)
 
     def stop(self) -> None:
         """Stop the work, but not during its last report: its answer would be lost."""

@@ -28,9 +28,9 @@ from noetl.model.messages import Ending, ItemEnd, Record, Suspension
 from noetl.model.outcome import Outcome, failed
 from noetl.model.refs import expanded, holds_ref, is_manifest
 from noetl.model.work import Chunk, Lease
-from noetl.observe.task_facts import sink_of
 from noetl.ports import Confirm
 from noetl.trace_context import attempt_span, parse_traceparent, trace_headers
+from noetl.worker.cooperative import directly
 from noetl.worker.secrets.keychain import KeyRing, Users
 from noetl.worker.steps.attempts import run_attempt
 from noetl.worker.steps.cursor import Claimed, Item, claim_task, is_full, patiently
@@ -220,8 +220,10 @@ class StepWork:
 
     async def _within_limit(self, pipeline: Pipeline, index: int) -> Finished | Suspend:
         """Run an item within its time limit; the time in suspension counts."""
-        given = self._item_limit
-        memory, now = pipeline.memory, self.shared.clock.now()
+        given, memory = self._item_limit, pipeline.memory
+        if given is None and not memory.deadline:
+            return await self._drive(pipeline, index)
+        now = self.shared.clock.now()
         if given is not None and not memory.deadline:
             try:
                 render = pipeline.renderer(now).value
@@ -286,7 +288,8 @@ class StepWork:
         return restore(self._step.tasks, snapshot, scopes, info, load, self._reporter.records)
 
     async def _drive(self, pipeline: Pipeline, index: int | None) -> Finished | Suspend:
-        now, results, run = self.shared.clock.now, self.shared.results, self.shared.cooperation.run
+        now, results = self.shared.clock.now, self.shared.results
+        run = self.shared.cooperation.run if self._plan.evaluates else directly
         at = now()
         self._breath = self._breath or at
         woke = self._work.resume.get("wake") if self._work.resume else None
@@ -342,8 +345,7 @@ class StepWork:
             ok = outcome.error is None
         finally:
             took = time() - began
-            sink = sink_of(self._step.tasks, self._plan.playbook.workbook, task.label)
-            counts.end(task.kind, pool, took, ok=ok, sink=sink)
+            counts.end(task.kind, pool, took, ok=ok, sink=self._plan.sink(task.label))
             if log is not None and outcome is None:
                 log.attempt_ended(task, index, None, took)
             if context.lines is not None:

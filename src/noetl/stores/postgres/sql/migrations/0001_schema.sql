@@ -157,7 +157,7 @@ CREATE TABLE queue (
   requires text[] COLLATE "C" NOT NULL DEFAULT '{}', -- sorted
   epoch bigint NOT NULL DEFAULT 0,
   flow text COLLATE "C" NOT NULL DEFAULT '',
-  rank bigint NOT NULL DEFAULT 0, -- in the queue: flows take turns, see next_rank
+  rank bigint NOT NULL DEFAULT 0, -- in the queue: flows take turns, see next_ranks
   limits text COLLATE "C" NOT NULL DEFAULT '' -- of the server, that it counts for: a list as JSON, or empty
 ) WITH (
   fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
@@ -433,38 +433,50 @@ RETURN to_timestamp(ms::double precision / 1000);
 CREATE FUNCTION to_ms(at timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN (extract(epoch FROM at) * 1000)::bigint;
 
--- Rank of a flow's next work item: behind its last one, and not before the first of its pool or else of all. So flows take turns, and one
--- that was idle gets its turn next. Work that came back has a rank below 0, which is first. The first rows are asked for by
--- their order: the planner, which takes the queue for empty, may compute `min` and `max` from all of them.
-CREATE FUNCTION next_rank(pool text, priority integer, flow text, distance bigint) RETURNS bigint LANGUAGE sql STABLE
-RETURN greatest(
-  0,
-  coalesce(
-    (
-      SELECT q.rank FROM queue AS q
-      WHERE q.pool = next_rank.pool AND q.priority = next_rank.priority AND q.status = 'queued' AND q.rank >= 0
-      ORDER BY q.rank LIMIT 1
-    ),
-    (
-      WITH RECURSIVE other AS (
-        (SELECT q.pool FROM queue AS q WHERE q.status = 'queued' ORDER BY q.pool LIMIT 1)
-        UNION ALL
-        SELECT (SELECT q.pool FROM queue AS q WHERE q.status = 'queued' AND q.pool > other.pool ORDER BY q.pool LIMIT 1)
-        FROM other WHERE other.pool IS NOT NULL
-      )
-      SELECT min((
-        SELECT q.rank FROM queue AS q
-        WHERE q.pool = other.pool AND q.priority = next_rank.priority AND q.status = 'queued' AND q.rank >= 0
-        ORDER BY q.rank LIMIT 1
-      )) FROM other
+-- First rank in the queue of a priority, whatever the pool: one index seek for each pool.
+
+CREATE FUNCTION first_rank(priority integer) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN (
+    WITH RECURSIVE other AS (
+      (SELECT q.pool FROM queue AS q WHERE q.status = 'queued' ORDER BY q.pool LIMIT 1)
+      UNION ALL
+      SELECT (SELECT q.pool FROM queue AS q WHERE q.status = 'queued' AND q.pool > other.pool ORDER BY q.pool LIMIT 1)
+      FROM other WHERE other.pool IS NOT NULL
     )
-  ),
-  (
-    SELECT q.rank + next_rank.distance FROM queue AS q
-    WHERE q.priority = next_rank.priority AND q.flow = next_rank.flow AND q.status = 'queued'
+    SELECT min((
+      SELECT q.rank FROM queue AS q
+      WHERE q.pool = other.pool AND q.priority = first_rank.priority AND q.status = 'queued' AND q.rank >= 0
+      ORDER BY q.rank LIMIT 1
+    )) FROM other
+  );
+END $$;
+
+-- Rank of the next work item of each flow in `works`: behind the flow's last one, and not before the first of its pool or
+-- else of all. So flows take turns, and one that was idle gets its turn next. Work that came back has a rank below 0, which
+-- is first. The first rows are asked for by their order: the planner, which takes the queue for empty, may compute `min` and
+-- `max` from all of them. The function is in SQL, so that it becomes part of the query that reads it, whose plan is kept.
+-- With `unassigned`, work that is assigned to a worker is left out.
+
+CREATE FUNCTION next_ranks(works work_row[], unassigned boolean)
+RETURNS TABLE (pool text, priority integer, flow text, distance bigint, rank bigint) LANGUAGE sql STABLE AS $$
+  SELECT one.pool, one.priority, one.flow, one.distance,
+    greatest(0, CASE WHEN front.rank IS NULL THEN first_rank(one.priority) ELSE front.rank END, own.rank + one.distance)
+  FROM (
+    SELECT DISTINCT x.pool, x.priority, x.flow, x.distance FROM unnest(works) AS x
+    WHERE x.worker IS NULL OR NOT unassigned
+  ) AS one
+  LEFT JOIN LATERAL (
+    SELECT q.rank FROM queue AS q
+    WHERE q.pool = one.pool AND q.priority = one.priority AND q.status = 'queued' AND q.rank >= 0
+    ORDER BY q.rank LIMIT 1
+  ) AS front ON true
+  LEFT JOIN LATERAL (
+    SELECT q.rank FROM queue AS q
+    WHERE q.priority = one.priority AND q.flow = one.flow AND q.status = 'queued'
     ORDER BY q.rank DESC LIMIT 1
-  )
-);
+  ) AS own ON true
+$$;
 
 -- Path of the playbook that a flow belongs to.
 
@@ -813,9 +825,8 @@ BEGIN
       to_time(x.born), x.context, x.worker, to_time(x.until), CASE WHEN x.worker IS NULL THEN 'queued' ELSE 'leased' END,
       CASE WHEN x.worker IS NULL THEN 0 ELSE nextval('lease_epoch') END, CASE WHEN x.worker IS NULL THEN 0 ELSE 1 END,
       CASE WHEN x.worker IS NULL THEN NULL ELSE now() END,
-      x.flow, CASE WHEN x.worker IS NULL THEN next_rank(x.pool, x.priority, x.flow, x.distance) + x.behind ELSE 0 END,
-      coalesce(x.limits, '')
-    FROM unnest(works) AS x
+      x.flow, CASE WHEN x.worker IS NULL THEN ranks.rank + x.behind ELSE 0 END, coalesce(x.limits, '')
+    FROM unnest(works) AS x LEFT JOIN next_ranks(works, true) AS ranks USING (pool, priority, flow, distance)
     RETURNING 0, epoch, attempts, node_id, NULL::json;
     RETURN;
   END IF;
@@ -824,10 +835,9 @@ BEGIN
       node_id, execution_id, action, pool, priority, available_at, requires, created_at, context, flow, rank, limits
     )
     SELECT x.node_id, x.execution_id, x.action, x.pool, x.priority, to_time(nullif(x.available_at, 0)),
-      coalesce(x.requires, '{}'),
-      to_time(x.born), x.context, x.flow, next_rank(x.pool, x.priority, x.flow, x.distance) + x.behind,
-      coalesce(x.limits, '')
-    FROM unnest(works) WITH ORDINALITY AS x ORDER BY x.ordinality
+      coalesce(x.requires, '{}'), to_time(x.born), x.context, x.flow, ranks.rank + x.behind, coalesce(x.limits, '')
+    FROM unnest(works) WITH ORDINALITY AS x JOIN next_ranks(works, false) AS ranks USING (pool, priority, flow, distance)
+    ORDER BY x.ordinality
     ON CONFLICT (node_id) DO UPDATE SET pool = excluded.pool, priority = excluded.priority,
       available_at = excluded.available_at, requires = excluded.requires, context = excluded.context,
       limits = excluded.limits, updated_at = now();
