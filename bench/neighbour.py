@@ -38,7 +38,7 @@ _WHAT = ("until it starts", "until its end")
 
 
 def started_after(client: SyncClient) -> tuple[float, float]:
-    """Start an execution of the quiet playbook; return the ms until its step started, and until the client had its end."""
+    """Start the quiet playbook; return ms until its step started, and until its end."""
     begun = time.perf_counter()
     execution_id = client.execute("bench/quiet", wait_ms=30_000).execution_id
     whole = (time.perf_counter() - begun) * 1000
@@ -52,7 +52,7 @@ def queued_now(client: SyncClient) -> int:
 
 
 def beside(client: SyncClient, queued: int, times: int) -> list[tuple[float, float]]:
-    """Measure starts beside a queue, which is filled up now and then: that must not be what is measured."""
+    """Measure starts beside a queue that is filled up between them."""
     found = []
     for _ in range(0, times, _IN_A_ROW):
         missing = queued - queued_now(client)
