@@ -52,6 +52,7 @@ def test_knobs_come_from_the_environment() -> None:
     assert (found.capacity, found.lease_ms, found.max_attempts) == (3, 7_000, 2)
     plain = settings({}, HERE)
     assert (plain.capacity, plain.lease_ms, plain.max_attempts) == (32, 10_000, 5)
+    assert plain.defaults["pool_capacity"] == 30  # of a loop: the others are kept for idle playbooks
 
 
 def test_egress_comes_from_the_environment() -> None:

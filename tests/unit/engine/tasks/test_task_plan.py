@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from noetl.engine.tasks.actions import RunTask
 from noetl.engine.tasks.run_info import RunInfo, Scopes
-from noetl.engine.tasks.task_plan import Layered, TaskPlan, plan_task, plans_of
+from noetl.engine.tasks.task_plan import Layered, TaskPlan, is_constant, plan_task, plans_of
 from noetl.model.outcome import Outcome, failed, ok
 from tests.unit.engine.pipeline.piping import Run, info, tasks
 
@@ -33,6 +33,23 @@ def plan(text: str, layered: Mapping[str, Any] | None = None) -> TaskPlan:
 def test_a_task_without_templates_is_given_as_it_is_written(text: str) -> None:
     found = plan(text)
     assert found.fields == {name: value.data for name, value in found.task.fields.items()}
+
+
+@pytest.mark.parametrize(
+    ("text", "constant"),
+    [
+        ("kind: noop, message: plain", True),
+        ("kind: noop, message: '{{ workload.a }}'", False),
+        ("kind: noop, set: {ctx.a: '{{ output }}'}", False),
+        ("kind: noop, spec: {policy: {rules: [{when: '{{ true }}', then: {do: skip}}]}}", False),
+        ("kind: noop, spec: {assert: {returns: [a]}}", False),
+        ("kind: noop, timeout_ms: 50", False),
+        ("kind: noop, input: {a: '{{ now() }}'}", False),
+        ("kind: workbook, task: other", False),
+    ],
+)
+def test_only_a_task_that_evaluates_nothing_is_constant(text: str, *, constant: bool) -> None:
+    assert is_constant(plan(text)) is constant
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,8 @@ async def test_a_playbook_is_fetched_once_and_a_step_planned_once() -> None:
     first = await books.fetched(work())
     assert first.info.settings == {"retries": {"plugin": {"max_attempts": 2, "base_ms": 5}}, "durability": "task"}
     assert books.cached(work()) is first
+    assert not first.evaluates
+    assert (first.sink("one"), first.runtime["tools"].keys()) == (None, {"noop"})
     assert server.asked == 2
     with pytest.raises(NoetlError, match="no step `two`"):
         books.cached(work("two"))
