@@ -35,6 +35,10 @@ async def test_executions_are_counted_by_playbook_and_over_time(tmp_path: Path) 
         assert all(one["at"] % found["bucket_ms"] == 0 for one in found["buckets"])
         some = await served.json("GET", "/api/statistics", params={"path": "test/o*", "since": 0, "bucket": 1_000})
         assert (some["executions"], len(some["buckets"]) <= 500, some["bucket_ms"] > 1_000) == (3, True, True)
+        for bucket in (40 * 86_400_000, 10**12 + 1, 2**40):  # longer than the week
+            whole = await served.json("GET", "/api/statistics", params={"bucket": bucket})
+            assert (whole["executions"], whole["bucket_ms"]) == (5, bucket)
+            assert sum(sum(one["counts"].values()) for one in whole["buckets"]) == 5
         none = await served.json("GET", "/api/statistics", params={"since": found["until"] + 1_000})
         assert (none["executions"], none["oldest"], none["p50_ms"], none["counts"]) == (0, None, None, {})
 

@@ -70,7 +70,8 @@ def _window(query: StatisticsQuery, now: int) -> tuple[int, int]:
     """Return the beginning of the time to count, and the length of its buckets."""
     since = min(now, now - _WEEK_MS if query.since is None else query.since)
     bucket_ms = max(query.bucket or (now - since) // _BUCKETS, -(-(now - since) // (_MOST_BUCKETS - 2)), 1_000)
-    return since if query.since is not None else since - since % bucket_ms + bucket_ms, bucket_ms
+    whole = since - since % bucket_ms + bucket_ms  # the first bucket that is in the week as a whole
+    return since if query.since is not None or whole > now else whole, bucket_ms
 
 
 async def _counted(call: Call, wanted: Selection, since: int) -> tuple[list[Timing], bool]:
