@@ -62,9 +62,13 @@ class StuckRecord:
 
     def note(self, execution_id: str, template: str) -> None:
         """Note the evaluation that begins; empty texts note that it ended."""
-        if self._page is not None:
-            data = f"{execution_id}\0{template}\0".encode(errors="replace")
-            self._page[: len(data)] = data
+        if self._page is None:
+            return
+        if not (execution_id or template):
+            self._page[0] = 0
+            return
+        data = f"{execution_id}\0{template}\0".encode(errors="replace")
+        self._page[: len(data)] = data
 
     def refused(self) -> frozenset[tuple[str, str]]:
         """Read what dead processes left; return executions and templates to refuse."""
