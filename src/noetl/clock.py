@@ -54,9 +54,8 @@ class SteadyClock:
 
     def now(self) -> int:
         """Return the time in milliseconds since the epoch."""
-        return (
-            time.clock_gettime_ns(_BOOT_CLOCK) // 1_000_000 + _CORRECTION + self._offset
-        )  # `uptime`, without the call
+        boot = time.clock_gettime_ns(_BOOT_CLOCK) // 1_000_000  # as `uptime`: the call would be half of the cost
+        return boot + _CORRECTION + self._offset
 
     def civil(self) -> int:
         """Return the time of day: the authority's, else that of the system clock."""

@@ -70,10 +70,12 @@ class ResultGC:
             if len(cache) > _MOST_REMEMBERED:
                 cache.clear()
         self._asked.clear()
-        live, kept = await self._under_way()
+        under_way: tuple[set[str], set[str]] | None = None
         gone: list[Gone] = []
         async for batch in self._batches():
-            gone += await self._collect(batch, live, kept, dry_run=dry_run)
+            if under_way is None:  # read once there is a result: there may be many executions
+                under_way = await self._under_way()
+            gone += await self._collect(batch, *under_way, dry_run=dry_run)
         if not dry_run:
             self._sound |= self._asked
             await self._blobs.tidy(self._clock.now() - self._terms.grace_ms)
@@ -184,4 +186,5 @@ class ResultGC:
             if len(batch) >= _BATCH:
                 yield batch
                 batch = []
-        yield batch
+        if batch:
+            yield batch

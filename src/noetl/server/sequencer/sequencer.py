@@ -379,9 +379,10 @@ class Sequencer:
                 continue
             try:
                 await self._states.load(_loaded_together(entry, batch.undecided))
-                made = await decide_loading(
-                    entry, self._store, self._states, self._plans, self._clock.now(), self._quick
-                )
+                with self._states.pinned(entry.execution_id):  # its state is changed at the end
+                    made = await decide_loading(
+                        entry, self._store, self._states, self._plans, self._clock.now(), self._quick
+                    )
             except Exception as error:  # noqa: BLE001  likewise
                 self._drop(batch, entry, error)
             else:

@@ -56,17 +56,8 @@ class PlannedStep:
     """A step, and what all of its runs have in common."""
 
     __slots__ = (
-        "_book",
-        "_sinks",
-        "evaluates",
-        "facts",
-        "info",
-        "is_best_effort",
-        "is_parallel",
-        "playbook",
-        "runtime",
-        "step",
-    )
+        "_book", "_sinks", "evaluates", "facts", "info", "is_best_effort", "is_parallel", "playbook", "runtime", "step",
+    )  # fmt: skip
 
     def __init__(self, book: _Book, step: Step, info: RunInfo, image: str) -> None:
         self._book = book
@@ -74,7 +65,7 @@ class PlannedStep:
         self.step = step
         self.info = info
         self.runtime = runtime_of(step, info.kinds, image)
-        self.evaluates = not all(map(is_constant, info.plans))
+        self.evaluates = not all(map(is_constant, info.plans))  # templates, when it runs
         self.facts: dict[str, TaskFacts] = {}  # what logs show of its tasks
         self._sinks: dict[str, str | None] = {}
         self.is_parallel = step.loop is not None and step.loop.mode == "parallel"

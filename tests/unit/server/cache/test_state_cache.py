@@ -116,3 +116,54 @@ async def test_a_pinned_state_is_not_evicted(store: Store) -> None:
     states.new("9")
     states.new("10")
     assert states.known("8") is None
+
+
+async def test_an_evicted_state_comes_back_without_the_store(store: Store) -> None:
+    states = StateCache(store, most=1)
+    first = states.new("1")
+    first.ctx.update({"total": 2.5, "names": ["a"]})
+    first.seq = 7
+    whole = checksum(first)
+    states.new("2")
+    found = states.known("1")
+    assert found is not None
+    assert found is not first
+    assert checksum(found) == whole
+    found.seq = 8
+    states.known("2")
+    assert getattr(states.known("1"), "seq", None) == 8
+
+
+async def test_an_evicted_state_is_dropped_like_any(store: Store) -> None:
+    states = StateCache(store, most=1)
+    states.new("1").seq = 7
+    states.new("2")
+    states.drop("1")
+    assert states.known("1") is None
+    states.new("3").seq = 7
+    states.new("4")
+    assert states.new("3").seq == 0
+    states.drop("3")
+    assert states.known("3") is None
+
+
+async def test_few_bytes_of_evicted_states_are_kept(store: Store) -> None:
+    states = StateCache(store, most=1, most_evicted_bytes=20_000)
+    for number in range(10):
+        states.new(str(number)).iter = {"text": "x" * 6_000}
+    assert [number for number in range(10) if states.known(str(number)) is not None] == [6, 7, 8, 9]  # 9 was the last
+
+
+@pytest.mark.parametrize("value", [2**70, "x" * 70_000])
+async def test_what_cannot_be_kept_encoded_is_read_again(store: Store, value: object) -> None:
+    states = StateCache(store, most=1)
+    states.new("1").iter = {"value": value}
+    states.new("2")
+    assert states.known("1") is None
+
+
+async def test_an_ended_state_is_not_kept(store: Store) -> None:
+    states = StateCache(store, most=1)
+    states.new("1").phase = "ended"
+    states.new("2")
+    assert states.known("1") is None
