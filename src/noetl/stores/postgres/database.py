@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -181,11 +181,16 @@ class PostgresDatabase:
 
     async def close(self) -> None:
         """Close idle connections; the others are closed when they are returned."""
+        import asyncpg
+
         self._closed = True
-        for connection in self._take_idle():
-            try:
-                await connection.close(timeout=2)
-            except (OSError, TimeoutError):
+        idle = self._take_idle()
+        try:
+            for connection in idle:
+                with suppress(OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                    await connection.close(timeout=2)
+        finally:
+            for connection in idle:  # those left if it is cancelled
                 connection.terminate()
 
 

@@ -15,7 +15,7 @@ from noetl.model.errors import InvalidInput, StoreUnavailable
 from noetl.model.ids import snowflake
 from noetl.model.messages import Start
 from noetl.settings import Settings
-from noetl.stores.postgres.database import connect, shown, trouble
+from noetl.stores.postgres.database import PostgresDatabase, connect, shown, trouble
 from noetl.stores.postgres.store import PostgresStore
 from noetl.wiring.embedded import Embedded, embedded
 from tests.conformance.commits import commit, event
@@ -54,6 +54,18 @@ async def test_a_stopped_server_is_told_and_found_again(server: PostgresServer) 
     await store.close()
     with pytest.raises(StoreUnavailable, match="closed"):
         await store.read("1")
+
+
+async def test_a_close_that_is_cancelled_leaves_no_connection(server: PostgresServer) -> None:
+    database = PostgresDatabase(server.address())
+    async with database.connection() as one, database.connection() as another:
+        pass
+    closing = asyncio.create_task(database.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    assert [one.is_closed(), another.is_closed()] == [True, True]
 
 
 async def test_a_read_only_server_is_told_and_still_read(server: PostgresServer) -> None:
