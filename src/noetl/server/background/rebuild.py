@@ -162,10 +162,10 @@ def _open(letters: Iterable[DeadLetter]) -> dict[str, Any]:
     return {letter.message_id: _plain(msgspec.structs.asdict(letter)) for letter in letters if letter.status in OPEN}
 
 
-def _lasting(row: tuple[int, WorkItem]) -> tuple[str, bytes]:
-    """Return what stays the same of a work item while a worker progresses."""
+def _lasting(row: tuple[int, WorkItem]) -> tuple[str, WorkItem]:
+    """Return what stays of a work item while a worker progresses, read back."""
     item = msgspec.structs.replace(row[1], chunk=None, resume=None)
-    return item.work_id, msgspec.json.encode(item, order="deterministic")
+    return item.work_id, msgspec.json.decode(msgspec.json.encode(item), type=WorkItem)
 
 
 def _plain(row: Mapping[str, Any]) -> Any:

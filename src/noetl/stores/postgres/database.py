@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -181,14 +181,15 @@ class PostgresDatabase:
 
     async def close(self) -> None:
         """Close idle connections; the others are closed when they are returned."""
-        import asyncpg
-
         self._closed = True
         idle = self._take_idle()
         try:
             for connection in idle:
-                with suppress(OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                try:
                     await connection.close(timeout=2)
+                except Exception as error:
+                    if trouble(self.name, error) is None:
+                        raise
         finally:
             for connection in idle:  # those left if it is cancelled
                 connection.terminate()

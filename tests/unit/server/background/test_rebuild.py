@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from noetl.model.messages import AnyMessage, Report, Suspension
@@ -138,6 +139,24 @@ async def test_cut_anywhere_and_made_again_it_goes_on_to_the_same_end() -> None:
         await store.expired(10**15, 9)
         store.left = 10**6
         assert told(await run(store, "500")) == expected
+
+
+async def test_work_is_compared_by_value() -> None:
+    store = MemoryStore()
+    async with LocalControlPlane(store, RealClock()) as control:
+        await begin(control, await family(store), "500")
+    tables = derived(store)
+    rows = await tables.rows("500")
+    [(number, item)] = rows.work
+    read = msgspec.structs.replace(item, role=str(b"step", "ascii"))  # as from a log: not the same object
+    await tables.empty(0)
+    await tables.put_rows([msgspec.structs.replace(rows, work=((number, read),))])
+    assert await rebuild(store).check() == []
+    await tables.empty(0)
+    await tables.put_rows(
+        [msgspec.structs.replace(rows, work=((number, msgspec.structs.replace(item, role="final")),))]
+    )
+    assert any("differs" in text for text in await rebuild(store).check())
 
 
 DAMAGE: list[tuple[str, str]] = [  # what the port cannot do; the rest is in tests/conformance/test_derived_tables.py
