@@ -7,7 +7,9 @@ import gc
 import os
 import sys
 from collections.abc import Generator, Iterator
+from itertools import islice
 from ssl import SSLContext
+from traceback import walk_stack
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -56,6 +58,30 @@ def _forked_side_processes() -> Iterator[None]:
     """Fork the side processes of servers: each would load the checks anew."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(asyncio, "create_subprocess_exec", start_process)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _open_transports_are_traced() -> Iterator[None]:
+    """Record where a transport is made, for the warning if it is never closed."""
+    transport: Any = asyncio.selector_events._SelectorTransport  # type: ignore[attr-defined]
+    begin = transport.__init__
+
+    def made(self: Any, *args: Any, **more: Any) -> None:
+        lines = [f"{frame.f_code.co_filename}:{line}" for frame, line in islice(walk_stack(None), 40)]
+        self.made_by = os.environ.get("PYTEST_CURRENT_TEST"), [line for line in lines if "-packages" not in line]
+        begin(self, *args, **more)
+
+    def left(self: Any) -> None:
+        opened = getattr(self, "_sock", None)
+        if opened is not None:
+            text = f"unclosed {self!r}, {opened!r}, made by {getattr(self, 'made_by', None)}"
+            opened.close()
+            raise ResourceWarning(text)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transport, "__init__", made)
+        patch.setattr(transport, "__del__", left)
         yield
 
 

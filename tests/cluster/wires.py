@@ -73,9 +73,10 @@ class Wires:
         await self._done.wait()
         for server in servers:
             server.close()
-        for task in asyncio.all_tasks() - {asyncio.current_task()}:
-            task.cancel()
-            await asyncio.wait([task])
+        while tasks := asyncio.all_tasks() - {asyncio.current_task()}:  # a connection may come in meanwhile
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
 
     def _way_to(
         self, target: tuple[str, int]
