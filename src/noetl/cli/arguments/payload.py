@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from noetl.cli.arguments.files import load_file
 from noetl.cli.arguments.options import warn_of_secret
+from noetl.cli.output.format import shorten
 from noetl.cli.runtime.terminal import echo
 from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.secret_names import is_secret_name
@@ -91,7 +92,7 @@ def _typed(text: str, value: str, default: Any) -> Any:
         if isinstance(default, kinds):
             if parsed is None or (isinstance(parsed, kinds) and (kinds is bool or not isinstance(parsed, bool))):
                 return parsed
-            raise InvalidInput(f"`--set {text}` must be {name}, like the default {json.dumps(default)[:60]}.")
+            raise InvalidInput(f"`--set {text}` must be {name}, like the default {shorten(json.dumps(default), 60)}.")
     return parsed
 
 

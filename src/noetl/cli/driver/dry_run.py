@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from msgspec import to_builtins
 
-from noetl.cli.output.format import shorten, to_json
+from noetl.cli.output.format import item_count, shorten, to_json
 from noetl.cli.playbooks.prepare import Prepared
 from noetl.cli.runtime.environment import reader_mask
 from noetl.cli.runtime.terminal import echo
@@ -47,7 +47,7 @@ def _route_lines(route: tuple[Foreseen, ...]) -> Iterator[str]:
         marks = [mark for mark, applies in (("perhaps", not step.sure), ("behind a gate", step.gated)) if applies]
         yield f"\n{number}. {step.step}" + (f"  ({', '.join(marks)})" if marks else "")
         if step.loop is not None:
-            many = _item_count(step.loop.value) if step.loop.known and isinstance(step.loop.value, list) else "open"
+            many = item_count(len(step.loop.value)) if step.loop.known and isinstance(step.loop.value, list) else "open"
             yield f"   for each {step.loop.name} in {_format_input(step.loop)}  ({many})"
         for task in step.tasks:
             yield f"   {task.label}: {task.kind}"
@@ -55,10 +55,6 @@ def _route_lines(route: tuple[Foreseen, ...]) -> Iterator[str]:
         for way in step.ways:
             when = f" when {way.when}" if way.when is not None else ""
             yield f"   → {way.step}{when}{_MARKS[way.taken]}"
-
-
-def _item_count(items: list[Any]) -> str:
-    return "1 item" if len(items) == 1 else f"{len(items)} items"
 
 
 def _mark(one: Input) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from msgspec import to_builtins
 
 from noetl.cli.output.failure import Error, ErrorPlaces, failure_lines
-from noetl.cli.output.format import format_duration, format_time, to_json
+from noetl.cli.output.format import format_duration, format_time, item_count, to_json
 from noetl.cli.runtime.driver_lock import driver_of
 from noetl.cli.runtime.environment import reader_mask
 from noetl.cli.runtime.store import load_plan, load_state, read_history
@@ -99,8 +99,7 @@ def _status_lines(state: Execution, driver: str | None, failures: Sequence[tuple
         yield f"  ({', '.join(facts)})"
     yield from (f"⚠ {one['step']}: {one['message']}" for one in state.warnings)
     for run_id, count in state.partial.items():
-        items = "1 item" if count == 1 else f"{count:,} items"
-        yield f"{items} of {run_id} failed for good; see `noetl dlq groups --execution {state.execution_id}`."
+        yield f"{item_count(count)} of {run_id} failed for good; see `noetl dlq groups --execution {state.execution_id}`."
 
 
 def _open_work_lines(open_work: tuple[Standing, ...]) -> Iterator[str]:

@@ -42,6 +42,11 @@ def format_time(at: int) -> str:
     return f"{then:%H:%M:%S}" if then.date() == today else f"{then:%Y-%m-%d %H:%M:%S}"
 
 
+def item_count(count: int) -> str:
+    """Return a number of loop items with its noun."""
+    return "1 item" if count == 1 else f"{count:,} items"
+
+
 def shorten(text: str, limit: int) -> str:
     """Return at most `limit` characters, with an ellipsis if the text is longer."""
     return text if len(text) <= limit else text[:limit] + "…"

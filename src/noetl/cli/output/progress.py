@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from time import time
 from typing import TYPE_CHECKING, Any, Protocol
 
-from noetl.cli.output.format import format_duration, format_time, shorten
+from noetl.cli.output.format import format_duration, format_time, item_count, shorten
 from noetl.cli.output.task_output import output_lines, output_text
 from noetl.cli.runtime.terminal import echo, escaped
 
@@ -207,7 +207,7 @@ def _suspended(event: Event, _state: Execution, payload: Mapping[str, Any]) -> s
 
 
 def _loop_started(event: Event, _state: Execution, payload: Mapping[str, Any]) -> str:
-    many = "rows from a cursor" if payload.get("cursor") else f"{payload.get('total')} items"
+    many = "rows from a cursor" if payload.get("cursor") else item_count(payload.get("total") or 0)
     return f"… {event_label(event)}: {many}, {payload.get('mode')}, {payload.get('width')} at a time"
 
 
