@@ -15,7 +15,6 @@ from msgspec import Struct
 
 from noetl.cli.arguments.files import load_file
 from noetl.cli.arguments.options import warn_of_secret
-from noetl.cli.output.format import shorten
 from noetl.cli.runtime.terminal import echo
 from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.secret_names import is_secret_name
@@ -92,7 +91,10 @@ def _typed(text: str, value: str, default: Any) -> Any:
         if isinstance(default, kinds):
             if parsed is None or (isinstance(parsed, kinds) and (kinds is bool or not isinstance(parsed, bool))):
                 return parsed
-            raise InvalidInput(f"`--set {text}` must be {name}, like the default {shorten(json.dumps(default), 60)}.")
+            like = json.dumps(default)
+            raise InvalidInput(
+                f"`--set {text}` must be {name}, like the default {like[:60]}{'…' if len(like) > 60 else ''}."
+            )
     return parsed
 
 
