@@ -91,3 +91,10 @@ async def test_a_store_agrees_with_the_one_in_memory(store: Store, seed: int) ->
         statuses |= {one.status for one in receipt.commits}
     assert statuses == ALL
     assert await rows(store) == await rows(reference)
+
+
+async def test_new_executions_are_listed_in_the_order_of_their_first_events(store: Store) -> None:
+    row = {"status": "running", "path": "p", "started_at": 5}
+    made = [commit("1", count=0), commit("2", projection=row), commit("1", projection=row)]
+    await store.commit(made, [])
+    assert [found["execution_id"] for found in await store.executions(Selection())] == ["1", "2"]

@@ -165,6 +165,8 @@ def _is_new(intake: Intake, changes: Changes, facts: Facts) -> bool:
 
 def _fold(commit: Commit, last: int, changes: Changes) -> None:
     execution_id, events = commit.execution_id, commit.events
+    if not changes.last_seqs.get(execution_id):
+        changes.last_seqs.pop(execution_id, None)  # new executions stay in the order of their first events
     changes.last_seqs[execution_id] = last
     if events:
         changes.logs.append(events)

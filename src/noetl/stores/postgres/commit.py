@@ -258,7 +258,7 @@ async def _apply(
     """Run the statement, guarded by facts: empty lists as null, locked ones sorted."""
     executions = [
         execution_row(name, seq, changes.last_seqs.get(name, seq), changes.projections.get(name))
-        for name, seq in facts.last_seqs.items()
+        for name, seq in {**dict.fromkeys(changes.last_seqs, 0), **facts.last_seqs}.items()
         if number(name) is not None or name in changes.projections or changes.last_seqs.get(name, seq) != seq
     ]
     if len(executions) > 1:  # new executions stay in the order of the batch
