@@ -236,6 +236,9 @@ class HttpLink:
         self._broken.set()
         for task in self._asking:
             task.cancel()
+        await asyncio.gather(
+            *self._asking, return_exceptions=True
+        )  # the client is closed next, and forgets who connects
 
 
 async def open_http(http: Http, hello: Hello, receive: Receive) -> HttpLink:

@@ -66,23 +66,25 @@ class Load:
         self._size = size
         self._numbers = count()
 
-    async def __call__(self) -> None:
+    async def start(self, http: httpx.AsyncClient) -> None:
         """Start one after the other until cancelled, with a few of them under way."""
         for turn in count():
             names = [next(self._numbers) * 11 % self._size for _ in range(AT_ONCE)]
             body = {"path": "test/play", "payload": {"names": [f"c{number}" for number in names]}}
             with suppress(httpx.TransportError, IndexError):  # it is restarted: the next turn is at the other one
-                answer = await self.servers[turn % len(self.servers)].http.post("/api/execute", json=body)
+                url = self.servers[turn % len(self.servers)].url
+                answer = await http.post(f"{url}/api/execute", json=body)
                 if answer.status_code < 500:
                     self.started.append((answer.json()["execution_id"], names))
             while len(self.started) - self.ended > 4 and self.servers:
                 with suppress(httpx.TransportError):
-                    await self._count(self.servers[-1])
+                    await self._count(http, self.servers[-1].url)
                 await asyncio.sleep(0.01)
 
-    async def _count(self, served: Served) -> None:
-        found = await served.json("GET", "/api/executions?status=completed&status=failed&status=partial&limit=1000")
-        self.ended = max(self.ended, len(found["executions"]))
+    async def _count(self, http: httpx.AsyncClient, url: str) -> None:
+        answer = await http.get(f"{url}/api/executions?status=completed&status=failed&status=partial&limit=1000")
+        assert answer.is_success, answer.text
+        self.ended = max(self.ended, len(answer.json()["executions"]))
 
     async def reached(self, more: int) -> None:
         """Wait for more started executions; with more credentials, for more."""
@@ -124,9 +126,12 @@ class Pair:
 
 
 @asynccontextmanager
-async def under(load: Load) -> AsyncIterator[None]:
-    """Run the load inside the block; its own failure is a failure of the test."""
-    task = asyncio.create_task(load())
+async def under(load: Load, http: httpx.AsyncClient) -> AsyncIterator[None]:
+    """Run the load inside the block; its own failure is a failure of the test.
+
+    The client must stay open: a request that connects while it is closed leaves its connection open.
+    """
+    task = asyncio.create_task(load.start(http))
     try:
         await load.reached(3)
         yield
@@ -171,7 +176,11 @@ async def test_the_key_file_is_replaced_while_tasks_run(
         await fill(team, served.services.vault, size)
         await served.register(PLAY)
         load.servers = [served]
-        async with under(load), local_credentials(settings, "test") as one, local_credentials(settings, "test") as two:
+        async with (
+            under(load, served.http),
+            local_credentials(settings, "test") as one,
+            local_credentials(settings, "test") as two,
+        ):
             for _ in range(4):
                 began = monotonic()
                 masters = {done.master for done in await asyncio.gather(one.rotate_keys(), two.rotate_keys())}
@@ -236,7 +245,7 @@ async def test_two_servers_are_given_a_new_key_while_tasks_run(
         for at in range(2):
             await pair.restart(at, old)
         await pair.running[0].register(PLAY)
-        async with under(load):
+        async with httpx.AsyncClient(timeout=PATIENCE_S, verify=False) as http, under(load, http):
             for at in range(2):
                 await pair.restart(at, f"{new},{old}")
                 await load.reached(2)
