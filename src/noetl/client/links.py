@@ -236,9 +236,8 @@ class HttpLink:
         self._broken.set()
         for task in self._asking:
             task.cancel()
-        await asyncio.gather(
-            *self._asking, return_exceptions=True
-        )  # the client is closed next, and forgets who connects
+        # The client is closed next; it would forget a connection that is being opened.
+        await asyncio.gather(*self._asking, return_exceptions=True)
 
 
 async def open_http(http: Http, hello: Hello, receive: Receive) -> HttpLink:
