@@ -18,7 +18,7 @@ from noetl.wiring.checks import check
 from tests.corpus.hostile import ALL, Make
 
 SMALL, TIMES = 2_000, 4
-CHAOS = 2  # times the text, under chaos
+CHAOS = 10  # times the text, under chaos
 MOST_GROWTH = 6  # of the calls, for four times the text; work that grows with the square has 16
 UNIT = 15_000  # calls of a check that are not worth comparing
 

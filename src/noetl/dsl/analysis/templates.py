@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 
 from noetl.dsl.analysis.braces import stray_end
-from noetl.dsl.diagnostic import nearest
+from noetl.dsl.diagnostic import Suggestions
 from noetl.dsl.grammar.kinds import Kind, Kinds
 from noetl.dsl.grammar.types import Field, LevelOf, ListOf, OneOf, Type
 from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Scalar
@@ -59,16 +59,32 @@ class _Place(NamedTuple):
 _ROOT = _Place()
 
 
+class _Fields:
+    """The inputs of tool kinds, also by names close to theirs."""
+
+    def __init__(self, kinds: Kinds) -> None:
+        self.kinds = kinds
+        self._suggestions = Suggestions()
+
+    def field(self, kind: Kind, name: str) -> Field | None:
+        found = kind.input.field(name)
+        if found is None and not kind.input.open:
+            meant = self._suggestions.nearest(name, kind.input.names)
+            return kind.input.field(meant) if meant else None
+        return found
+
+
 def sites(playbook: Playbook, kinds: Kinds) -> tuple[TemplateSite, ...]:
     """Return every template of the playbook, part by part in file order."""
     templates: list[TemplateSite] = [*_entries(playbook.workload, "workload", _ROOT)]
     templates += _entries(playbook.executor.spec, "executor", _ROOT)
     for entry in playbook.keychain:
         templates += _entries(entry.fields, "keychain", _ROOT)
+    known = _Fields(kinds)
     for task in playbook.workbook:
-        templates += _task_sites(task, _Place(task=task, in_workbook=True), kinds)
+        templates += _task_sites(task, _Place(task=task, in_workbook=True), known)
     for step in playbook.workflow:
-        templates += _step_sites(step, kinds)
+        templates += _step_sites(step, known)
     return tuple(templates)
 
 
@@ -114,7 +130,7 @@ def _writes(assigns: Iterable[Assign], role: Role, place: _Place) -> Iterator[Te
         yield from _one(assign.value, role, place, assign.target)
 
 
-def _step_sites(step: Step, kinds: Kinds) -> Iterator[TemplateSite]:
+def _step_sites(step: Step, known: _Fields) -> Iterator[TemplateSite]:
     place = _Place(step)
     for rule in step.admit or ():
         yield from _one(rule.when, "admit", place)
@@ -131,7 +147,7 @@ def _step_sites(step: Step, kinds: Kinds) -> Iterator[TemplateSite]:
         yield from _entries(step.loop.cursor or {}, "cursor", place)
     yield from _entries(step.input, "step_input", place)
     for task in step.tasks:
-        yield from _task_sites(task, _Place(step, task), kinds)
+        yield from _task_sites(task, _Place(step, task), known)
     yield from _writes(step.sets, "step_set", place)
     for arc in step.arcs:
         yield from _arc_sites(arc, _Place(step, arc=arc))
@@ -147,14 +163,14 @@ def _arc_sites(arc: Arc, place: _Place) -> Iterator[TemplateSite]:
     yield from _writes(arc.sets, "arc_set", place)
 
 
-def _task_sites(task: Task, place: _Place, kinds: Kinds) -> Iterator[TemplateSite]:
-    kind = kinds.get(task.kind)
+def _task_sites(task: Task, place: _Place, known: _Fields) -> Iterator[TemplateSite]:
+    kind = known.kinds.get(task.kind)
     for name, value in task.fields.items():
-        known = _field(kind, name) if kind else None
-        if known is None and (kind is not None or name not in _CODE):
+        field = known.field(kind, name) if kind else None
+        if field is None and (kind is not None or name not in _CODE):
             yield from _one(value, "task_input", place, name)
-        elif known is not None and known.rendered:
-            yield from _below(_rendered(value.at, known.type), "task_input", place, name)
+        elif field is not None and field.rendered:
+            yield from _below(_rendered(value.at, field.type), "task_input", place, name)
     yield from _entries(task.input, "task_input", place)
     yield from _one(task.auth, "task_input", place, "auth")
     yield from _one(task.timeout_ms, "task_input", place, "timeout_ms")
@@ -167,14 +183,6 @@ def _task_sites(task: Task, place: _Place, kinds: Kinds) -> Iterator[TemplateSit
         for name in ("attempts", "delay", "backoff", "max_delay", "jitter"):
             yield from _one(getattr(then, name), "task_then", here, name)
         yield from _writes(then.sets, "task_then", here)
-
-
-def _field(kind: Kind, name: str) -> Field | None:
-    known = kind.input.field(name)
-    if known is None and not kind.input.open:
-        meant = nearest(name, kind.input.names())
-        return kind.input.field(meant) if meant else None
-    return known
 
 
 def _rendered(node: Node | None, kind: Type) -> Iterator[Scalar]:

@@ -196,7 +196,7 @@ class _Walk(Struct, frozen=True):
     def older(self, name: str, node: MapNode, legacy: str) -> str:
         """Return the closest key of an older form, where such forms are likely."""
         known = keys_of(legacy)
-        if name in known or (legacy != "loop" and known.isdisjoint(node.keys)):
+        if name in known or (legacy != "loop" and node.keys.isdisjoint(known)):
             return ""
         return self.suggestions.nearest(name, sorted(known)) or ""
 

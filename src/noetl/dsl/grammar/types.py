@@ -137,13 +137,15 @@ class Level(Struct, frozen=True):
     fields: tuple[Field, ...]
     open: bool = False  # allows other keys
     example: str = ""
-    required: tuple[Field, ...] = ()  # derived from `fields`, like the next one
+    required: tuple[Field, ...] = ()  # derived from `fields`, like the next two
     _by_name: Mapping[str, Field] = {}
+    _names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         by_name = {name: known for known in reversed(self.fields) for name in (*known.aliases, known.name)}
         force_setattr(self, "_by_name", by_name)
         force_setattr(self, "required", tuple(known for known in self.fields if known.required))
+        force_setattr(self, "_names", tuple(name for known in self.fields for name in (known.name, *known.aliases)))
 
     def __hash__(self) -> int:
         return hash((self.name, self.fields))
@@ -152,4 +154,4 @@ class Level(Struct, frozen=True):
         return self._by_name.get(name)
 
     def names(self) -> tuple[str, ...]:
-        return tuple(name for known in self.fields for name in (known.name, *known.aliases))
+        return self._names

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, KeysView
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -88,8 +88,8 @@ class MapNode(Node, frozen=True, eq=False):
         return self._index.get(name)
 
     @property
-    def keys(self) -> Collection[str]:
-        return self._index
+    def keys(self) -> KeysView[str]:
+        return self._index.keys()
 
     def __contains__(self, name: str) -> bool:
         return name in self._index

@@ -48,7 +48,7 @@ from noetl.wire.screens.graph import Graph
 Feature = Literal["check", "complete", "hover", "definition", "rename", "format"]
 # What a check adds to its diagnostics must not make it late: a text that can be registered can be checked.
 _FIXING_S: Final = 0.4  # processor time after which no further quick fix is tried
-_DRAWING_S: Final = 0.8  # and after which no graph is drawn
+_DRAWING_S: Final = 0.6  # and after which no graph is drawn
 _MOST_STEPS: Final = 1_000  # of a graph
 _MOST_ARCS: Final = 2_500
 _SHORT: Final = 100_000  # characters; a longer text has no quick fixes, and no outline while it cannot be read

@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from noetl.dsl.diagnostic import Suggestions
 from noetl.dsl.dialects.lowering.lowerings import Lowering
 from noetl.dsl.reading.nodes import Entry, ListNode, MapNode, Node, Rewritten, Scalar
 
@@ -33,11 +34,12 @@ class Refusal(Struct, frozen=True):
 
 
 class NoEquivalentError(Exception):
-    """An older form cannot be lowered."""
+    """An older form cannot be lowered; a name in it may be misspelled."""
 
-    def __init__(self, at: Node, reason: str, fix: str) -> None:
+    def __init__(self, at: Node, reason: str, fix: str, unknown: str = "", known: Iterable[str] = ()) -> None:
         super().__init__(reason)
         self.at, self.reason, self.fix = at, reason, fix
+        self.unknown, self.known = unknown, known
 
 
 class Record:
@@ -51,6 +53,7 @@ class Record:
         self.refusals: list[Refusal] = []
         self.added: list[MapNode] = []  # steps
         self._names = names
+        self._suggestions = Suggestions()
         self._known: frozenset[str] | None = None
 
     @property
@@ -75,7 +78,8 @@ class Record:
 
     def refuse(self, entry: Entry, problem: NoEquivalentError) -> None:
         """Record that a form has no equivalent."""
-        self.refusals.append(Refusal(entry.key, entry.value, problem.at, problem.reason, problem.fix))
+        meant = self._suggestions.did_you_mean(problem.unknown, problem.known) if problem.unknown else ""
+        self.refusals.append(Refusal(entry.key, entry.value, problem.at, problem.reason + meant, problem.fix))
 
     def add_step(self, step: MapNode) -> None:
         self.added.append(step)

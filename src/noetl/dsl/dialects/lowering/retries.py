@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.dialects.lowering import lowerings as by
 from noetl.dsl.dialects.lowering.conditions import (
     condition_of,
@@ -90,15 +89,17 @@ def _parts(item: Node) -> tuple[Node | None, MapNode]:
     known = _OF_A_PAGE if "next_call" in settings else _OF_A_RETRY
     for name, entry in settings.entries.items():
         if name not in known:
-            raise NoEquivalentError(entry.key, *_unknown(name))
+            raise _unknown(entry.key)
     return when, settings.built()
 
 
-def _unknown(name: str) -> tuple[str, str]:
+def _unknown(key: Scalar) -> NoEquivalentError:
+    name = key.text
     if name in _OF_A_PAGE:
-        return f"`{name}` of a rule of `retry` has no effect without `next_call`.", "Write `next_call`, or remove it."
-    reason = f"`{name}` is no part of a rule of `retry`.{did_you_mean(name, _OF_A_PAGE)}"
-    return reason, "A rule has `when`, and under `then` such as `max_attempts`, `delay` or `next_call`."
+        reason = f"`{name}` of a rule of `retry` has no effect without `next_call`."
+        return NoEquivalentError(key, reason, "Write `next_call`, or remove it.")
+    fix = "A rule has `when`, and under `then` such as `max_attempts`, `delay` or `next_call`."
+    return NoEquivalentError(key, f"`{name}` is no part of a rule of `retry`.", fix, name, _OF_A_PAGE)
 
 
 def _is_about(when: Node | None, task: Fields, pipeline: Pipeline) -> bool:
@@ -292,10 +293,11 @@ def _collect(pipeline: Pipeline, node: Node | None) -> bool:
 def _require(node: MapNode, name: str, known: tuple[str, ...]) -> None:
     """Raise NoEquivalentError for a key that a map does not have."""
     for entry in node.entries:
-        if entry.key.text not in known:
-            reason = f"`{entry.key.text}` is no part of `{name}`.{did_you_mean(entry.key.text, known)}"
+        if (given := entry.key.text) not in known:
             listed = ", ".join(f"`{one}`" for one in known)
-            raise NoEquivalentError(entry.key, reason, f"`{name}` has {listed}.")
+            raise NoEquivalentError(
+                entry.key, f"`{given}` is no part of `{name}`.", f"`{name}` has {listed}.", given, known
+            )
 
 
 def _path_from(source: Node | None) -> Node | None:

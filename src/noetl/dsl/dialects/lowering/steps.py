@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.dialects.lowering import first, loops
 from noetl.dsl.dialects.lowering import lowerings as by
 from noetl.dsl.dialects.lowering.draft import (
@@ -224,10 +223,10 @@ def _lower_result(step: Fields, pipeline: Pipeline, written: Node, record: Recor
 def _lower_collect(step: Fields, node: MapNode, record: Record) -> None:
     """Keep the results of a loop, or a part of each, under a name."""
     for entry in node.entries:
-        if entry.key.text not in ("into", "strategy", "path"):
-            known = did_you_mean(entry.key.text, ("into", "strategy", "path"))
-            reason = f"`{entry.key.text}` is no part of `collect`.{known}"
-            raise NoEquivalentError(entry.key, reason, "Write `collect: { into: <name>, path: …, strategy: … }`.")
+        name, known = entry.key.text, ("into", "strategy", "path")
+        if name not in known:
+            fix = "Write `collect: { into: <name>, path: …, strategy: … }`."
+            raise NoEquivalentError(entry.key, f"`{name}` is no part of `collect`.", fix, name, known)
     into, path = node.get("into"), plain_name(node.get("path"))
     strategy = plain_name(node.get("strategy")) or "append"
     if into is None:

@@ -10,10 +10,10 @@ from typing import Final
 
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Check, Finding, at
-from noetl.dsl.checking.shape_findings import ShapeFinding
 from noetl.dsl.dialects.lowering.lowerings import Dialect
 from noetl.dsl.grammar.titles import where
 from noetl.dsl.reading.nodes import MapNode
+from noetl.dsl.reading.ranges import Ranges
 
 ORDINALS: Final[dict[Dialect, str]] = {"v1": "first", "v2": "second"}
 
@@ -42,19 +42,18 @@ def dialect_check(dialect: Dialect) -> Check:
 def refused(subject: CheckContext) -> Iterator[Finding]:
     """Yield every older form without a canonical equivalent."""
     known = {id(refusal.key) for refusal in subject.lowered.refusals}
-    spans = [(refusal.within.start, refusal.within.end) for refusal in subject.lowered.refusals]
+    inside = Ranges((refusal.within.start, refusal.within.end) for refusal in subject.lowered.refusals)
+    owners = {id(finding.owner): finding.owner for finding in subject.shape if finding.form}
+    refused = {
+        number
+        for number, owner in owners.items()
+        if isinstance(owner, MapNode) and any(id(entry.key) in known for entry in owner)
+    }
     for refusal in subject.lowered.refusals:
         yield at(refusal.at, refusal.reason, refusal.fix)
     for form, finding in ((finding.form, finding) for finding in subject.shape):
-        if form and not _follows(finding, known, spans):
+        # Another form that is reported may explain this one.
+        if form and not inside.cover(finding.node.start) and id(finding.owner) not in refused:
             place = f"'{form.key}' {where(finding.level)}"
             message = f"{place} is a form of the {ORDINALS[form.dialect]} dialect, where it {form.meant}."
             yield at(finding.node, message, f"Write {form.canonical}.")
-
-
-def _follows(finding: ShapeFinding, known: set[int], spans: list[tuple[int, int]]) -> bool:
-    """Return whether a form is left because of another one that is reported."""
-    if any(start <= finding.node.start < end for start, end in spans):
-        return True
-    owner = finding.owner
-    return isinstance(owner, MapNode) and any(id(entry.key) in known for entry in owner.entries)

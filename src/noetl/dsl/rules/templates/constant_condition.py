@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from noetl.dsl.analysis.scopes import SCOPES
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, example, inside
+from noetl.dsl.reading.ranges import Offsets
 from noetl.expr import Template
 
 GOOD = example("""\
@@ -57,8 +58,8 @@ def _may_be_constant(template: Template) -> bool:
     joints = list(_JOINT.finditer(template.source))
     starts = [0, *(joint.end() for joint in joints)]
     ends = [*(joint.start() for joint in joints), len(template.source)]
-    reads = [read.offset for read in template.reads]
-    return not all(any(start <= offset < end for offset in reads) for start, end in zip(starts, ends, strict=True))
+    reads = Offsets(read.offset for read in template.reads)
+    return not all(map(reads.any_in, starts, ends))
 
 
 RULE = Rule(

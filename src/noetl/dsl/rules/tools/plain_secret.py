@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
 
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Scalar
+from noetl.dsl.reading.ranges import Ranges
 from noetl.dsl.rules.tools.secret_patterns import is_placeholder, known_secrets
 from noetl.dsl.secret_names import is_secret_name
 
@@ -36,10 +39,12 @@ def check(subject: CheckContext) -> Iterator[Finding]:
             if not is_name and not is_placeholder(value.text) and not subject.is_misread(value):
                 reported.append((value.start, value.end))
                 yield at(value, f"'{key.text}' contains a secret in plain text.", _FIX)
-    for name, start, end in known_secrets(subject.source.text):
-        if not any(first <= start < last for first, last in reported):
-            reported.append((start, end))
-            yield Finding(start, end, f"This looks like {name} in plain text.", _FIX)
+    for name, found in groupby(known_secrets(subject.source.text), itemgetter(0)):
+        before = Ranges(reported)
+        for _, start, end in found:
+            if not before.cover(start):
+                reported.append((start, end))
+                yield Finding(start, end, f"This looks like {name} in plain text.", _FIX)
 
 
 def _literals(root: Node | None) -> Iterator[tuple[Scalar, Scalar]]:

@@ -10,7 +10,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.dialects.lowering.conditions import Condition, condition_of, expression_of, is_template_condition
 from noetl.dsl.dialects.lowering.draft import Fields, NoEquivalentError, items_of
 from noetl.dsl.reading.nodes import Entry, MapNode, Node, Scalar
@@ -68,8 +67,8 @@ def _beside(key: Scalar) -> NoEquivalentError:
     if name in _KNOWN:
         reason = f"`{name}` stands beside `when` in a rule of `case`."
         return NoEquivalentError(key, reason, f"Write it under `then`: `then: {{ {name}: … }}`.")
-    reason = f"`{name}` is no part of a rule of `case`.{did_you_mean(name, _OF_A_RULE)}"
-    return NoEquivalentError(key, reason, "A rule has `when` and `then`.")
+    reason = f"`{name}` is no part of a rule of `case`."
+    return NoEquivalentError(key, reason, "A rule has `when` and `then`.", name, _OF_A_RULE)
 
 
 def _require_actions(then: Fields) -> None:
@@ -81,8 +80,10 @@ def _require_actions(then: Fields) -> None:
             raise NoEquivalentError(entry.key, f"`{name}` of a rule of `case` controls the task.", fix)
         raise NoEquivalentError(
             entry.key,
-            f"`{name}` is no action of a rule of `case`.{did_you_mean(name, _KNOWN)}",
+            f"`{name}` is no action of a rule of `case`.",
             "Write `next`, `sink`, `set`, `retry` or `call`.",
+            name,
+            _KNOWN,
         )
 
 
@@ -125,8 +126,7 @@ def _without_moment(when: Node, event: str) -> NoEquivalentError:
         return NoEquivalentError(when, reason, "Write a rule for each of the two events.")
     fix = _ELSEWHERE.get(CANONICAL.get(event, event), "Compare `event.name` with step.done, step.failed or loop.done.")
     if CANONICAL.get(event, event) not in EVENT_TYPES:
-        known = did_you_mean(event, (*EVENT_TYPES, *CANONICAL))
-        return NoEquivalentError(when, f"`{event}` is no event.{known}", fix)
+        return NoEquivalentError(when, f"`{event}` is no event.", fix, event, (*EVENT_TYPES, *CANONICAL))
     return NoEquivalentError(when, f"Nothing is routed or written on `{event}`.", fix)
 
 
