@@ -191,3 +191,7 @@ def test_numbers_are_counted_outside_of_texts(numbers: list[float], is_indented:
     extremes = [n for n in numbers if abs(n) >= 1e100 or 0 < abs(n) < 1e-99]
     raw = json.dumps([numbers, '1e300, \\"1e300', numbers], indent=1 if is_indented else None).encode()
     assert count_extremes(outside_texts(raw)) == 2 * len(extremes)
+
+
+def test_numbers_with_zeros_before_their_exponent_are_not_extreme() -> None:
+    assert count_extremes(b"[1.5e-005,2.25E+004,1e99]") == 0
