@@ -107,7 +107,7 @@ def refuse_extremes(raw: bytes, what: str) -> None:
 
 
 def count_extremes(raw: bytes) -> int:
-    """Count the numbers with an exponent of three digits, up to one more than a body may hold."""
+    """Count the numbers with an exponent of three digits, not much beyond the limit."""
     return sum(1 for _ in islice(_EXTREME.finditer(raw), MOST_EXTREME + 1))
 
 

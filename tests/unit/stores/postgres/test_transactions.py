@@ -21,6 +21,7 @@ from tests.unit.server.system import RealClock, begin, chain, ended, register, w
 
 pytestmark = pytest.mark.asyncio
 STEPS = 50
+MANY = 400
 
 
 def transactions(address: str) -> int:
@@ -108,10 +109,44 @@ async def _rows_read(admin: asyncpg.Connection[asyncpg.Record]) -> int:
     """Count the rows and index entries that the look-up of a rank reads."""
     counted = """SELECT sum(pg_stat_get_xact_tuples_returned(oid)) FROM pg_class
         WHERE oid = 'queue'::regclass OR oid IN (SELECT indexrelid FROM pg_index WHERE indrelid = 'queue'::regclass)"""
-    last = "SELECT json_build_object('pool', pool, 'priority', priority, 'flow', flow, 'distance', 1) FROM queue WHERE rank = 5000"
+    last = "SELECT json_build_object('pool', pool, 'priority', priority, 'flow', flow, 'distance', 1, 'behind', 0) FROM queue WHERE rank = 5000"
     item = await admin.fetchval(last)
-    next_rank = "SELECT rank FROM next_ranks(ARRAY[json_populate_record(NULL::work_row, $1::json)], false)"
+    next_rank = "SELECT (next_ranks(ARRAY[json_populate_record(NULL::work_row, $1::json)], false))[1]"
     async with admin.transaction():
         before = int(await admin.fetchval(counted))
         assert await admin.fetchval(next_rank, item) > 5000
         return int(await admin.fetchval(counted)) - before
+
+
+@pytest.mark.parametrize("short", [(200,), (1, 30, 150, 300)])
+async def test_many_flows_are_queued_and_claimed_by_index_with_plans_of_a_short_queue(short: tuple[int, ...]) -> None:
+    """Plans are kept: the one of a queue with few rows serves when there are many."""
+    address = fresh_database("many_flows")
+    store = PostgresStore(address)
+    try:
+        for number, count in enumerate(short, 1):
+            await _queue(store, number, count)
+        before = await _rows_read_by(store)
+        for number in range(10, 14):
+            await _queue(store, number, MANY)
+        assert await _rows_read_by(store) - before < 4 * MANY * 6
+    finally:
+        await store.close()
+
+
+async def _queue(store: PostgresStore, execution: int, count: int) -> None:
+    """Queue new work, each of a flow of its own, and claim some."""
+    name = str(execution)
+    items = [work(f"w{number}", execution=name, flow=f"{'path/' * 8}{name}#{number}") for number in range(count)]
+    receipt = await store.commit([put(*items, execution=name)], [Claim("one", ("",), 10, 1, 90_000)])
+    assert receipt.commits[0].status == "applied"
+
+
+async def _rows_read_by(store: PostgresStore) -> int:
+    """Count the rows and index entries of the queue that batches have read."""
+    counted = """SELECT sum(pg_stat_get_tuples_returned(oid)) FROM pg_class
+        WHERE oid = 'queue'::regclass OR oid IN (SELECT indexrelid FROM pg_index WHERE indrelid = 'queue'::regclass)"""
+    async with store.database.connection(apart=True) as connection:
+        await connection.execute("SELECT pg_stat_force_next_flush()")
+        await connection.execute("SELECT pg_stat_clear_snapshot()")
+        return int(await connection.fetchval(counted))

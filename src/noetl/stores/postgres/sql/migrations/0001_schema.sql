@@ -433,9 +433,13 @@ RETURN to_timestamp(ms::double precision / 1000);
 CREATE FUNCTION to_ms(at timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN (extract(epoch FROM at) * 1000)::bigint;
 
+-- The following functions read the queue in the order of an index, and only as far as they need. Their plans are kept from
+-- the time when the queue was short: then another index and a sort look as cheap, so sorting is out of the question.
+
 -- First rank in the queue of a priority, whatever the pool: one index seek for each pool.
 
-CREATE FUNCTION first_rank(priority integer) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION first_rank(priority integer) RETURNS bigint LANGUAGE plpgsql STABLE
+SET enable_sort = off SET enable_incremental_sort = off AS $$
 BEGIN
   RETURN (
     WITH RECURSIVE other AS (
@@ -452,31 +456,46 @@ BEGIN
   );
 END $$;
 
--- Rank of the next work item of each flow in `works`: behind the flow's last one, and not before the first of its pool or
--- else of all. So flows take turns, and one that was idle gets its turn next. Work that came back has a rank below 0, which
--- is first. The first rows are asked for by their order: the planner, which takes the queue for empty, may compute `min` and
--- `max` from all of them. The function is in SQL, so that it becomes part of the query that reads it, whose plan is kept.
--- With `unassigned`, work that is assigned to a worker is left out.
+-- Ranks of new work items: behind the last one of the item's flow, and not before the first of its pool or else of all. So
+-- flows take turns, and one that was idle gets its turn next. Work that came back has a rank below 0, which is first. With
+-- `unassigned`, work that is assigned to a worker has no rank. Items of a flow follow each other, so few look-ups serve many.
 
-CREATE FUNCTION next_ranks(works work_row[], unassigned boolean)
-RETURNS TABLE (pool text, priority integer, flow text, distance bigint, rank bigint) LANGUAGE sql STABLE AS $$
-  SELECT one.pool, one.priority, one.flow, one.distance,
-    greatest(0, CASE WHEN front.rank IS NULL THEN first_rank(one.priority) ELSE front.rank END, own.rank + one.distance)
-  FROM (
-    SELECT DISTINCT x.pool, x.priority, x.flow, x.distance FROM unnest(works) AS x
-    WHERE x.worker IS NULL OR NOT unassigned
-  ) AS one
-  LEFT JOIN LATERAL (
-    SELECT q.rank FROM queue AS q
-    WHERE q.pool = one.pool AND q.priority = one.priority AND q.status = 'queued' AND q.rank >= 0
-    ORDER BY q.rank LIMIT 1
-  ) AS front ON true
-  LEFT JOIN LATERAL (
-    SELECT q.rank FROM queue AS q
-    WHERE q.priority = one.priority AND q.flow = one.flow AND q.status = 'queued'
-    ORDER BY q.rank DESC LIMIT 1
-  ) AS own ON true
-$$;
+CREATE FUNCTION next_ranks(works work_row[], unassigned boolean) RETURNS bigint[] LANGUAGE plpgsql STABLE
+SET enable_sort = off SET enable_incremental_sort = off AS $$
+DECLARE
+  ranks bigint[] := '{}';
+  item work_row;
+  before work_row;
+  front bigint;
+  own bigint;
+BEGIN
+  FOREACH item IN ARRAY works LOOP
+    IF unassigned AND item.worker IS NOT NULL THEN
+      ranks := ranks || 0::bigint;
+      CONTINUE;
+    END IF;
+    IF item.pool IS DISTINCT FROM before.pool OR item.priority IS DISTINCT FROM before.priority THEN
+      front := (
+        SELECT q.rank FROM queue AS q
+        WHERE q.pool = item.pool AND q.priority = item.priority AND q.status = 'queued' AND q.rank >= 0
+        ORDER BY q.rank LIMIT 1
+      );
+      IF front IS NULL THEN
+        front := first_rank(item.priority);
+      END IF;
+    END IF;
+    IF item.flow IS DISTINCT FROM before.flow OR item.priority IS DISTINCT FROM before.priority THEN
+      own := (
+        SELECT q.rank FROM queue AS q
+        WHERE q.priority = item.priority AND q.flow = item.flow AND q.status = 'queued'
+        ORDER BY q.rank DESC LIMIT 1
+      );
+    END IF;
+    ranks := ranks || greatest(0, front, own + item.distance) + item.behind;
+    before := item;
+  END LOOP;
+  RETURN ranks;
+END $$;
 
 -- Path of the playbook that a flow belongs to.
 
@@ -521,7 +540,8 @@ END $$;
 CREATE FUNCTION claim_limited(
   place integer, workers text[], pools text[], tags text[], now bigint, until bigint, wanted integer[], limits json
 )
-RETURNS TABLE (claim integer, epoch bigint, attempt integer, node_id text, work json) LANGUAGE plpgsql AS $$
+RETURNS TABLE (claim integer, epoch bigint, attempt integer, node_id text, work json) LANGUAGE plpgsql
+SET enable_sort = off SET enable_incremental_sort = off AS $$
 #variable_conflict use_column
 DECLARE
   takers text[] := ARRAY(
@@ -574,7 +594,8 @@ END $$;
 CREATE FUNCTION claim_idle(
   place integer, workers text[], pools text[], tags text[], now bigint, until bigint, wanted integer[], limits json
 )
-RETURNS TABLE (claim integer, epoch bigint, attempt integer, node_id text, work json) LANGUAGE plpgsql AS $$
+RETURNS TABLE (claim integer, epoch bigint, attempt integer, node_id text, work json) LANGUAGE plpgsql
+SET enable_sort = off SET enable_incremental_sort = off AS $$
 #variable_conflict use_column
 DECLARE
   takers text[] := ARRAY(
@@ -628,7 +649,8 @@ END $$;
 -- that another transaction is leasing is skipped.
 
 CREATE FUNCTION claim_work(claims json)
-RETURNS TABLE (claim integer, epoch bigint, attempt integer, node_id text, work json) LANGUAGE plpgsql AS $$
+RETURNS TABLE (claim integer, epoch bigint, attempt integer, node_id text, work json) LANGUAGE plpgsql
+SET enable_sort = off SET enable_incremental_sort = off AS $$
 #variable_conflict use_column
 DECLARE
   asked record;
@@ -710,6 +732,7 @@ DECLARE
   row execution_row;
   held lease_row;
   good bigint;
+  ranks bigint[];
 BEGIN
   UPDATE writer SET last_seq = last_seq + happened, commits = commits + 1
   WHERE writer_id = commit_batch.writer RETURNING last_seq - happened INTO base;
@@ -815,6 +838,9 @@ BEGIN
   END IF;
 
   IF cardinality(pools) > 0 AND NOT EXISTS (SELECT FROM queue WHERE status = 'queued' AND pool = ANY (pools)) THEN
+    IF cardinality(works) > 0 THEN
+      ranks := next_ranks(works, true);
+    END IF;
     RETURN QUERY
     INSERT INTO queue (
       node_id, execution_id, action, pool, priority, available_at, requires, created_at, context, worker_id, lease_until,
@@ -825,18 +851,19 @@ BEGIN
       to_time(x.born), x.context, x.worker, to_time(x.until), CASE WHEN x.worker IS NULL THEN 'queued' ELSE 'leased' END,
       CASE WHEN x.worker IS NULL THEN 0 ELSE nextval('lease_epoch') END, CASE WHEN x.worker IS NULL THEN 0 ELSE 1 END,
       CASE WHEN x.worker IS NULL THEN NULL ELSE now() END,
-      x.flow, CASE WHEN x.worker IS NULL THEN ranks.rank + x.behind ELSE 0 END, coalesce(x.limits, '')
-    FROM unnest(works) AS x LEFT JOIN next_ranks(works, true) AS ranks USING (pool, priority, flow, distance)
+      x.flow, ranks[x.ordinality], coalesce(x.limits, '')
+    FROM unnest(works) WITH ORDINALITY AS x
     RETURNING 0, epoch, attempts, node_id, NULL::json;
     RETURN;
   END IF;
   IF cardinality(works) > 0 THEN
+    ranks := next_ranks(works, false);
     INSERT INTO queue (
       node_id, execution_id, action, pool, priority, available_at, requires, created_at, context, flow, rank, limits
     )
     SELECT x.node_id, x.execution_id, x.action, x.pool, x.priority, to_time(nullif(x.available_at, 0)),
-      coalesce(x.requires, '{}'), to_time(x.born), x.context, x.flow, ranks.rank + x.behind, coalesce(x.limits, '')
-    FROM unnest(works) WITH ORDINALITY AS x JOIN next_ranks(works, false) AS ranks USING (pool, priority, flow, distance)
+      coalesce(x.requires, '{}'), to_time(x.born), x.context, x.flow, ranks[x.ordinality], coalesce(x.limits, '')
+    FROM unnest(works) WITH ORDINALITY AS x
     ORDER BY x.ordinality
     ON CONFLICT (node_id) DO UPDATE SET pool = excluded.pool, priority = excluded.priority,
       available_at = excluded.available_at, requires = excluded.requires, context = excluded.context,
