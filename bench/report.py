@@ -6,6 +6,7 @@ scripts/docs.py makes the page from the newest file in bench/results/. Tested in
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from bench.flame import Flame
 from bench.memory import Memory, section
@@ -125,16 +126,23 @@ def _flames(flames: Mapping[str, Flame]) -> str:
 
 
 def page(
-    results: Results | None, flames: Mapping[str, Flame], memory: Memory | None = None, screen: Measured | None = None
+    results: Results | None,
+    flames: Mapping[str, Flame],
+    memory: Memory | None = None,
+    screen: Measured | None = None,
+    elsewhere: Mapping[str, Results] = MappingProxyType({}),
 ) -> str:
     """Write the page of a run, with what is kept of others."""
     blocks = [INTRODUCTION]
     if results is None:
         return "\n".join([*blocks, "There are no results yet.\n"])
-    blocks += [_about(results), "## Numbers\n", _numbers(results), "## Ratios\n", _ratios(results)]
+    blocks += [_about(results), "## Numbers\n", SMALLER, _numbers(results), "## Ratios\n", RATIOS, _ratios(results)]
     problems = [f"- {one.side}, {one.workload}: {one.problem}" for one in results.results if one.problem]
     if problems:
         blocks += ["## What is missing\n", "\n".join(problems) + "\n"]
+    blocks += [ELSEWHERE] if elsewhere else []
+    for machine, run in elsewhere.items():
+        blocks += [f"### {machine}\n", _briefly(run), _numbers(run), _ratios(run)]
     blocks += [section(memory)] if memory is not None else []
     blocks += [table(screen)] if screen is not None else []
     return "\n".join([*blocks, _flames(flames)] if flames else blocks)
@@ -159,6 +167,17 @@ def _about(results: Results) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _briefly(results: Results) -> str:
+    machine = [results.machine[name] for name in ("processors", "memory", "system") if name in results.machine]
+    told = [f"{', '.join([results.date, *machine])}.", results.note, f"Additions: {probes(results)['additions']}."]
+    return " ".join(filter(None, told)) + "\n"
+
+
+ELSEWHERE = """\
+## On other machines
+
+The same work on a slower or another processor, with fewer sides. Every table is one run.
+"""
 SMALLER = """\
 A size in brackets means that this side ran a smaller workload, because the full one takes too long; the unit is the same. A
 dash is explained below. The rows `ms a flush` show the disk, probed before each round.
@@ -167,7 +186,7 @@ dash is explained below. The rows `ms a flush` show the disk, probed before each
 
 def _numbers(results: Results) -> str:
     sides = results.sides()
-    lines = [SMALLER, f"| workload | | {' | '.join(sides)} |", f"|---|---|{'---|' * len(sides)}"]
+    lines = [f"| workload | | {' | '.join(sides)} |", f"|---|---|{'---|' * len(sides)}"]
     for name in results.workloads():
         workload = WORKLOADS[name]
         for figure in measured_of(results, workload):
@@ -200,11 +219,13 @@ def _cell(results: Results, side: str, workload: str, figure: str) -> str:
     return number(one.medians[figure]) + smaller
 
 
+RATIOS = "How many times better NoETL is; below 1, the other system is better.\n"
+
+
 def _ratios(results: Results) -> str:
     """Format how many times better NoETL is than each other side; below 1 is worse."""
     others = [side for side in results.sides() if side not in OURS]
-    lines = ["How many times better NoETL is; below 1, the other system is better.\n"]
-    lines += [f"| workload | form | {' | '.join(others)} |", f"|---|---|{'---|' * len(others)}"]
+    lines = [f"| workload | form | {' | '.join(others)} |", f"|---|---|{'---|' * len(others)}"]
     for name in results.workloads():
         for form in OURS:
             mine = results.others(form)

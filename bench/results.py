@@ -76,6 +76,11 @@ class Results(msgspec.Struct, frozen=True):
         path = Results.newest_path()
         return Results.read(path) if path else None
 
+    @staticmethod
+    def elsewhere() -> dict[str, Results]:
+        """Return runs on other machines; their names are `<machine>-<date>`."""
+        return {path.stem.partition("-20")[0]: Results.read(path) for path in sorted(FOLDER.glob("*-20*.json"))}
+
     def joined(self, later: Results) -> Results:
         """Replace workloads by those of a later run. Ratios stay within one run."""
         kept = [one for one in self.results if one.workload not in later.workloads()]

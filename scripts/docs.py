@@ -296,7 +296,9 @@ def pages() -> dict[str, str]:
     kinds = {name: language_kinds()[name] for name in MODULES}
     found = {
         "README.md": INDEX,
-        "benchmarks.md": report.page(Results.newest(), flame.kept(), Memory.kept(), Measured.kept()),
+        "benchmarks.md": report.page(
+            Results.newest(), flame.kept(), Memory.kept(), Measured.kept(), Results.elsewhere()
+        ),
         "cli.md": cli(),
         "credentials.md": text([CREDENTIALS, page()]),
         "events.md": events(),

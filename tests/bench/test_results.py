@@ -117,6 +117,13 @@ def test_the_noise_between_rounds_is_told() -> None:
     assert "differ 49.5-fold (median), 49.5-fold (maximum)" in page(run(2.0, 8.0), {})
 
 
+def test_the_page_shows_runs_on_other_machines() -> None:
+    text = page(run(2.0, 8.0), {}, elsewhere={"small": run(6.0, 12.0)})
+    assert "### small" in text
+    assert "| W1 | embedded | 0.5 |  | 4 |" in text[: text.index("### small")]
+    assert "| W1 | embedded | 0.167 |  | 2 |" in text[text.index("### small") :]
+
+
 def test_the_page_shows_ratios() -> None:
     assert "| W1 | embedded | 0.5 |  | 4 |" in page(run(2.0, 8.0), {})
     assert "no results yet" in page(None, {})
