@@ -91,6 +91,7 @@ EVENT_TYPES: dict[str, EventType] = {
         EventType("message.released", "message", "A poison message was sent again."),
         EventType("message.settled", "message", "A poison message was decided."),
         EventType("step.suspended", "step", "A pipeline released its lease until something happens."),
+        EventType("step.woken", "step", "A wait was over and its pipeline had nothing left for a worker: it ends now."),
         EventType("loop.started", "loop", "A loop's list was evaluated.", ("loop_started",)),
         EventType("loop.claim.scheduled", "loop", "A claim of rows was queued."),
         EventType("loop.claim.recorded", "loop", "The rows of a claim became items; the claim may take effect now."),

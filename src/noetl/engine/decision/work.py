@@ -30,6 +30,11 @@ def work_id(state: Execution, run: StepRun, chunk: str | None = None) -> str:
     return f"{state.execution_id}:{run.run_id}" if chunk is None else f"{state.execution_id}:{run.run_id}:{chunk}"
 
 
+def first_number(run: StepRun) -> int:
+    """Return the number of a run's work: a retried compensation has the same keys."""
+    return run.number - run.attempt + 1
+
+
 def piece_of(run: StepRun) -> str | None:
     """Return the piece of a retried dead letter: an item has one, a run none."""
     return REPLAYED if run.of is not None and run.of.get("index") is not None else None
@@ -61,7 +66,7 @@ def item(plan: Plan, state: Execution, run: StepRun, chunk: str | None = None, a
         state.execution_id,
         run.run_id,
         run.step,
-        run.number - run.attempt + 1,  # a retried compensation is the same work, with the same idempotency key
+        first_number(run),
         plan.playbook_hash,
         scopes(known, state, run),
         part,

@@ -46,10 +46,15 @@ class StepPlan(Struct, frozen=True):
     timeouts: tuple[Any, ...]  # each `timeout_s` as written
     max_runs: int  # `limits.max_step_runs`
     routings: dict[str, Any] = {}  # by event, what its router decides if nothing has to be read
+    infos: list[Any] = []  # what the pipelines of its runs share, once one ended on the server
 
     def remember_routing(self, event: str, routing: Any) -> None:
         """Keep what the router decides after an event."""
         self.routings[event] = routing
+
+    def remember_info(self, info: Any) -> None:
+        """Keep what the pipelines of its runs share."""
+        self.infos.append(info)
 
 
 _UNREAD: Final = Part()

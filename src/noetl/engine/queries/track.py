@@ -322,6 +322,14 @@ class Track:
         span.waits = [*span.waits[1 - _MOST_ATTEMPTS :], (self._ms(event), None, cause)]
         span.child = payload.get("child_id") or span.child
 
+    def woken(self, state: Execution, event: Event) -> None:
+        """End the wait of a step-run that needs no worker any more."""
+        run_id = str(event.step_run_id)
+        run, span = state.runs.get(run_id), self._touch(event, run_id)
+        if run is not None and span is not None and run.loop is None:
+            _close(span.waits, self._ms(event))
+            span.state = run_state(run)
+
     def child(self, _state: Execution, event: Event) -> None:
         """Count the children of a step-run."""
         span = self._touch(event, str(event.step_run_id))
@@ -457,6 +465,7 @@ _HANDLERS: dict[str, tuple[Handler, ...]] = {
     "step.started": (Track.started, Track.step, Track.status),
     "child.started": (Track.child,),
     "step.suspended": (Track.suspended, Track.step, Track.status, *_ITEM),
+    "step.woken": (Track.woken, Track.step, Track.status, *_ITEM),
     "step.done": (Track.ended, Track.step, *_MOVES),
     "step.failed": (Track.letters, Track.ended, Track.step, *_MOVES),
     "step.forced": (Track.forced,),

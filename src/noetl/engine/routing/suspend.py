@@ -1,6 +1,8 @@
 """Suspensions: a waiting pipeline holds no worker, and resumes as the same run.
 
-Early signals are kept; each satisfies one `wait`, oldest first. Tested in tests/unit/engine/routing/test_suspend.py.
+A worker goes on with it, unless nothing is left to do: a pipeline whose last task was the wait ends here, in the commit
+that wakes it. Early signals are kept; each satisfies one `wait`, oldest first. Tested in
+tests/unit/engine/routing/test_suspend.py.
 """
 
 from __future__ import annotations
@@ -9,15 +11,25 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
+from msgspec.structs import replace
+
 from noetl.engine.decision.builder import DecisionBuilder
 from noetl.engine.decision.needs_load import Resolved
-from noetl.engine.decision.work import trace_context
+from noetl.engine.decision.work import first_number, trace_context, work_id
+from noetl.engine.pipeline.pipeline import restore
 from noetl.engine.plan.plan import Plan
 from noetl.engine.routing import loop_results, loops
+from noetl.engine.routing.route import Ending, end
 from noetl.engine.routing.slots import held_groups
 from noetl.engine.state.execution import Execution, StepRun, Suspended
+from noetl.engine.tasks.actions import Finished
+from noetl.engine.tasks.run_info import RunInfo, Scopes, for_step, info_for
+from noetl.engine.tasks.task_plan import Layered
 from noetl.model.ids import ExecutionId, snowflake
-from noetl.model.messages import Cancel, Start, Suspension
+from noetl.model.messages import Cancel, ItemEnd, Record, Start, Suspension
+from noetl.model.refs import expanded, holds_ref
+
+_SELDOM = frozenset({"call", "deadline"})  # keys of snapshots whose wait is inside a call, or has a time limit
 
 
 def suspend(d: DecisionBuilder, run: StepRun, request: Suspension, chunk: str | None = None) -> None:
@@ -102,19 +114,76 @@ def deliver(d: DecisionBuilder, name: str) -> None:
 
 
 def wake(d: DecisionBuilder, run: StepRun, index: int | None, by: Mapping[str, Any], signal: str | None = None) -> None:
-    """Schedule a suspended pipeline again, as the same run, with what woke it."""
+    """Continue a suspended pipeline as the same run, with what woke it."""
     held = run.suspended if index is None else run.loop.suspended.get(index) if run.loop is not None else None
     if held is None:
         return
     timer = timer_id(run, index, civil=timer_id(run, index, civil=True) in d.state.timers)
-    more: dict[str, Any] = {"resume": {"pipeline": held.pipeline, "wake": by}, "timer": timer}
+    more: dict[str, Any] = {"timer": timer}
     more |= {"signal": signal} if signal is not None else {}
     if held.child_id is not None and by.get("by") != "child":  # a time-out: the child is no longer needed
         d.send(held.child_id, Cancel(d.message_id(), f"its parent {d.state.execution_id} waits no longer"))
+    finished = _finished(d, run, index, held, by)
+    if finished is not None:
+        ended, records = finished
+        d.emit("step.woken", run.step, more, run=run, iteration=index)
+        d.record(run, records)
+        _end(d, run, index, ended)
+        return
+    more["resume"] = {"pipeline": held.pipeline, "wake": by}
     if index is None:
         d.emit("step.scheduled", run.step, more, run=run)
     else:
         loops.issue(d, run, index, 1, 1, **more)
+
+
+def _finished(
+    d: DecisionBuilder, run: StepRun, index: int | None, held: Suspended, by: Mapping[str, Any]
+) -> tuple[Finished, list[Record]] | None:
+    """Return how a woken pipeline ends, with its records; None if a worker must do it.
+
+    It ends here if its last task was the wait, has no policy and succeeds: then nothing is rendered, stored or retried.
+    """
+    snapshot, value = held.pipeline, by.get("result")
+    if "waiting" not in snapshot or run.of is not None or not _SELDOM.isdisjoint(snapshot):
+        return None
+    kept = (*snapshot.get("results", {}).values(), snapshot.get("prev", {}))
+    if expanded(value) is not value or holds_ref(value) or any("stored" in one for one in kept):
+        return None  # the worker loads what is stored, and stores the result for this execution
+    info = _info(d.plan, run)
+    last = info.plans[-1]
+    if snapshot.get("counter", 0) != len(info.plans) - 1 or last.has_policy or last.asserts is not None:
+        return None
+    key = run.loop.names.get(index) if run.loop is not None and index is not None else None
+    own = {"execution_id": d.state.execution_id, "number": first_number(run), "seed": work_id(d.state, run)}
+    records: list[Record] = []
+    pipeline = restore(
+        d.plan.step(run.step).tasks, snapshot, Scopes(), replace(info, **own, index=index, item_key=key), None, records
+    )
+    action = pipeline.wake(by, d.at)
+    return (action, records) if isinstance(action, Finished) and action.status == "ok" else None
+
+
+def _info(plan: Plan, run: StepRun) -> RunInfo:
+    """Return what the pipelines of all runs of a step share."""
+    known = plan.steps[run.step]
+    if not known.infos:
+        layered = Layered(dict(plan.defaults)).over(plan.playbook.executor.spec)
+        known.remember_info(for_step(info_for(plan.playbook, {}), known.step, layered))
+    info: RunInfo = known.infos[0]
+    return info
+
+
+def _end(d: DecisionBuilder, run: StepRun, index: int | None, ended: Finished) -> None:
+    if index is None:
+        end(d, run, Ending("ok", ended.result, writes=ended.writes, scratch=ended.scratch))
+        return
+    key = run.loop.names.get(index) if run.loop is not None else None
+    error = loops.item_ended(d, run, ItemEnd(index, "ok", ended.result, writes=ended.writes, key=key), None)
+    if error is not None:
+        loops.fail(d, run, error)
+    else:
+        loops.go_on(d, run)
 
 
 def _suspended(state: Execution) -> list[tuple[StepRun, int | None, Suspended]]:

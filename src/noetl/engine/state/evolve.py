@@ -155,6 +155,7 @@ HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(runs.TASK_EVENTS, runs.task_recorded),
     "policy.task.evaluated": runs.judged,
     "step.suspended": runs.suspended,
+    "step.woken": runs.woken,
     "child.finished": child_finished,
     "step.done": runs.ended,
     "step.failed": runs.ended,

@@ -50,7 +50,11 @@ def scheduled(state: Execution, event: Event, payload: Payload) -> None:
     if resume is None:
         _take(loop, start, count)
         return
-    suspended = loop.suspended.pop(start, None)
+    consume_wake(state, loop.suspended.pop(start, None), payload)
+
+
+def consume_wake(state: Execution, suspended: Suspended | None, payload: Payload) -> None:
+    """Remove the signal, the timer and the child that a wait was for."""
     signal = payload.get("signal")
     if signal is not None and state.signals.get(signal):
         state.signals[signal].pop(0)

@@ -144,19 +144,8 @@ def _set_rare(state: Execution, run: StepRun, payload: Payload) -> None:
 def _reschedule(state: Execution, run: StepRun, payload: Payload) -> None:
     run.phase = "scheduled"
     run.resume = payload.get("resume")
-    _consume_wake(state, run.suspended, payload)
+    loops.consume_wake(state, run.suspended, payload)
     run.suspended = None
-
-
-def _consume_wake(state: Execution, suspended: Suspended | None, payload: Payload) -> None:
-    name = payload.get("signal")
-    if name is not None and state.signals.get(name):
-        state.signals[name].pop(0)
-        if not state.signals[name]:
-            del state.signals[name]
-    state.timers.pop(payload.get("timer", ""), None)
-    if suspended is not None and suspended.child_id is not None:
-        state.children.pop(suspended.child_id, None)
 
 
 def started(state: Execution, event: Event, payload: Payload) -> None:
@@ -206,6 +195,18 @@ def suspended(state: Execution, event: Event, payload: Payload) -> None:
     else:
         run.phase = "suspended"
         run.suspended = suspended
+
+
+def woken(state: Execution, event: Event, payload: Payload) -> None:
+    """Take what woke a run, or an item of its loop; its end follows."""
+    run = _run_of(state, event)
+    if run is None:
+        return
+    if event.iteration is not None and run.loop is not None:
+        loops.consume_wake(state, run.loop.suspended.pop(event.iteration, None), payload)
+    else:
+        loops.consume_wake(state, run.suspended, payload)
+        run.phase, run.suspended = "started", None
 
 
 def ended(state: Execution, event: Event, payload: Payload) -> None:

@@ -69,8 +69,10 @@ class SideProcesses:
             spare = asyncio.get_running_loop().call_later(deadline_s / 2, self._replace, function)
             try:
                 answer = await side.answer(deadline_s)
-            except BaseException:
+            except BaseException as error:
                 await self._discard(side)
+                if isinstance(error, TimedOut) and not self._replacing:
+                    self._replace(function)  # on a busy machine the timer has not had its turn
                 raise
             finally:
                 spare.cancel()

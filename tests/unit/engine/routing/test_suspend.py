@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from noetl.engine.pipeline.pipeline import start
 from noetl.engine.routing.suspend import child_execution
 from noetl.engine.state.execution import Execution
+from noetl.engine.tasks.actions import Suspend
+from noetl.engine.tasks.run_info import Scopes, for_step, info_for
+from noetl.engine.tasks.task_plan import Layered
 from noetl.model.ids import EPOCH_MS
 from noetl.model.messages import ChildEnded, ItemEnd, Report, Signal, Start, Suspension, TimerDue
-from noetl.testing.play import BEGIN
+from noetl.testing.play import BEGIN, read
+from noetl.wiring.embedded import language_kinds
 from tests.unit.engine.given import book, done, given
 
 ONE = book("- step: s\n  tool: {kind: noop}\n  next: t\n- step: t\n  tool: {kind: noop}")
@@ -126,3 +133,145 @@ def test_an_item_that_suspends_in_a_sequential_loop_holds_the_rest_back() -> Non
 
 def _ended(index: int) -> Any:
     return (ItemEnd(index, "ok", index),)
+
+
+# What is woken and has nothing left for a worker
+
+
+def waits(text: str, index: int | None = None, chunk: str | None = None) -> Report:
+    """Return the report of a worker that has begun the step `s` until it waits."""
+    playbook = read(text)
+    step = next(one for one in playbook.workflow if one.name == "s")
+    info = for_step(info_for(playbook, language_kinds()), step, Layered({}))
+    pipeline = start(step.tasks, Scopes(iter={"i": "x"}), info)
+    action = pipeline.advance(BEGIN)
+    assert isinstance(action, Suspend)
+    kept = Suspension(action.cause, pipeline.snapshot(), action.until, action.signal, action.child, index)
+    return Report(f"waits-{index}", "s#1", 1, "w1", pipeline.records(), suspension=kept, chunk=chunk)
+
+
+SLEEP = book("- {step: s, tool: {kind: sleep, seconds: 60}, next: t}\n- {step: t, tool: {kind: noop}}")
+WAIT = SLEEP.replace("kind: sleep, seconds: 60", "kind: wait, signal: go, timeout_s: 60")
+
+
+def test_a_sleep_with_nothing_behind_it_ends_without_a_worker() -> None:
+    scene = given(SLEEP, waits(SLEEP)).when(TimerDue("t", "wake:s#1"))
+    ends = ("step.woken s", "task.done s_task", "step.done s", "next.evaluated", "token.created", "step.scheduled t")
+    scene.then("timer.fired", *ends)
+    assert [work.run_id for work in scene.decision.work] == ["t#1"]
+    assert scene.decision.cleared == ("wake:s#1",)
+    assert set(scene.state.ended["s"].result) == {"started_at", "woke_at"}
+
+
+def test_a_signal_ends_a_wait_with_its_data_and_clears_the_time_out() -> None:
+    scene = given(WAIT, waits(WAIT)).when(Signal("1", "go", {"n": 1}))
+    assert scene.last("step.woken").payload == {"timer": "wake:s#1", "signal": "go"}
+    assert scene.state.ended["s"].result == {"n": 1}
+    assert scene.decision.cleared == ("wake:s#1",)
+    assert not scene.state.signals
+
+
+def test_an_early_signal_ends_a_wait_with_the_report_that_suspends_it() -> None:
+    scene = given(WAIT, Signal("1", "go", 7)).when(waits(WAIT))
+    assert scene.state.ended["s"].result == 7
+    assert scene.decision.finished == (("9000:s#1", 1),)
+    assert [work.run_id for work in scene.decision.work] == ["t#1"]
+
+
+def test_earlier_results_and_writes_of_the_pipeline_are_those_of_the_worker() -> None:
+    tasks = "[{name: a, kind: noop, result: 5}, {name: b, kind: wait, signal: go}]"
+    text = SLEEP.replace("{kind: sleep, seconds: 60}", tasks)
+    report = waits(text.replace("{name: a, kind: noop, result: 5}, ", ""))
+    assert report.suspension is not None
+    held = {
+        **report.suspension.pipeline,
+        "counter": 1,
+        "results": {"a": {"value": 5}},
+        "prev": {"label": "a"},
+        "writes": {"seen": True},
+        "step": {"mine": 1},
+    }
+    scene = given(text, Report("r", "s#1", 1, "w1", suspension=Suspension("wait", held, signal="go")))
+    scene.when(Signal("1", "go", {"n": 1}))
+    result = {"kind": "compact_result", "results": {"a": 5, "b": {"n": 1}}, "last": "b"}
+    assert scene.state.ended["s"].result == result
+    assert scene.state.ctx["seen"] is True
+
+
+def test_a_child_that_succeeded_ends_its_step() -> None:
+    text = SLEEP.replace("kind: sleep, seconds: 60", "kind: playbook, path: other/child")
+    scene = given(text, waits(text))
+    ((child_id, _),) = scene.decision.inbox
+    scene.when(ChildEnded("c", "s#1", child_id, "completed", {"n": 42}))
+    assert scene.state.ended["s"].result == {"n": 42}
+    assert not scene.state.children
+
+
+POLICY = "spec: {policy: {rules: [{else: {then: {do: continue}}}]}}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("signal: go, timeout_s: 60", f"signal: go, {POLICY}"),
+        ("signal: go, timeout_s: 60", "signal: go, set: {ctx.x: 1}"),
+        ("signal: go, timeout_s: 60", "signal: go, assert: {returns: [n]}"),
+        ("{kind: wait, signal: go, timeout_s: 60}", "[{name: a, kind: wait, signal: go}, {name: b, kind: noop}]"),
+    ],
+)
+def test_a_worker_goes_on_with_what_has_more_to_do(old: str, new: str) -> None:
+    text = WAIT.replace(old, new)
+    assert text != WAIT
+    scene = given(text, waits(text)).when(Signal("1", "go", {"n": 1}))
+    scene.then("signal.received go", "step.scheduled s")
+    assert [work.resume is not None for work in scene.decision.work] == [True]
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"kind": "result_ref", "ref": "noetl://execution/1/x", "store": "db"},
+        {"kind": "compact_result", "results": {"a": 1}, "last": "a"},
+    ],
+)
+def test_a_worker_stores_the_stored_result_of_a_child_anew(result: Any) -> None:
+    text = SLEEP.replace("kind: sleep, seconds: 60", "kind: playbook, path: other/child")
+    scene = given(text, waits(text))
+    ((child_id, _),) = scene.decision.inbox
+    scene.when(ChildEnded("c", "s#1", child_id, "completed", result)).then("child.finished", "step.scheduled s")
+
+
+def test_a_worker_judges_a_time_out_and_a_child_that_failed() -> None:
+    given(WAIT, waits(WAIT)).when(TimerDue("t", "wake:s#1")).then("timer.fired", "step.scheduled s")
+    text = SLEEP.replace("kind: sleep, seconds: 60", "kind: playbook, path: other/child")
+    scene = given(text, waits(text))
+    ((child_id, _),) = scene.decision.inbox
+    scene.when(ChildEnded("c", "s#1", child_id, "failed")).then("child.finished", "step.scheduled s")
+
+
+def test_items_that_are_woken_end_the_loop() -> None:
+    text = book("- step: s\n  loop: {in: [x, y], iterator: i, mode: parallel}\n  tool: {kind: wait, signal: go}")
+    scene = given(text, waits(text, 0, "c1"), waits(text, 1, "c2"))
+    scene.when(Signal("1", "go", 1)).then("signal.received go", "step.woken s", "loop.iteration.done s")
+    scene.when(Signal("2", "go", 2))
+    assert scene.state.ended["s"].result["results"] == [1, 2]
+    assert not scene.decision.work
+
+
+def test_an_item_that_is_woken_makes_room_for_the_next() -> None:
+    text = book("- step: s\n  loop: {in: [x, y], iterator: i}\n  tool: {kind: wait, signal: go}")
+    scene = given(text, waits(text, 0, "c1")).when(Signal("1", "go", 1))
+    assert [work.chunk.items for work in scene.decision.work if work.chunk] == [("y",)]
+    scene.when(Signal("2", "go", 2)).when(waits(text, 1, "c2"))
+    assert scene.state.ended["s"].result["results"] == [1, 2]
+
+
+def test_items_that_wrote_different_values_end_the_loop_with_an_error() -> None:
+    text = book("- step: s\n  loop: {in: [x, y], iterator: i, mode: parallel}\n  tool: {kind: wait, signal: go}")
+    first, second = waits(text, 0, "c1"), waits(text, 1, "c2")
+    for number, report in enumerate((first, second)):
+        assert report.suspension is not None
+        report.suspension.pipeline["writes"] = {"k": number}  # type: ignore[index]
+    scene = given(text, first, second, Signal("1", "go", 1)).when(Signal("2", "go", 2))
+    assert scene.state.status == "failed"
+    assert "wrote different values" in str(scene.state.error)

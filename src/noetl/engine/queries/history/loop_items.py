@@ -69,6 +69,7 @@ class Items:
         self._taken: dict[str, tuple[int, int]] = {}  # piece → when its worker started it, its width
         self._ends: dict[str, list[int]] = {}
         self._widths: dict[str, int] = {}
+        self._suspended: dict[int, int] = {}  # item → when it last began to wait
 
     def add(self, event: Event) -> None:
         """Take the next event; others' events change nothing."""
@@ -91,16 +92,13 @@ class Items:
         elif kind == "loop.iteration.started":
             chunk = str(payload["chunk"])
             self._taken[chunk] = (event.timestamp, self._widths.get(chunk, 1))
+        elif index is not None and kind == "step.suspended":
+            self._suspended[index] = event.timestamp
         elif index is not None and kind in ("loop.iteration.done", "loop.iteration.failed"):
             self._ended(event, index)
 
     def _ended(self, event: Event, index: int) -> None:
-        chunk = str(event.payload.get("chunk"))
-        ends = self._ends.setdefault(chunk, [])
-        taken, width = self._taken.get(chunk, (None, 1))
-        began = ends[len(ends) - width] if len(ends) >= width else taken  # the end of one starts the next
-        ends.append(event.timestamp)
-        self._times[index] = (began, event.timestamp)
+        self._times[index] = (self._began(event, index), event.timestamp)
         if event.event_type == "loop.iteration.failed":
             error = event.payload.get("error")
             message = str(error.get("message", "")) if isinstance(error, Mapping) else str(error or "")
@@ -108,6 +106,17 @@ class Items:
             self._put(index, "f")
         else:
             self._put(index, "k" if event.status == "skipped" else "d")
+
+    def _began(self, event: Event, index: int) -> int | None:
+        """Return when an item began; one that a wait ended began with its wait."""
+        if "chunk" not in event.payload:
+            return self._suspended.get(index)
+        chunk = str(event.payload["chunk"])
+        ends = self._ends.setdefault(chunk, [])
+        taken, width = self._taken.get(chunk, (None, 1))
+        began = ends[len(ends) - width] if len(ends) >= width else taken  # the end of one starts the next
+        ends.append(event.timestamp)
+        return began
 
     def _put(self, index: int, mark: str) -> None:
         if index < len(self.marks):

@@ -166,6 +166,8 @@ class RunHistory:
         elif kind == "step.suspended":
             view.state, view.until = "waiting", payload.get("until")
             view.signal, view.child = payload.get("signal"), payload.get("child_id")
+        elif kind == "step.woken":
+            view.state = "running"
         elif kind in _ENDS:
             self._ended(event)
 
