@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
+from msgspec import MsgspecError
 from msgspec.structs import replace
 
 from noetl.engine.decision.builder import DecisionBuilder
@@ -29,6 +30,7 @@ from noetl.model.ids import ExecutionId, snowflake
 from noetl.model.messages import Cancel, ItemEnd, Record, Start, Suspension
 from noetl.model.refs import expanded, holds_ref
 
+_FAULTS = (MsgspecError, KeyError, TypeError, ValueError, AttributeError, IndexError)
 _SELDOM = frozenset({"call", "deadline"})  # keys of snapshots whose wait is inside a call, or has a time limit
 
 
@@ -144,23 +146,36 @@ def _finished(
 
     It ends here if its last task was the wait, has no policy and succeeds: then nothing is rendered, stored or retried.
     """
-    snapshot, value = held.pipeline, by.get("result")
+    try:
+        return _woken(d, run, index, held.pipeline, by) if _is_last(d, run, held.pipeline, by.get("result")) else None
+    except _FAULTS:
+        return None  # no pipeline made this snapshot; the worker that gets it reports the failure
+
+
+def _is_last(d: DecisionBuilder, run: StepRun, snapshot: Mapping[str, Any], result: Any) -> bool:
+    """Return whether a pipeline waits in its last task, and all that it holds is here."""
     if "waiting" not in snapshot or run.of is not None or not _SELDOM.isdisjoint(snapshot):
-        return None
+        return False
+    plans = _info(d.plan, run).plans
+    if snapshot.get("counter", 0) != len(plans) - 1 or plans[-1].has_policy or plans[-1].asserts is not None:
+        return False
     kept = (*snapshot.get("results", {}).values(), snapshot.get("prev", {}))
-    if expanded(value) is not value or holds_ref(value) or any("stored" in one for one in kept):
-        return None  # the worker loads what is stored, and stores the result for this execution
-    info = _info(d.plan, run)
-    last = info.plans[-1]
-    if snapshot.get("counter", 0) != len(info.plans) - 1 or last.has_policy or last.asserts is not None:
-        return None
-    key = run.loop.names.get(index) if run.loop is not None and index is not None else None
-    own = {"execution_id": d.state.execution_id, "number": first_number(run), "seed": work_id(d.state, run)}
+    return expanded(result) is result and not holds_ref(result) and not any("stored" in one for one in kept)
+
+
+def _woken(
+    d: DecisionBuilder, run: StepRun, index: int | None, snapshot: Mapping[str, Any], by: Mapping[str, Any]
+) -> tuple[Finished, list[Record]] | None:
+    own: dict[str, Any] = {
+        "execution_id": d.state.execution_id,
+        "number": first_number(run),
+        "seed": work_id(d.state, run),
+    }
+    if run.loop is not None and index is not None:
+        own |= {"index": index, "item_key": run.loop.names.get(index)}
     records: list[Record] = []
-    pipeline = restore(
-        d.plan.step(run.step).tasks, snapshot, Scopes(), replace(info, **own, index=index, item_key=key), None, records
-    )
-    action = pipeline.wake(by, d.at)
+    info, tasks = replace(_info(d.plan, run), **own), d.plan.step(run.step).tasks
+    action = restore(tasks, snapshot, Scopes(), info, None, records).wake(by, d.at)
     return (action, records) if isinstance(action, Finished) and action.status == "ok" else None
 
 

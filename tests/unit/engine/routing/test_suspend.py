@@ -275,3 +275,26 @@ def test_items_that_wrote_different_values_end_the_loop_with_an_error() -> None:
     scene = given(text, first, second, Signal("1", "go", 1)).when(Signal("2", "go", 2))
     assert scene.state.status == "failed"
     assert "wrote different values" in str(scene.state.error)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"waiting": 5},
+        {"waiting": {"cause": 1}},
+        {"waiting": {}, "results": 7},
+        {"results": {"s_task": 7}},
+        {"results": {"s_task": {}}},
+        {"prev": {"label": "nobody"}},
+        {"visits": 3},
+        {"began": "yesterday", "first_began": "then"},
+        {"counter": "0"},
+        {"counter": -1},
+    ],
+)
+def test_a_snapshot_that_no_pipeline_made_goes_to_a_worker(broken: dict[str, Any]) -> None:
+    report = waits(WAIT)
+    assert report.suspension is not None
+    kept = Suspension("wait", {**report.suspension.pipeline, **broken}, signal="go")
+    scene = given(WAIT, Report("r", "s#1", 1, "w1", suspension=kept)).when(Signal("1", "go"))
+    scene.then("signal.received go", "step.scheduled s")
