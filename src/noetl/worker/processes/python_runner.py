@@ -35,6 +35,7 @@ _PREDEFINED: Final = {error.__name__: error for error in PREDEFINED}
 _KINDS: Final = {"CancelError": "cancelled", "TimeoutError": "timeout"}
 # Passed to `main` even if it has a default.
 _ALWAYS: Final = frozenset({"input_data", "context", "args", "input", "execution_id"})
+_DEFINED = (types.FunctionType, types.ModuleType, type)  # what may have the name `result` without being the result
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
@@ -85,7 +86,7 @@ def _answer(error: Mapping[str, Any]) -> bytes:
 
 def _value(job: Mapping[str, Any]) -> Any:
     source, name = job["code"], _name(job)
-    code, returns, assigns = _compiled(source, name)
+    code, returns = _compiled(source, name)
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
     module = types.ModuleType(MODULE)
     names = module.__dict__
@@ -96,6 +97,7 @@ def _value(job: Mapping[str, Any]) -> Any:
     names |= _PREDEFINED
     sys.modules[MODULE] = module
     _import(job.get("libs", ()), names)
+    is_given = "result" in names
     try:
         value = _finish(eval(code, names))  # noqa: S307 - running the author's code is this module's purpose
         if returns:
@@ -105,7 +107,7 @@ def _value(job: Mapping[str, Any]) -> Any:
     except SystemExit as left:
         if left.code not in (None, 0):
             raise
-    if assigns and "result" in names:
+    if "result" in names and ((not is_given and not isinstance(names["result"], _DEFINED)) or _assigns(source, name)):
         return names["result"]
     main = names.get("main")
     if isinstance(main, types.FunctionType) and main.__module__ == MODULE and not returns:
@@ -192,24 +194,35 @@ def _arguments(main: Callable[..., Any], given: Mapping[str, Any], names: Mappin
 
 
 @lru_cache(maxsize=256)
-def _compiled(source: str, name: str) -> tuple[types.CodeType, bool, bool]:
-    """Compile code; also return whether it returns at top level or sets `result`."""
+def _compiled(source: str, name: str) -> tuple[types.CodeType, bool]:
+    """Compile code; also return whether it returns at top level.
+
+    Only such code needs a tree: making and reading one takes twice as long as compiling the text.
+    """
+    try:
+        return _compile(source, name), False
+    except SyntaxError:
+        tree = ast.parse(source, name)
+        if not any(isinstance(node, ast.Return) for node in _level(tree.body)):
+            raise
+        return _compile(_wrapped(tree), name), True
+
+
+@lru_cache(maxsize=256)
+def _assigns(source: str, name: str) -> bool:
+    """Return whether code sets `result` at top level, or as a global."""
     tree = ast.parse(source, name)
-    assigns = any(isinstance(node, ast.Name) and node.id == "result" and _is_write(node) for node in _level(tree.body))
-    assigns = assigns or any("result" in node.names for node in ast.walk(tree) if isinstance(node, ast.Global))
-    returns = any(isinstance(node, ast.Return) for node in _level(tree.body))
-    if returns:
-        tree = _wrapped(tree)
-    return _compile(tree, name), returns, assigns
+    is_set = any(isinstance(node, ast.Name) and node.id == "result" and _is_write(node) for node in _level(tree.body))
+    return is_set or any("result" in node.names for node in ast.walk(tree) if isinstance(node, ast.Global))
 
 
 def _is_write(node: ast.Name) -> bool:
     return isinstance(node.ctx, ast.Store)
 
 
-def _compile(tree: ast.Module, name: str) -> types.CodeType:
+def _compile(source: str | ast.Module, name: str) -> types.CodeType:
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-    code: types.CodeType = compile(tree, name, "exec", flags=flags, dont_inherit=True)
+    code: types.CodeType = compile(source, name, "exec", flags=flags, dont_inherit=True)
     return code
 
 
