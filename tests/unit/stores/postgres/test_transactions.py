@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Mapping
 
 import asyncpg
 import psycopg
@@ -15,7 +16,7 @@ from noetl.stores.common.queries import queries
 from noetl.stores.postgres.database import connect
 from noetl.stores.postgres.outbox import PostgresOutbox
 from noetl.stores.postgres.store import PostgresStore
-from tests.conformance.commits import put, work
+from tests.conformance.commits import commit, put, signal, work
 from tests.databases import fresh_database
 from tests.unit.server.system import RealClock, begin, chain, ended, register, workers
 
@@ -121,7 +122,7 @@ async def _rows_read(admin: asyncpg.Connection[asyncpg.Record]) -> int:
 @pytest.mark.parametrize("short", [(200,), (1, 30, 150, 300)])
 async def test_many_flows_are_queued_and_claimed_by_index_with_plans_of_a_short_queue(short: tuple[int, ...]) -> None:
     """Plans are kept: the one of a queue with few rows serves when there are many."""
-    address = fresh_database("many_flows")
+    address = fresh_database(f"many_flows_{len(short)}")  # without dead rows of another
     store = PostgresStore(address)
     try:
         for number, count in enumerate(short, 1):
@@ -142,11 +143,52 @@ async def _queue(store: PostgresStore, execution: int, count: int) -> None:
     assert receipt.commits[0].status == "applied"
 
 
-async def _rows_read_by(store: PostgresStore) -> int:
-    """Count the rows and index entries of the queue that batches have read."""
+async def _rows_read_by(store: PostgresStore, *tables: str) -> int:
+    """Count the rows and index entries of tables, or of the queue, that batches have read."""
     counted = """SELECT sum(pg_stat_get_tuples_returned(oid)) FROM pg_class
-        WHERE oid = 'queue'::regclass OR oid IN (SELECT indexrelid FROM pg_index WHERE indrelid = 'queue'::regclass)"""
+        WHERE oid = ANY ($1::regclass[]) OR oid IN (SELECT indexrelid FROM pg_index WHERE indrelid = ANY ($1::regclass[]))"""
     async with store.database.connection(apart=True) as connection:
         await connection.execute("SELECT pg_stat_force_next_flush()")
         await connection.execute("SELECT pg_stat_clear_snapshot()")
-        return int(await connection.fetchval(counted))
+        return int(await connection.fetchval(counted, tables or ("queue",)))
+
+
+async def test_commits_read_by_index_with_plans_of_empty_tables() -> None:
+    """Plans are kept: those of tables that were analyzed while they were empty serve when there are many rows."""
+    tables = ("queue", "timer", "message", "execution")
+    address = fresh_database("empty_tables")
+    store = PostgresStore(address)
+    try:
+        await _end(store, await _begin(store, range(1, 11)))
+        async with store.database.connection(apart=True) as connection:
+            for table in tables:
+                await connection.execute(f"ANALYZE {table}")
+        for number in range(11, 31):
+            await _end(store, await _begin(store, [number]))
+        leases = await _begin(store, range(100, 100 + 4 * MANY))
+        before = await _rows_read_by(store, *tables)
+        for one in list(leases.items())[:50]:
+            await _end(store, dict([one]))
+        assert await _rows_read_by(store, *tables) - before < 50 * 20
+    finally:
+        await store.close()
+
+
+async def _begin(store: PostgresStore, numbers: Iterable[int]) -> dict[str, int]:
+    """Begin executions that each have work, a timer and a message; return the epochs of the work."""
+    begun = [
+        commit(name, work=(work("a", execution=name),), timers=(("wake", 5),), inbox=((name, signal(name)),))
+        for name in map(str, numbers)
+    ]
+    receipt = await store.commit(begun, [Claim("one", ("",), len(begun), 1, 90_000)])
+    return {lease.work.execution_id: lease.epoch for lease in receipt.leases[0]}
+
+
+async def _end(store: PostgresStore, epochs: Mapping[str, int]) -> None:
+    """End the work of executions, clear their timers and consume their messages."""
+    ended = [
+        commit(name, 1, finished=((f"{name}:a", epoch),), cleared=("wake",), consumed=(signal(name).message_id,))
+        for name, epoch in epochs.items()
+    ]
+    receipt = await store.commit(ended)
+    assert {one.status for one in receipt.commits} == {"applied"}

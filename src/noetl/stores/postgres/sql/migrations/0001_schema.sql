@@ -718,19 +718,22 @@ END $$;
 -- of executions, the epochs of leases, unconsumed messages, and the unique index on applied messages.
 -- All transactions lock in the same order: the writer, executions by id, work by id; so the arrays are sorted.
 -- If nothing is queued in `pools`, new work that is assigned to a worker is inserted as leased; else claims are served from
--- the queue.
+-- the queue. Rows are found by their keys: the plans are kept, also from the time when a table was analyzed while it was empty,
+-- so reading all of one is not allowed.
 
 CREATE FUNCTION commit_batch(
   writer bigint, executions execution_row[], leases lease_row[], consumed text[], logs log_row[], works work_row[],
   pools text[], claims json, cleared timer_row[], timers timer_row[], messages message_row[], audits audit_row[],
   letters json, closed json
-) RETURNS TABLE (claim integer, epoch bigint, attempt integer, node_id text, work json) LANGUAGE plpgsql AS $$
+) RETURNS TABLE (claim integer, epoch bigint, attempt integer, node_id text, work json) LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 #variable_conflict use_column
 DECLARE
   happened integer := coalesce(logs[cardinality(logs)].place, 0);
   base bigint;
   row execution_row;
   held lease_row;
+  timer timer_row;
   good bigint;
   ranks bigint[];
 BEGIN
@@ -802,8 +805,9 @@ BEGIN
   END IF;
 
   IF cardinality(cleared) > 0 THEN
-    DELETE FROM timer AS t USING unnest(cleared) AS x
-    WHERE t.execution_id = x.execution_id AND t.timer_id = x.timer_id;
+    FOREACH timer IN ARRAY cleared LOOP
+      DELETE FROM timer AS t WHERE t.execution_id = timer.execution_id AND t.timer_id = timer.timer_id;
+    END LOOP;
   END IF;
   IF cardinality(timers) > 0 THEN
     INSERT INTO timer (execution_id, timer_id, at) SELECT x.execution_id, x.timer_id, x.at FROM unnest(timers) AS x
