@@ -144,7 +144,7 @@ async def _queue(store: PostgresStore, execution: int, count: int) -> None:
 
 
 async def _rows_read_by(store: PostgresStore, *tables: str) -> int:
-    """Count the rows and index entries of tables, or of the queue, that batches have read."""
+    """Count the rows and index entries of tables that batches have read."""
     counted = """SELECT sum(pg_stat_get_tuples_returned(oid)) FROM pg_class
         WHERE oid = ANY ($1::regclass[]) OR oid IN (SELECT indexrelid FROM pg_index WHERE indrelid = ANY ($1::regclass[]))"""
     async with store.database.connection(apart=True) as connection:
@@ -154,7 +154,7 @@ async def _rows_read_by(store: PostgresStore, *tables: str) -> int:
 
 
 async def test_commits_read_by_index_with_plans_of_empty_tables() -> None:
-    """Plans are kept: those of tables that were analyzed while they were empty serve when there are many rows."""
+    """Plans are kept: those of empty tables serve when there are many rows."""
     tables = ("queue", "timer", "message", "execution")
     address = fresh_database("empty_tables")
     store = PostgresStore(address)
@@ -175,7 +175,7 @@ async def test_commits_read_by_index_with_plans_of_empty_tables() -> None:
 
 
 async def _begin(store: PostgresStore, numbers: Iterable[int]) -> dict[str, int]:
-    """Begin executions that each have work, a timer and a message; return the epochs of the work."""
+    """Begin executions with work, a timer and a message each; return the epochs."""
     begun = [
         commit(name, work=(work("a", execution=name),), timers=(("wake", 5),), inbox=((name, signal(name)),))
         for name in map(str, numbers)
