@@ -1,8 +1,8 @@
 """Measure how long one execution waits beside a playbook with a long queue.
 
-    python bench/neighbour.py [--queued 10000] [--kind http] [--work-ms 20] [--times 100]
+    python bench/neighbour.py [--form embedded] [--queued 10000] [--kind http] [--work-ms 20] [--times 100]
 
-Starts `noetl up` on a new SQLite store. Measures an execution of a playbook alone, then while another one has just enough
+Starts `noetl up` on a new SQLite store, or a server and a worker on PostgreSQL (`--form cluster`). Measures an execution of a playbook alone, then while another one has just enough
 executions queued to keep the worker busy, and while it has many: from the log, how long after the request its step started,
 and from the client, how long until its end. What the second adds to the first is the price of a busy machine, what the
 third adds is that of a long queue. With `http` the queued work waits, as most work does; with `python` each execution
@@ -16,14 +16,17 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from bench.ours import FORMS
 from bench.peers.web import web_server
+from bench.system import Place
 from noetl.client.sync import SyncClient
-from tests.server.serving import process
+from tests.services import postgres_server
 
 HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {{name: {name}, path: bench/{name}}}\n"
 STEPS = {
@@ -35,6 +38,15 @@ _FEW = 1_000  # the worker runs 32 at once
 _IN_A_ROW = 10  # starts without a look at the queue
 _SETTLED_S = 0.05
 _WHAT = ("until it starts", "until its end")
+
+
+@contextmanager
+def running(form: str) -> Iterator[str]:
+    """Run the processes of a form; yield the server's address."""
+    with tempfile.TemporaryDirectory() as folder, postgres_server(fsync="on") as server:
+        server.create("neighbour")
+        with Place(form, folder, server.address("neighbour"), server.process_id).system() as found:
+            yield found.url
 
 
 def started_after(client: SyncClient) -> tuple[float, float]:
@@ -71,12 +83,13 @@ def shown(times: Sequence[float]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure one execution beside a long queue.")
+    parser.add_argument("--form", choices=FORMS, default="embedded")
     parser.add_argument("--queued", type=int, default=10_000)
     parser.add_argument("--kind", choices=tuple(STEPS), default="http")
     parser.add_argument("--work-ms", type=int, default=20)
     parser.add_argument("--times", type=int, default=100)
     chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, web_server() as web, process(Path(folder), "up") as (url, _):
+    with web_server() as web, running(chosen.form) as url:
         client = SyncClient(url)
         for name in ("noisy", "quiet"):
             step = STEPS[chosen.kind].format(web=web, work_ms=chosen.work_ms)

@@ -82,6 +82,22 @@ RESULTS: dict[str, tuple[str, dict[str, Any], Any]] = {
         {},
         2,
     ),
+    "a decorated function called result beside main": (
+        "from functools import lru_cache\n@lru_cache\ndef result(n):\n    return n + 1\ndef main():\n    return result(4)",
+        {},
+        5,
+    ),
+    "a built-in called result beside main": (
+        "from math import sqrt as result\ndef main():\n    return result(4)",
+        {},
+        2.0,
+    ),
+    "main wins over an imported result": ("from math import tau as result\ndef main():\n    return 1", {}, 1),
+    "result wins over main, set by a function": (
+        "def main():\n    return 1\ndef f():\n    global result\n    result = 2\nf()",
+        {},
+        2,
+    ),
     "a result that a pattern takes": ("match 5:\n    case result:\n        pass", {}, 5),
     "a result that is imported": ("from math import tau as result", {}, 6.283185307179586),
     "a result among the globals": ("globals()['result'] = 5", {}, 5),

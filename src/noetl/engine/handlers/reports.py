@@ -84,6 +84,9 @@ def _report_items(d: DecisionBuilder, run: StepRun, message: Report) -> None:
                 return
     if message.suspension is not None and message.suspension.index in piece.pending:
         suspend(d, run, message.suspension, message.chunk)
+        if run.loop is None:  # an early signal woke the item, and its end was that of the loop
+            d.finish(work, message.epoch)
+            return
     if message.ending is not None and piece.pending and _give_up(d, run, piece, message.chunk, _error_of(message)):
         d.finish(work, message.epoch)
         return

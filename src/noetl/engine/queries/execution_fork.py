@@ -194,6 +194,8 @@ def _refuse(plan: Plan, state: Execution, events: Sequence[Event]) -> None:
             raise InvalidInput(
                 f"at that event the router of `{run.step}` is about to send tokens; fork from a later one."
             )
+        if run.loop is not None and run.loop.woken:
+            raise InvalidInput(f"at that event an item of `{run.step}` is about to end; fork from a later one.")
     if state.children:
         raise InvalidInput(
             "at that event a child execution is under way; fork from an event before it or after its end."

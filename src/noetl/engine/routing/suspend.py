@@ -146,10 +146,17 @@ def _finished(
 
     It ends here if its last task was the wait, has no policy and succeeds: then nothing is rendered, stored or retried.
     """
+    if d.state.is_withheld or _has_gate_to_open(d):
+        return None
     try:
         return _woken(d, run, index, held.pipeline, by) if _is_last(d, run, held.pipeline, by.get("result")) else None
     except _FAULTS:
         return None  # no pipeline made this snapshot; the worker that gets it reports the failure
+
+
+def _has_gate_to_open(d: DecisionBuilder) -> bool:
+    """Return whether a parked gate has yet to see an event; it sees the last one only."""
+    return d.gates_due and any(token.parked for token in d.state.tokens.values())
 
 
 def _is_last(d: DecisionBuilder, run: StepRun, snapshot: Mapping[str, Any], result: Any) -> bool:

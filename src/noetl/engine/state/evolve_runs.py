@@ -206,7 +206,7 @@ def woken(state: Execution, event: Event, payload: Payload) -> None:
         loops.consume_wake(state, run.loop.suspended.pop(event.iteration, None), payload)
     else:
         loops.consume_wake(state, run.suspended, payload)
-        run.phase, run.suspended = "started", None
+        run.phase, run.suspended = "routing", None  # it is over, so no fork may begin it anew
 
 
 def ended(state: Execution, event: Event, payload: Payload) -> None:

@@ -113,6 +113,12 @@ class Loop(Struct):
         return [self.results.get(index) for index in range(self.count)]
 
     @property
+    def woken(self) -> int:
+        """How many items were woken and are about to end."""
+        in_flight = sum(len(piece.pending) for piece in self.pieces.values()) + len(self.suspended)
+        return self.issued - self.ended - in_flight - sum(count for _, count in self.back)
+
+    @property
     def room(self) -> int:
         """How many more items may be in flight; suspended items count."""
         return self.width - sum(map(_WIDTH, self.pieces.values())) - len(self.suspended)

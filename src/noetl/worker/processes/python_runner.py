@@ -35,7 +35,7 @@ _PREDEFINED: Final = {error.__name__: error for error in PREDEFINED}
 _KINDS: Final = {"CancelError": "cancelled", "TimeoutError": "timeout"}
 # Passed to `main` even if it has a default.
 _ALWAYS: Final = frozenset({"input_data", "context", "args", "input", "execution_id"})
-_DEFINED = (types.FunctionType, types.ModuleType, type)  # what may have the name `result` without being the result
+_PLAIN = frozenset((dict, list, tuple, str, int, float, bool, type(None)))  # a function or module is no result
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
@@ -107,9 +107,11 @@ def _value(job: Mapping[str, Any]) -> Any:
     except SystemExit as left:
         if left.code not in (None, 0):
             raise
-    if "result" in names and ((not is_given and not isinstance(names["result"], _DEFINED)) or _assigns(source, name)):
-        return names["result"]
     main = names.get("main")
+    if "result" in names and (
+        (not is_given and main is None and type(names["result"]) in _PLAIN) or _assigns(source, name)
+    ):
+        return names["result"]
     if isinstance(main, types.FunctionType) and main.__module__ == MODULE and not returns:
         return _finish(main(**_arguments(main, given, names)))
     return None

@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 
 from noetl.engine.pipeline.pipeline import start
+from noetl.engine.queries.execution_fork import fork, shared
 from noetl.engine.routing.suspend import child_execution
 from noetl.engine.state.execution import Execution
 from noetl.engine.tasks.actions import Suspend
 from noetl.engine.tasks.run_info import Scopes, for_step, info_for
 from noetl.engine.tasks.task_plan import Layered
+from noetl.model.errors import InvalidInput
 from noetl.model.ids import EPOCH_MS
-from noetl.model.messages import ChildEnded, ItemEnd, Report, Signal, Start, Suspension, TimerDue
+from noetl.model.messages import ChildEnded, ItemEnd, Pause, Report, Signal, Start, Suspension, TimerDue, Unpause
 from noetl.testing.play import BEGIN, read
 from noetl.wiring.embedded import language_kinds
 from tests.unit.engine.given import book, done, given
@@ -298,3 +300,52 @@ def test_a_snapshot_that_no_pipeline_made_goes_to_a_worker(broken: dict[str, Any
     kept = Suspension("wait", {**report.suspension.pipeline, **broken}, signal="go")
     scene = given(WAIT, Report("r", "s#1", 1, "w1", suspension=kept)).when(Signal("1", "go"))
     scene.then("signal.received go", "step.scheduled s")
+
+
+GATED = book("""\
+- {step: f, tool: {kind: noop}, next: [s, g]}
+- {step: s, tool: {kind: wait, signal: go}}
+- step: g
+  spec: {policy: {admit: {rules: [{when: "{{ event.name == 'signal.received' }}", then: {allow: true}}]}}}
+  tool: {kind: noop}""")
+
+
+def test_a_parked_gate_sees_the_signal_before_the_end_of_the_wait() -> None:
+    """It sees one event in each decision; so the wait ends in a later one."""
+    scene = given(GATED, done("f#1"), waits(GATED)).when(Signal("1", "go"))
+    assert {work.run_id for work in scene.decision.work} == {"s#1", "g#1"}
+    scene.when(done("s#1", epoch=2)).when(done("g#1"))
+    assert scene.state.status == "completed"
+
+
+def test_an_execution_under_review_does_not_move() -> None:
+    scene = given(WAIT, waits(WAIT), Pause("p", review="restored")).when(Signal("1", "go"))
+    assert scene.state.status == "paused"
+    assert "s#1" in scene.state.runs
+    assert not scene.decision.work
+    scene.when(Unpause("u"))
+    assert [work.resume is not None for work in scene.decision.work] == [True]
+
+
+def test_nothing_runs_of_a_loop_that_an_early_signal_ended() -> None:
+    loop = "loop: {in: [x, y, z], iterator: i, spec: {mode: parallel, max_in_flight: 3, policy: {exec: local}}}"
+    text = book(f"- step: s\n  {loop}\n  tool: {{kind: wait, signal: go}}")
+    scene = given(text, Signal("1", "go", 1), Signal("2", "go", 2))
+    for number in (0, 1):
+        report = waits(text, number, "c1")
+        assert report.suspension is not None
+        report.suspension.pipeline["writes"] = {"k": number}  # type: ignore[index]
+        scene.when(report)
+    assert scene.state.status == "failed"
+    assert not scene.decision.work
+    assert scene.decision.finished == (("9000:s#1:c1", 1),)
+
+
+@pytest.mark.parametrize("loop", ["", "  loop: {in: [x], iterator: i, mode: parallel}\n"])
+def test_no_fork_begins_between_the_wake_and_the_end(loop: str) -> None:
+    text = book(f"- step: s\n{loop}  tool: {{kind: wait, signal: go}}\n  next: t\n- {{step: t, tool: {{kind: noop}}}}")
+    scene = given(text, waits(text, 0 if loop else None, "c1" if loop else None)).when(Signal("1", "go"))
+    woken = scene.last("step.woken").seq
+    with pytest.raises(InvalidInput, match="about to"):
+        fork(scene.plan, shared(scene.log, woken, "77"), "77")
+    assert fork(scene.plan, shared(scene.log, scene.log[-1].seq, "77"), "77").work
