@@ -7,7 +7,7 @@ import errno
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol
@@ -159,10 +159,7 @@ async def _check_options(address: str, context: ToolContext, *, is_own: bool) ->
     The driver runs in the worker, outside the walls. A task that writes the connection itself names no files; of a
     stored credential, it must be able to read them.
     """
-    from psycopg.conninfo import conninfo_to_dict
-
-    found = {key: str(value) for key, value in conninfo_to_dict(address).items() if value is not None}
-    others = sorted(found.keys() - _FREE)
+    others = _guarded_options(address)
     if not others:
         return
     async with context.thread() as thread:
@@ -170,14 +167,23 @@ async def _check_options(address: str, context: ToolContext, *, is_own: bool) ->
             return
         if is_own:
             raise ValueError(
-                f"a task on this worker may not set `{others[0]}`; store a credential and name it in `auth`"
+                f"a task on this worker may not set `{others[0][0]}`; store a credential and name it in `auth`"
             )
-        for key in others:
+        for key, value in others:
             try:
                 if key in _FILES:
-                    await read_file(Path(found[key]), thread)
+                    await read_file(Path(value), thread)
             except OSError as error:
                 raise ValueError(f"cannot read the file of `{key}`: {error.strerror}") from None
+
+
+@lru_cache(maxsize=256)  # a string is read once, not for every task; the pool keeps it as well
+def _guarded_options(address: str) -> tuple[tuple[str, str], ...]:
+    """Return the options of a connection that a confined task may not write itself."""
+    from psycopg.conninfo import conninfo_to_dict
+
+    found = {key: str(value) for key, value in conninfo_to_dict(address).items() if value is not None}
+    return tuple((key, found[key]) for key in sorted(found.keys() - _FREE))
 
 
 def _not_connected(message: str) -> Outcome:
