@@ -18,7 +18,7 @@ from noetl.engine.routing.slots import limits_of, slot_of
 from noetl.engine.routing.start import check_waits, queued_by
 from noetl.engine.state.dead_letters import change_of
 from noetl.engine.state.evolve import fold
-from noetl.engine.state.execution import Execution
+from noetl.engine.state.execution import Execution, StepRun
 from noetl.engine.state.writes import put
 from noetl.model.errors import InvalidInput
 from noetl.model.events import Event
@@ -28,7 +28,7 @@ from noetl.model.work import WorkItem
 # Last events after which nothing has run yet.
 _UNDECIDED = frozenset((
     "playbook.execution.requested", "playbook.request.evaluated", "playbook.started", "execution.queued",
-    "execution.admitted",
+    "execution.admitted", "workflow.started",
 ))  # fmt: skip
 
 
@@ -189,13 +189,14 @@ def _refuse(plan: Plan, state: Execution, events: Sequence[Event]) -> None:
         raise InvalidInput(
             "at that event the execution is ending; fork from an earlier one (`noetl events ID` lists them)."
         )
+    unsaid = {message.run_id for message in loop_results.unsaid(state)}
     for run in state.runs.values():
         if run.phase == "routing":
             raise InvalidInput(
                 f"at that event the router of `{run.step}` is about to send tokens; fork from a later one."
             )
-        if run.loop is not None and run.loop.woken:
-            raise InvalidInput(f"at that event an item of `{run.step}` is about to end; fork from a later one.")
+        if run.run_id not in unsaid and _is_between(plan, run):
+            raise InvalidInput(f"at that event `{run.step}` is about to go on; fork from a later one.")
     if state.children:
         raise InvalidInput(
             "at that event a child execution is under way; fork from an event before it or after its end."
@@ -206,6 +207,14 @@ def _refuse(plan: Plan, state: Execution, events: Sequence[Event]) -> None:
         raise InvalidInput(
             f"the playbook has no step {', '.join(f'`{name}`' for name in missing)}, where the execution stands."
         )
+
+
+def _is_between(plan: Plan, run: StepRun) -> bool:
+    """Return whether a decision has more to do for a run, which nothing else does."""
+    loop = run.loop
+    if loop is None:
+        return run.phase == "scheduled" and not plan.is_work(run.step)
+    return bool(loop.woken) or not (loop.pieces or loop.suspended)
 
 
 def _in_flight(plan: Plan, state: Execution) -> list[WorkItem]:

@@ -267,8 +267,8 @@ class Execution(Struct):
 
     @property
     def has_begun(self) -> bool:
-        """Whether it has tokens or runs: a fork may be queued with those of its history."""
-        return bool(self.tokens or self.runs or self.replays)
+        """Whether it ever had a token: a fork may be queued with its history."""
+        return bool(self.numbers)
 
     @property
     def is_withheld(self) -> bool:

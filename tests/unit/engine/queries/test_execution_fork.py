@@ -8,7 +8,7 @@ from noetl.engine.plan.plan import plan
 from noetl.engine.queries.execution_fork import fork, place, shared
 from noetl.engine.state.evolve import fold
 from noetl.model.errors import InvalidInput
-from noetl.model.messages import Ending, Report, Suspension, TimerDue, Unpause
+from noetl.model.messages import Admit, Complete, Ending, Report, Suspension, TimerDue, Unpause
 from noetl.testing.play import BEGIN, Hold, Said, Script, decided, read
 
 HEAD = "apiVersion: noetl.io/v10\nkind: Playbook\nmetadata: {name: p, path: p}\nworkload: {n: 1}\n"
@@ -137,3 +137,34 @@ def test_another_playbook_must_have_the_steps_where_the_execution_stands() -> No
     other = plan(read(HEAD + "workflow:\n- step: a\n  tool: {kind: noop}\n"), "other")
     with pytest.raises(InvalidInput, match="no step `b`"):
         fork(other, shared(script.events, place(script.events, "b"), FORK), FORK)
+
+
+LOOP = (
+    "- step: s\n  loop: {in: [x, y], iterator: i}\n  tool: {kind: noop}\n  next: t\n- {step: t, tool: {kind: noop}}\n"
+)
+ROUTER = "- {step: s, next: t}\n- {step: t, tool: {kind: noop}}\n"
+
+
+@pytest.mark.parametrize(
+    ("workflow", "last"),
+    [(TWO, "workflow.started"), (LOOP, "step.scheduled"), (LOOP, "loop.started"), (ROUTER, "step.scheduled")],
+)
+def test_a_decision_that_goes_on_is_not_forked(workflow: str, last: str) -> None:
+    """Nothing would move such a fork: what begins the loop, or ends the step, follows."""
+    script = played(workflow)
+    seq = next(event.seq for event in script.events if event.event_type == last)
+    with pytest.raises(InvalidInput, match=r"nothing has run|is about to go on"):
+        fork(script.plan, shared(script.events, seq, FORK), FORK)
+
+
+def test_a_fork_that_waits_for_its_limit_goes_on_though_a_step_is_completed_meanwhile() -> None:
+    script = Script(HEAD + "executor: {spec: {concurrency: {limit: 1}}}\nworkflow:\n" + TWO, {"b": [Hold()]})
+    script.run(timers=False)
+    made = fork(script.plan, shared(script.events, script.state.seq, FORK), FORK, queued="its limit")
+    state = fold(FORK, made.events)
+    assert state.phase == "queued"
+    decided(script.plan, state, Complete("c", "b", 5), script.now)
+    assert not state.runs
+    decided(script.plan, state, Admit("a"), script.now)
+    assert state.status == "completed"
+    assert state.counts["b"] == {"done": 1, "failed": 0, "skipped": 0}
