@@ -2,9 +2,9 @@
 
     python bench/neighbour.py [--form embedded] [--queued 10000] [--kind http] [--work-ms 20] [--times 100]
 
-Starts `noetl up` on a new SQLite store, or a server and a worker on PostgreSQL (`--form cluster`). Measures an execution of a playbook alone, then while another one has just enough
-executions queued to keep the worker busy, and while it has many: from the log, how long after the request its step started,
-and from the client, how long until its end. What the second adds to the first is the price of a busy machine, what the
+Starts `noetl up` on a new SQLite store, or a server and a worker on PostgreSQL (`--form cluster`). Measures an execution of
+a playbook alone, then while another one has just enough executions queued to keep the worker busy, and while it has many:
+from the log, how long after the request its step started, and from the client, how long until its end. What the second adds to the first is the price of a busy machine, what the
 third adds is that of a long queue. With `http` the queued work waits, as most work does; with `python` each execution
 takes a process of its own, so that the processors are the limit. Asserts nothing about time.
 """
