@@ -1,12 +1,14 @@
 """Measure how long one execution waits beside a playbook with a long queue.
 
-    python bench/neighbour.py [--form embedded] [--queued 10000] [--kind http] [--work-ms 20] [--times 100]
+    python bench/neighbour.py [--form embedded] [--queued 10000] [--kind http] [--work-ms 100] [--times 100]
 
 Starts `noetl up` on a new SQLite store, or a server and a worker on PostgreSQL (`--form cluster`). Measures an execution of
 a playbook alone, then while another one has just enough executions queued to keep the worker busy, and while it has many:
-from the log, how long after the request its step started, and from the client, how long until its end. What the second adds to the first is the price of a busy machine, what the
-third adds is that of a long queue. With `http` the queued work waits, as most work does; with `python` each execution
-takes a process of its own, so that the processors are the limit. Asserts nothing about time.
+how long its step starts after the client sent the request, and after the log has it, and how long until the client has its
+end. What the second adds to the first is the price of a busy machine, what the third adds is that of a long queue. With
+`http` the queued work waits for a server, as most work does; with `--work-ms 20` the tasks of one worker fill the processor
+of `noetl up`, for which everything waits, and with `python` each execution takes a process of its own, so that the
+processors are the limit. Asserts nothing about time.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ _STARTS = 500  # by one request
 _FEW = 1_000  # the worker runs 32 at once
 _IN_A_ROW = 10  # starts without a look at the queue
 _SETTLED_S = 0.05
-_WHAT = ("until it starts", "until its end")
+_WHAT = ("sent to start", "in the log to start", "sent to end")
 
 
 @contextmanager
@@ -49,21 +51,22 @@ def running(form: str) -> Iterator[str]:
             yield found.url
 
 
-def started_after(client: SyncClient) -> tuple[float, float]:
-    """Start the quiet playbook; return ms until its step started, and until its end."""
-    begun = time.perf_counter()
+def started_after(client: SyncClient) -> tuple[float, float, float]:
+    """Start the quiet playbook; return the ms of `_WHAT`."""
+    sent, begun = time.time() * 1000, time.perf_counter()
     execution_id = client.execute("bench/quiet", wait_ms=30_000).execution_id
     whole = (time.perf_counter() - begun) * 1000
     events = client.events(execution_id)
     asked = next(event.timestamp for event in events if event.event_type == "playbook.execution.requested")
-    return next(event.timestamp for event in events if event.event_type == "task.started") - asked, whole
+    started = next(event.timestamp for event in events if event.event_type == "task.started")
+    return started - sent, started - asked, whole
 
 
 def queued_now(client: SyncClient) -> int:
     return sum(pool.queued for pool in client.pools())
 
 
-def beside(client: SyncClient, queued: int, times: int) -> list[tuple[float, float]]:
+def beside(client: SyncClient, queued: int, times: int) -> list[tuple[float, float, float]]:
     """Measure starts beside a queue that is filled up between them."""
     found = []
     for _ in range(0, times, _IN_A_ROW):
@@ -86,7 +89,7 @@ def main() -> None:
     parser.add_argument("--form", choices=FORMS, default="embedded")
     parser.add_argument("--queued", type=int, default=10_000)
     parser.add_argument("--kind", choices=tuple(STEPS), default="http")
-    parser.add_argument("--work-ms", type=int, default=20)
+    parser.add_argument("--work-ms", type=int, default=100)
     parser.add_argument("--times", type=int, default=100)
     chosen = parser.parse_args()
     with web_server() as web, running(chosen.form) as url:
@@ -97,12 +100,12 @@ def main() -> None:
         started_after(client)
         idle = list(zip(*(started_after(client) for _ in range(chosen.times)), strict=True))
         for what, alone in zip(_WHAT, idle, strict=True):
-            print(f"alone, {what:24}{shown(alone)}")
+            print(f"alone, {what:27}{shown(alone)}")
         for queued in (_FEW, chosen.queued):
             busy = zip(*beside(client, queued, chosen.times), strict=True)
             for what, alone, found in zip(_WHAT, idle, busy, strict=True):
                 ratio = statistics.mean(found) / statistics.mean(alone)
-                print(f"{queued:6,} queued, {what:16}{shown(found)}; {ratio:.2f} times")
+                print(f"{queued:6,} queued, {what:19}{shown(found)}; {ratio:.2f} times")
 
 
 if __name__ == "__main__":

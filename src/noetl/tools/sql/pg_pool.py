@@ -1,13 +1,16 @@
 """Connection pool of one PostgreSQL database, shared by the tasks of a worker.
 
 Returns an idle connection or opens a new one; an unreachable database fails immediately. Every task gets a fresh session:
-settings of earlier tasks are discarded, and `standard_conforming_strings` is on, which the quoting of templates requires.
-Cancelling a task cancels its query on the server. A task may set the pool's size. Tested in tests/tools/test_postgres.py.
+`standard_conforming_strings` is on, which the quoting of templates requires, and what a task left in its session is
+discarded once it has its result, so that the next one sends its own statements only. A connection that was unused for a
+while is tried before it is given; otherwise a look at its socket tells whether the server has ended it. Cancelling a task
+cancels its query on the server. A task may set the pool's size. Tested in tests/tools/test_postgres.py.
 """
 
 from __future__ import annotations
 
 import asyncio
+import select
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -20,6 +23,8 @@ from msgspec import Struct
 MOST_CONNECTIONS = 10
 _CONNECT_S = 10  # unless the credential sets it
 _CANCEL_S = 5
+_RESET_S = 5
+_TRUSTED_S = 0.5  # of a connection that was used so recently, only the socket is looked at
 
 
 class NoConnectionError(Exception):
@@ -103,6 +108,7 @@ class PgPool:
         self._permitted = permitted  # returns the address with the hosts that may be reached
         self._idle: list[tuple[Any, float]] = []
         self._born: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
+        self._resets: set[asyncio.Task[None]] = set()
         self._room = _Room()
         self._size = PoolSize()
         self._filling = False
@@ -119,8 +125,9 @@ class PgPool:
     async def connection(self, within_s: float | None = None) -> AsyncIterator[Any]:
         """Return an autocommit connection within `within_s`. Raises NoConnectionError."""
         await self._room.enter(self._size)
+        used = None
         try:
-            connection = await self._idle_one() or await self._connect_within(within_s)
+            connection = await self._found() or await self._connect_within(within_s)
             await self._fill()
             try:
                 yield connection
@@ -131,11 +138,14 @@ class PgPool:
                         await asyncio.shield(ending)
                 raise
             except BaseException:
-                await self._put_back(connection)
+                used = connection
                 raise
-            await self._put_back(connection)
+            used = connection
         finally:
-            self._room.leave(self._size)
+            if used is None:
+                self._room.leave(self._size)
+            else:
+                self._put_back(used)
 
     async def _fill(self) -> None:
         """Open as many connections as the pool keeps; one that fails is left out."""
@@ -149,26 +159,26 @@ class PgPool:
             self._filling = False
         for one in opened:
             if not isinstance(one, BaseException):
-                await self._put_back(one)
+                await self._keep(one)
+
+    async def _found(self) -> Any:
+        """Return an idle connection, also one that is being reset now; else None."""
+        found = await self._idle_one()
+        if found is None and self._resets:  # sooner than a new one
+            await asyncio.wait(self._resets, return_when=asyncio.FIRST_COMPLETED)
+            found = await self._idle_one()
+        return found
 
     async def _idle_one(self) -> Any:
-        import psycopg
-
         while self._idle:
             found, since = self._idle.pop()
-            if self._is_old(found, since):
-                await found.close()
-                continue
             try:
-                await found.execute("DISCARD ALL")
-                await _standard_strings(found)
-            except psycopg.Error:
-                await found.close()  # the server restarted or closed it
+                if not self._is_old(found, since) and await _is_open(found, since):
+                    return found
             except BaseException:
                 await found.close()
                 raise
-            else:
-                return found
+            await found.close()
         return None
 
     def _is_old(self, connection: Any, since: float) -> bool:
@@ -205,10 +215,34 @@ class PgPool:
         self._born[made] = monotonic()
         return made
 
-    async def _put_back(self, connection: Any) -> None:
+    def _put_back(self, connection: Any) -> None:
+        """Reset the connection of a task that has ended, and then return its place."""
+        task = asyncio.create_task(self._reset(connection), name="noetl-pg-reset")
+        self._resets.add(task)
+        task.add_done_callback(self._resets.discard)
+
+    async def _reset(self, connection: Any) -> None:
+        import psycopg
         from psycopg.pq import TransactionStatus
 
-        if self._closed or connection.closed or connection.info.transaction_status != TransactionStatus.IDLE:
+        try:
+            if connection.closed or connection.info.transaction_status != TransactionStatus.IDLE:
+                await connection.close()
+                return
+            async with asyncio.timeout(_RESET_S):
+                await connection.execute("DISCARD ALL")
+                await _standard_strings(connection)
+            await self._keep(connection)
+        except (psycopg.Error, TimeoutError):
+            await connection.close()
+        except BaseException:
+            await connection.close()
+            raise
+        finally:
+            self._room.leave(self._size)
+
+    async def _keep(self, connection: Any) -> None:
+        if self._closed:
             await connection.close()
         else:
             self._idle.append((connection, monotonic()))
@@ -216,6 +250,8 @@ class PgPool:
     async def close(self) -> None:
         """Close idle connections; those in use are closed when returned."""
         self._closed = True
+        if self._resets:
+            await asyncio.wait(self._resets)
         idle, self._idle = self._idle, []
         await asyncio.gather(*(one.close() for one, _ in idle))
 
@@ -226,6 +262,26 @@ async def _end(connection: Any) -> None:
             await connection.cancel_safe(timeout=_CANCEL_S)
     finally:
         await connection.close()
+
+
+async def _is_open(connection: Any, since: float) -> bool:
+    """Return whether a connection that has been idle can be used."""
+    import psycopg
+
+    if connection.closed or _has_input(connection):
+        return False  # a server says nothing unasked but that it ends
+    if monotonic() - since > _TRUSTED_S:
+        try:
+            await connection.execute("")
+        except psycopg.Error:
+            return False  # lost on the way, without a word
+    return True
+
+
+def _has_input(connection: Any) -> bool:
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return bool(poll.poll(0))
 
 
 async def _standard_strings(connection: Any) -> None:
