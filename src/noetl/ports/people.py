@@ -87,5 +87,5 @@ class People(Protocol):
     async def end_session(self, digest: str, act: Audit = None) -> bool:
         """Delete a session; False if it is unknown."""
 
-    async def valid_sessions(self, digests: Collection[str], now: int) -> set[str]:
-        """Return those that have not ended and whose users are not disabled."""
+    async def valid_sessions(self, digests: Collection[str], now: int) -> dict[str, User]:
+        """Return the users of those that have not ended, but for disabled users."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from noetl.clock import SteadyClock
-from noetl.server.auth.gate import _KNOWN_MS, create_token
+from noetl.server.auth.gate import _KNOWN_MS, _Valid, create_token
 from noetl.server.auth.revocation import _EVERY_S, Revocation, TokenEnded
 from noetl.settings import ServerSettings, Settings
 from noetl.stores.memory.team import MemoryTeam
@@ -230,9 +230,11 @@ class Requests:
             await asyncio.sleep(0.02)
 
 
-async def _sign_in(pair: Pair, name: str) -> tuple[dict[str, str], dict[str, str]]:
+async def _sign_in(
+    pair: Pair, name: str, grants: Sequence[dict[str, str]] = ({"role": "viewer"},)
+) -> tuple[dict[str, str], dict[str, str]]:
     """Create a user and sign in at the first server; return cookie and CSRF header."""
-    made = {"name": name, "password": "correct horse battery", "grants": [{"role": "viewer"}]}
+    made = {"name": name, "password": "correct horse battery", "grants": list(grants)}
     await pair.one.json("POST", "/api/users", made)
     body = {"user": name, "password": made["password"]}
     answer = await pair.one.http.post("/api/session", json=body, headers={"Authorization": ""})
@@ -313,11 +315,42 @@ async def _hold_on(pair: Pair, headers: dict[str, str], begun: asyncio.Event) ->
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize("path", ["/api/executions/{}/events/stream", "/api/executions/stream", "/api/execute"])
+async def test_who_may_less_is_told_no_more_on_another_server(tmp_path: Path, database: str, path: str) -> None:
+    """A group that gives the rights is removed, while the other server has a request open."""
+    async with servers(tmp_path, database) as pair:
+        group, name = f"readers-{path.count('/')}{'{' in path}", f"eve{len(path)}"
+        here = (await pair.one.register(WAITS)).partition("/")[0] + "/"
+        await pair.one.json("PUT", f"/api/groups/{group}", {"grants": [{"role": "editor", "namespace": here}]})
+        headers, csrf = await _sign_in(pair, name, [])
+        await pair.one.json("PATCH", f"/api/users/{name}", {"groups": [group]})
+        execution_id, held = await pair.one.start(WAITS), pair.two.services.gate._revocation._held
+        async with asyncio.timeout(LONG_S):
+            while (await pair.two.http.get("/api/executions", headers=headers)).status_code != 200:
+                await asyncio.sleep(0.05)
+            if path == "/api/execute":
+                body = {"path": await pair.one.register(WAITS), "wait_ms": 20_000}
+                asked = pair.two.http.post(path, json=body, headers={**headers, **csrf})
+            else:
+                asked = pair.two.http.get(path.format(execution_id), headers=headers)
+            waiting = asyncio.ensure_future(asked)
+            while not held:
+                assert not waiting.done(), waiting.result().text
+                await asyncio.sleep(0.01)
+            await pair.one.json("DELETE", f"/api/groups/{group}")
+            answer = await waiting
+        if path == "/api/execute":
+            assert (answer.status_code, answer.json()["type"]) == (403, "about:blank#forbidden")
+        else:
+            assert "event: end" not in answer.text
+
+
+@pytest.mark.asyncio
 async def test_an_expired_token_ends_what_it_keeps_open() -> None:
     clock, team = SteadyClock(), MemoryTeam()
     token, _ = create_token("viewer", "v", 1, None, "test", clock.now())
     await team.add_token(token)
-    revocation = Revocation(team, clock)
+    revocation = Revocation(_Valid(team, None), clock)
     looking = asyncio.create_task(revocation.run())
     try:
         async with asyncio.timeout(SOON_S):
@@ -330,7 +363,7 @@ async def test_an_expired_token_ends_what_it_keeps_open() -> None:
 @pytest.mark.asyncio
 async def test_a_cancellation_by_others_stays_one() -> None:
     team = MemoryTeam()
-    revocation = Revocation(team, SteadyClock())
+    revocation = Revocation(_Valid(team, None), SteadyClock())
 
     async def wait(token_id: str | None) -> None:
         with revocation.valid(token_id):

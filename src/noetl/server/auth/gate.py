@@ -23,7 +23,7 @@ from noetl.model.errors import InvalidInput, NoetlError, log_level
 from noetl.ports import Clock, Token, Tokens
 from noetl.server.auth.failed_attempts import FailedAttempts
 from noetl.server.auth.namespaces import Reach, namespaces_of
-from noetl.server.auth.revocation import Revocation, TokenEnded
+from noetl.server.auth.revocation import Revocation, RightsChanged, TokenEnded
 from noetl.server.problems import Refusal
 
 Role = Literal["open", "user", "member", "viewer", "operator", "editor", "admin", "worker"]
@@ -46,6 +46,9 @@ _KNOWN_MS = 500  # a token is cached for this long; a revoked one stops working 
 _MOST_KNOWN = 1_024
 _NOTE_EVERY_MS = 60_000
 _log = logging.getLogger(__name__)
+
+
+Rights = tuple[str, tuple[tuple[str, str], ...]]  # of an actor: `role` and `grants`
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,25 +126,27 @@ class SessionActors(Protocol):
 
     async def actor(self, secret: str) -> Actor | None: ...
 
-    async def valid(self, digests: Sequence[str], now: int) -> set[str]: ...
+    async def rights(self, digests: Sequence[str], now: int) -> dict[str, Rights]: ...
 
     def forget(self) -> None: ...
 
 
 class _Valid:
-    """Tokens and sessions that have not ended."""
+    """Tokens and sessions that have not ended, with what they may now."""
 
     def __init__(self, tokens: Tokens, sessions: SessionActors | None) -> None:
         self._tokens = tokens
         self._sessions = sessions
 
-    async def valid_tokens(self, token_ids: Collection[str], now: int) -> set[str]:
-        """Return those of these tokens and sessions that are still valid."""
+    async def rights(self, token_ids: Collection[str], now: int) -> dict[str, Rights | None]:
+        """Return the rights of those that are valid; None: those of a token stay."""
         digests = [one.removeprefix(SESSION) for one in token_ids if one.startswith(SESSION)]
         tokens = [one for one in token_ids if not one.startswith(SESSION)]
-        found = await self._tokens.valid_tokens(tokens, now) if tokens else set()
+        found: dict[str, Rights | None] = {}
+        if tokens:
+            found = dict.fromkeys(await self._tokens.valid_tokens(tokens, now))
         if digests and self._sessions is not None:
-            found |= {SESSION + one for one in await self._sessions.valid(digests, now)}
+            found |= {SESSION + one: has for one, has in (await self._sessions.rights(digests, now)).items()}
         return found
 
 
@@ -255,12 +260,15 @@ class Gate:
 
     @contextmanager
     def valid(self, actor: Actor) -> Iterator[None]:
-        """Interrupt the block when the actor's token ends. Raises Refusal."""
+        """Interrupt the block when the actor's token or rights end. Raises Refusal."""
         try:
-            with self._revocation.valid(actor.token_id):
+            with self._revocation.valid(actor.token_id, (actor.role, actor.grants)):
                 yield
         except TokenEnded:
             raise unauthorised("The token was revoked or has expired.") from None
+        except RightsChanged:
+            detail = f"The roles of {actor.name} have changed since the request was sent."
+            raise Refusal(403, "forbidden", detail, fix="Send it again.") from None
 
     async def forget(self) -> None:
         """Clear the cache of tokens and end what they keep open, after one was revoked."""

@@ -1,15 +1,15 @@
-"""End what a token keeps open, soon after it was revoked or has expired.
+"""End what a token keeps open, soon after it was revoked, has expired or may less.
 
-Sessions, streams, long polls and unfinished uploads register while they are open; every server asks the store about their
-tokens several times a second, so a revocation on any server ends them all within a second. Tested in
-tests/server/auth/test_revocation.py.
+Sessions, streams, long polls and unfinished uploads register while they are open, with the rights that they were checked
+against; every server asks the store about their tokens several times a second, so a revocation on any server, or another
+role of a user or a group, ends them all within a second. Tested in tests/server/auth/test_revocation.py.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -23,24 +23,41 @@ _log = logging.getLogger(__name__)
 class ValidTokens(Protocol):
     """Tokens and sessions that have not ended."""
 
-    async def valid_tokens(self, token_ids: Collection[str], now: int) -> set[str]: ...
+    async def rights(self, token_ids: Collection[str], now: int) -> Mapping[str, object]:
+        """Return what those may that have not ended; None: what they always could."""
 
 
 class TokenEnded(Exception):  # noqa: N818  it is an answer, not a bug
     """The token of a caller was revoked or has expired while it waited."""
 
 
+class RightsChanged(Exception):  # noqa: N818  likewise
+    """A caller got other roles while it waited."""
+
+
 class _Held:
     """A task that waits in the name of a token."""
 
-    def __init__(self, task: asyncio.Task[object]) -> None:
+    def __init__(self, task: asyncio.Task[object], rights: object) -> None:
         self._task = task
+        self._rights = rights
         self._cancelling = task.cancelling()
-        self.is_ended = False
+        self.ended: type[Exception] | None = None  # by what
 
-    def end(self) -> None:
-        if not self.is_ended:
-            self.is_ended = True
+    @property
+    def is_ended(self) -> bool:
+        return self.ended is not None
+
+    def check(self, rights: Mapping[str, object], token_id: str) -> None:
+        """End the wait of a token that has ended, or that may now do other things."""
+        if token_id not in rights:
+            self._end(TokenEnded)
+        elif rights[token_id] not in (None, self._rights):
+            self._end(RightsChanged)
+
+    def _end(self, by: type[Exception]) -> None:
+        if self.ended is None:
+            self.ended = by
             self._task.cancel()
 
     def is_only_cause(self) -> bool:
@@ -57,20 +74,23 @@ class Revocation:
         self._held: dict[str, set[_Held]] = {}
 
     @contextmanager
-    def valid(self, token_id: str | None) -> Iterator[None]:
-        """Interrupt the block when the token ends. Raises TokenEnded."""
+    def valid(self, token_id: str | None, rights: object = None) -> Iterator[None]:
+        """Interrupt the block when the token or these rights end.
+
+        Raises TokenEnded or RightsChanged.
+        """
         task = asyncio.current_task()
         if token_id is None or task is None:
             yield
             return
-        held = _Held(task)
+        held = _Held(task, rights)
         self._held.setdefault(token_id, set()).add(held)
         try:
             yield
         except asyncio.CancelledError:
-            if not held.is_ended or not held.is_only_cause():
+            if held.ended is None or not held.is_only_cause():
                 raise
-            raise TokenEnded from None
+            raise held.ended from None
         finally:
             holders = self._held[token_id]
             holders.discard(held)
@@ -87,9 +107,10 @@ class Revocation:
                 _log.log(log_level(error), "Tokens are not checked for revocation: %s", error)
 
     async def look(self) -> None:
-        """End what tokens keep open that are revoked, expired or removed."""
+        """End what is open for tokens that have ended, or that may do other things."""
         asked = list(self._held)
         if asked:
-            for token_id in set(asked) - await self._tokens.valid_tokens(asked, self._clock.now()):
+            rights = await self._tokens.rights(asked, self._clock.now())
+            for token_id in asked:
                 for held in list(self._held.get(token_id, ())):
-                    held.end()
+                    held.check(rights, token_id)

@@ -78,10 +78,10 @@ class MemoryPeople:
         self._tables.note([act] if was else [])
         return was
 
-    async def valid_sessions(self, digests: Collection[str], now: int) -> set[str]:
+    async def valid_sessions(self, digests: Collection[str], now: int) -> dict[str, User]:
         open_ones = (self._sessions[one] for one in digests if one in self._sessions)
         return {
-            one.digest
+            one.digest: self._users[one.user]
             for one in open_ones
             if one.expires_at > now and one.user in self._users and not self._users[one.user].disabled
         }

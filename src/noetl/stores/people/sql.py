@@ -70,8 +70,9 @@ class SqlPeople(ABC):
     async def end_session(self, digest: str, act: Audit = None) -> bool:
         return await self._write(act, ("end_session", (digest,)))
 
-    async def valid_sessions(self, digests: Collection[str], now: int) -> set[str]:
-        return {str(row[0]) for row in await self._rows("valid_sessions", self._list(digests), now)}
+    async def valid_sessions(self, digests: Collection[str], now: int) -> dict[str, User]:
+        rows = await self._rows("valid_sessions", self._list(digests), now)
+        return {str(digest): _decode(data, type=User) for digest, data in rows}
 
 
 def _text(value: Any) -> str:

@@ -19,7 +19,7 @@ from noetl.model.errors import InvalidInput
 from noetl.ports import AuditEntry, Clock
 from noetl.ports.people import Grant, Group, People, Session, User
 from noetl.ports.team import Audit
-from noetl.server.auth.gate import SESSION, Actor, csrf_token, digest
+from noetl.server.auth.gate import SESSION, Actor, Rights, csrf_token, digest
 from noetl.server.auth.namespaces import namespaces_of
 from noetl.server.auth.people.passwords import Passwords
 
@@ -85,17 +85,22 @@ class Sessions:
         user = await self._people.user(session.user) if session is not None and session.expires_at > now else None
         if session is None or user is None or user.disabled:
             return None
-        groups = {group.name: group for group in await self._people.groups()} if user.groups else {}
-        actor = actor_of(user, groups, session, csrf_token(secret))
+        actor = actor_of(user, await self._groups(user), session, csrf_token(secret))
         self._known[name] = (now, actor)
         self._known.move_to_end(name)
         if len(self._known) > _MOST_KNOWN:
             self._known.popitem(last=False)
         return actor
 
-    async def valid(self, digests: Sequence[str], now: int) -> set[str]:
-        """Return those of these sessions that have not ended."""
-        return await self._people.valid_sessions(digests, now)
+    async def rights(self, digests: Sequence[str], now: int) -> dict[str, Rights]:
+        """Return the rights that those of these sessions have which have not ended."""
+        users = await self._people.valid_sessions(digests, now)
+        groups = await self._groups(*users.values())
+        return {name: _rights(user, groups) for name, user in users.items()}
+
+    async def _groups(self, *users: User) -> dict[str, Group]:
+        """Return the groups by name, if any of these users is in one."""
+        return {one.name: one for one in await self._people.groups()} if any(user.groups for user in users) else {}
 
     def forget(self) -> None:
         """Clear the cache, after a session, a user or a group was changed."""
@@ -104,11 +109,15 @@ class Sessions:
 
 def actor_of(user: User, groups: Mapping[str, Group], session: Session, csrf: str) -> Actor:
     """Return a user with the roles of its own and of its groups."""
+    role, grants = _rights(user, groups)
+    return Actor(user.name, role, SESSION + session.digest, grants=grants, csrf=csrf, expires_at=session.expires_at)
+
+
+def _rights(user: User, groups: Mapping[str, Group]) -> Rights:
     given = [*user.grants, *(grant for name in user.groups if name in groups for grant in groups[name].grants)]
     everywhere = max((ROLES.index(one.role) for one in given if not one.namespace), default=-1)
     grants = tuple(dict.fromkeys((one.namespace, one.role) for one in given if one.namespace))
-    role = ROLES[everywhere] if everywhere >= 0 else "" if grants else "none"
-    return Actor(user.name, role, SESSION + session.digest, grants=grants, csrf=csrf, expires_at=session.expires_at)
+    return ROLES[everywhere] if everywhere >= 0 else "" if grants else "none", grants
 
 
 def checked_name(name: str) -> str:

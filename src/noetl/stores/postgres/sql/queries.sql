@@ -931,7 +931,7 @@ DELETE FROM person_session WHERE name = $1;
 DELETE FROM person_session WHERE expires_at <= $1;
 
 -- name: valid_sessions
-SELECT s.digest FROM person_session AS s JOIN person AS p ON p.name = s.name
+SELECT s.digest, p.data FROM person_session AS s JOIN person AS p ON p.name = s.name
 WHERE s.digest = ANY ($1::text[]) AND s.expires_at > $2 AND NOT p.disabled;
 
 -- name: find_position

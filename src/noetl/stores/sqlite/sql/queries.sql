@@ -881,7 +881,7 @@ DELETE FROM person_session WHERE name = ?1;
 DELETE FROM person_session WHERE expires_at <= ?1;
 
 -- name: valid_sessions
-SELECT s.digest FROM person_session AS s JOIN person AS p ON p.name = s.name
+SELECT s.digest, p.data FROM person_session AS s JOIN person AS p ON p.name = s.name
 WHERE s.digest IN (SELECT value FROM json_each(?1)) AND s.expires_at > ?2 AND NOT p.disabled;
 
 -- name: find_position
