@@ -83,13 +83,16 @@ async def test_an_execution_beyond_the_limit_is_rejected(store: Store) -> None:
         assert await statuses(store, "77") == ["running"]
 
 
-async def test_a_new_execution_replaces_the_running_one(store: Store) -> None:
+async def test_a_new_execution_replaces_the_running_one(store: Store, team: Team) -> None:
     async with LocalControlPlane(store, SteadyClock()) as control:
         playbook = await register(store, limited(concurrency="{on_limit: cancel_running}"))
         names = [await begin(control, playbook) for _ in range(3)]
         old = [await ended(control, store, name) for name in names[:2]]
         assert [row["status"] for row in old] == ["cancelled", "cancelled"]
         assert all("replaced by execution" in row["error"]["message"] for row in old)
+        noted = [one for one in await team.audited() if one.action == "execution.cancel"]
+        assert {(one.entity, one.detail["key"]) for one in noted} == {(name, "tests/test") for name in names[:2]}
+        assert all(one.actor.startswith("concurrency:") for one in noted)
         await begun(control, names[2])
 
 
@@ -317,3 +320,46 @@ async def test_servers_that_start_at_once_admit_no_more_than_the_server_allows(p
         names = await asyncio.gather(*starts)
         assert sorted(await statuses(one, *names)) == ["pending"] * 13 + ["running"] * 3
         assert len(await one.holders("playbook tests/*")) == 3
+
+
+async def test_a_changed_limit_of_the_server_holds_for_those_that_wait(place: Place) -> None:
+    store = place.open()
+    playbook, names = await register(store, f"{HEAD}{STEPS}"), ["51", "52", "53", "54"]
+    async with LocalControlPlane(store, SteadyClock(), defaults={PLAYBOOK_LIMITS: {"tests/*": 1}}) as control:
+        for name in names:
+            await begin(control, playbook, name)
+        assert await statuses(store, *names) == ["running", "pending", "pending", "pending"]
+    async with LocalControlPlane(store, SteadyClock(), defaults={PLAYBOOK_LIMITS: {"tests/*": 3}}) as control:
+        await begun(control, "52")
+        await begun(control, "53")
+        assert await statuses(store, *names) == ["running", "running", "running", "pending"]
+    async with LocalControlPlane(store, SteadyClock(), defaults={PLAYBOOK_LIMITS: {"tests/*": 2}}) as control:
+        await finish(control)
+        await asyncio.sleep(0.2)  # time in which the old limit would admit it
+        assert (await statuses(store, *names)).count("pending") == 1
+    async with LocalControlPlane(store, SteadyClock()) as control:
+        await begun(control, "54")
+        while await store.queued_keys():
+            await asyncio.sleep(0.01)
+
+
+async def test_a_start_within_its_own_limit_waits_behind_older_ones_of_the_key(store: Store) -> None:
+    async with LocalControlPlane(store, SteadyClock()) as control:
+        narrow = await register(store, limited(concurrency="{key: k, limit: 1}"))
+        wide = await register(store, limited(concurrency="{key: k, limit: 2}"))
+        names = [await begin(control, playbook) for playbook in (narrow, narrow, wide, wide)]
+        assert await statuses(store, *names) == ["running", "pending", "pending", "pending"]
+        served = [(await finish(control)).work.execution_id for _ in names]
+        assert served[:2] == names[:2]
+        assert sorted(served) == names
+
+
+async def test_a_start_does_not_wait_behind_a_paused_one(store: Store) -> None:
+    async with LocalControlPlane(store, SteadyClock()) as control:
+        playbook = await register(store, limited(concurrency="{limit: 1}"))
+        first, second = [await begin(control, playbook) for _ in range(2)]
+        await control.submit(second, Pause("pause"))
+        await finish(control)
+        await ended(control, store, first)
+        third = await begin(control, playbook)
+        assert await statuses(store, second, third) == ["paused", "running"]

@@ -317,7 +317,7 @@ async def _hold_on(pair: Pair, headers: dict[str, str], begun: asyncio.Event) ->
 @pytest.mark.asyncio
 @pytest.mark.parametrize("path", ["/api/executions/{}/events/stream", "/api/executions/stream", "/api/execute"])
 async def test_who_may_less_is_told_no_more_on_another_server(tmp_path: Path, database: str, path: str) -> None:
-    """A group that gives the rights is removed, while the other server has a request open."""
+    """A group is removed that gives the rights, while a request is open elsewhere."""
     async with servers(tmp_path, database) as pair:
         group, name = f"readers-{path.count('/')}{'{' in path}", f"eve{len(path)}"
         here = (await pair.one.register(WAITS)).partition("/")[0] + "/"

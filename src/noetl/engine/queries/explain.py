@@ -18,6 +18,7 @@ from noetl.engine.queries.deadlines import Deadline, Underway, deadlines
 from noetl.engine.queries.decisions import expects_decision, gate_expects_decision
 from noetl.engine.queries.history.past import Past, past
 from noetl.engine.routing.join import Meeting, meetings
+from noetl.engine.routing.slots import renewed
 from noetl.engine.state.dead_letters import letter_id
 from noetl.engine.state.execution import Execution, StepRun, Suspended, Token
 from noetl.engine.state.lineage import left_alone
@@ -97,7 +98,7 @@ def standings(
         if pools is not None
         else {}
     )
-    waiting = [*_queued(state, known, line or Line())]
+    waiting = [*_queued(plan, state, known, line or Line())]
     if not waiting:  # else its tokens and runs are those of a fork that waits
         waiting = [*_tokens(plan, state, times, known.broken)]
         waiting += _runs(plan, state, times, known.workers, lacks, line or Line())
@@ -238,11 +239,11 @@ def _span(ms: int) -> str:
     return f"{max(0, ms) // 1000} s"
 
 
-def _queued(state: Execution, known: Past, line: Line) -> Iterator[Standing]:
-    """Yield an execution that a limit of its playbook keeps waiting."""
-    slot = state.slot
-    if state.phase != "queued" or slot is None:
+def _queued(plan: Plan, state: Execution, known: Past, line: Line) -> Iterator[Standing]:
+    """Yield an execution that a limit of its playbook or server keeps waiting."""
+    if state.phase != "queued" or state.slot is None:
         return
+    slot = renewed(state.slot, plan, state) or state.slot
     place = f" (place {line.position} in line)" if line.position else ""
     by = line.held_by or str(slot.get("by") or ("limit" if slot.get("limit") else "rate"))
     since = state.started_at if known.queued_at is None else known.queued_at

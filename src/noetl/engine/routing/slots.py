@@ -58,6 +58,22 @@ def limits_of(plan: Plan, state: Execution, at: int, evaluations: Evaluations | 
     return found
 
 
+def renewed(limits: Mapping[str, Any], plan: Plan, state: Execution) -> dict[str, Any] | None:
+    """Return the limits of a waiting execution with that of the server as it is now."""
+    above = plan.playbook_limit(state.path)
+    if not limits.get("server"):
+        found = {name: value for name, value in limits.items() if name != "above"}
+        if above is not None:
+            found |= {"above": above} if "limit" in found else {**above, "on_limit": "queue", "server": True}
+    elif above is not None:
+        found = {**limits, **above}
+    elif "rate" in limits:
+        found = {"rate": limits["rate"], "group": f"rate {limits['rate']['group']}"}
+    else:
+        return None
+    return without_held(found, (state.parent or {}).get("groups") or ())
+
+
 def without_held(limits: Mapping[str, Any], groups: Collection[str]) -> dict[str, Any] | None:
     """Return the limits without those whose place a parent holds, which waits for it."""
     above = limits.get("above")

@@ -19,7 +19,7 @@ from noetl.engine.decision.work import open_work
 from noetl.engine.plan.plan import Plan
 from noetl.engine.routing.route import failure, send_token
 from noetl.engine.routing.saga import close
-from noetl.engine.routing.slots import limits_of, slot_of, without_held
+from noetl.engine.routing.slots import limits_of, renewed, slot_of, without_held
 from noetl.engine.state.execution import Execution
 from noetl.engine.state.writes import merge, plain
 from noetl.expr import TemplateError, first_undefined
@@ -156,7 +156,9 @@ def start(d: DecisionBuilder, message: Start) -> None:
     if limits is not None and message.queued:
         d.emit("execution.queued", state.execution_id, queued_by(limits, message.queued))
     else:
-        _begin(d, limits)
+        if limits is not None:
+            _admit(d, limits)
+        _begin(d)
 
 
 def admit(d: DecisionBuilder, _message: Admit) -> None:
@@ -164,11 +166,12 @@ def admit(d: DecisionBuilder, _message: Admit) -> None:
     state = d.state
     if state.phase != "queued" or state.paused:
         return
-    if not state.has_begun or state.slot is None:
-        _begin(d, state.slot)
+    limits = None if state.slot is None else renewed(state.slot, d.plan, state)
+    _admit(d, limits)
+    if not state.has_begun:
+        _begin(d)
         return
-    d.emit("execution.admitted", state.execution_id, state.slot)  # a fork: what it did in its history goes on
-    d.take_slot(slot_of(state.slot, d.at))
+    # A fork: what it did in its history goes on.
     rearm(d, state.started_at)
     for _, item in open_work(d.plan, state, {}):
         d.queue(item)
@@ -223,11 +226,15 @@ def _refuse(d: DecisionBuilder, error: dict[str, Any]) -> None:
         pass
 
 
-def _begin(d: DecisionBuilder, limits: Mapping[str, Any] | None) -> None:
-    state = d.state
+def _admit(d: DecisionBuilder, limits: Mapping[str, Any] | None) -> None:
+    """Take a place under limits; without any, those that it waited for are gone."""
+    d.emit("execution.admitted", d.state.execution_id, limits or {})
     if limits is not None:
-        d.emit("execution.admitted", state.execution_id, limits)
         d.take_slot(slot_of(limits, d.at))
+
+
+def _begin(d: DecisionBuilder) -> None:
+    state = d.state
     d.emit("playbook.started", state.execution_id)
     d.emit("workflow.started", "workflow", {"entry": d.plan.entry})
     allowed = d.plan.setting("timeout_s")

@@ -34,6 +34,7 @@ class Facts(Struct):
     messages: set[str] = set()  # in the inbox
     holders: dict[str, set[str]] = {}  # executions that began with a key and have not ended
     rates: dict[str, int] = {}  # by key: when the next execution may begin, in microseconds
+    waited: set[str] = set()  # keys for whose places older executions wait that may be admitted
     revisions: dict[str, int] = {}  # of the positions of subscriptions, by state id
     taken: set[tuple[str, str]] = set()  # (state id, message id) of messages that were taken in before
 
@@ -91,6 +92,7 @@ def judge(commits: Sequence[Commit], facts: Facts) -> tuple[tuple[Committed, ...
     verdicts = []
     last_seqs, applied = dict(facts.last_seqs), set(facts.applied)  # as they are after the commits so far
     holders = {key: set(ids) for key, ids in facts.holders.items()}
+    waited = set(facts.waited)
     refused: set[str] = set()  # executions with a refused commit: later commits in the batch build on it
     for commit in commits:
         execution_id, events = commit.execution_id, commit.events
@@ -107,8 +109,12 @@ def judge(commits: Sequence[Commit], facts: Facts) -> tuple[tuple[Committed, ...
             status = "passed"
         why = ""
         if status == "applied" and commit.slot is not None:
-            why = _take(commit.slot, commit, holders, changes, facts)
+            is_new = commit.expected_seq == 0
+            why = _behind(commit.slot) if is_new and commit.slot.key in waited else ""
+            why = why or _take(commit.slot, commit, holders, changes, facts)
             status = "full" if why else status
+            if why:
+                waited.add(commit.slot.key)
         if status == "applied":
             if holders and "ended_at" in commit.projection:
                 for ids in holders.values():
@@ -133,6 +139,11 @@ def _status(commit: Commit, changes: Changes, facts: Facts) -> str:
         if work_id in changes.removed or facts.leases[work_id] != epoch:
             return "fenced"
     return "applied"
+
+
+def _behind(slot: Slot) -> str:
+    """Return the limit for which a new execution waits, behind older ones."""
+    return "limit" if slot.limit else "rate"
 
 
 def _take(slot: Slot, commit: Commit, holders: dict[str, set[str]], changes: Changes, facts: Facts) -> str:

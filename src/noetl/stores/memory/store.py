@@ -280,6 +280,7 @@ def _read_facts(tables: Tables, commits: Sequence[Commit]) -> Facts:
         if commit.slot is not None:
             keys = (commit.slot.key, commit.slot.above)
             facts.add_limits({key: _with_slot(tables, key, queued=False) for key in keys}, tables.rates)
+            facts.waited.update(key for key in keys if _is_waited_for(tables, key))
         if commit.intake is not None:
             name, message_id = commit.intake.state_id, commit.intake.message_id
             taken = [(name, message_id)] if message_id in tables.taken.get(name, {}) else []
@@ -292,6 +293,11 @@ def _with_slot(tables: Tables, key: str, *, queued: bool) -> list[str]:
     if queued:
         return [name for name, slot in rows if slot[:2] == (key, True)]
     return [name for name, (own, waits, above) in rows if not waits and key in (own, above)]
+
+
+def _is_waited_for(tables: Tables, key: str) -> bool:
+    rows = (msgspec.json.decode(tables.executions[name]) for name in _with_slot(tables, key, queued=True))
+    return any(row["status"] != "paused" for row in rows)
 
 
 def apply(tables: Tables, changes: Changes) -> None:

@@ -9,7 +9,7 @@ import pytest
 from noetl.engine.handlers.decide import Decision, NeedsLoad, decide
 from noetl.engine.plan.plan import plan
 from noetl.engine.queries.explain import standings
-from noetl.engine.routing.slots import held_by, held_groups, limits_of, slot_of, without_held
+from noetl.engine.routing.slots import held_by, held_groups, limits_of, renewed, slot_of, without_held
 from noetl.engine.state.evolve import fold
 from noetl.engine.state.execution import Execution, checksum
 from noetl.model.errors import InvalidPayload, LimitReached
@@ -143,6 +143,56 @@ def test_a_limit_of_the_server_stands_beside_that_of_the_playbook() -> None:
     assert (rated["group"], rated["limit"], rated["rate"]["group"]) == ("playbook a/*", 2, "a/b")
     state = Execution("1", slot=both)
     assert held_groups(state) == ["a/b", "playbook a/*"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "then", "group", "limit"),
+    [
+        ("timeout_s: 5", {"a/*": 3}, "playbook a/*", 3),
+        ("timeout_s: 5", {"a/b": 1, "a/*": 9}, "playbook a/b", 1),
+        ("timeout_s: 5", {}, None, None),
+        ("rate: {per_second: 1}", {}, "rate a/b", None),
+        ("rate: {per_second: 1}", {"*": 4}, "playbook *", 4),
+        ("concurrency: {}", {"a/*": 3}, "a/b", 1),
+    ],
+)
+def test_who_waits_is_admitted_under_the_limit_that_the_server_has_then(
+    spec: str, then: dict[str, int], group: str | None, limit: int | None
+) -> None:
+    text = book(STEP, f"executor:\n  spec:\n    {spec}")
+    old, new = (plan(read(text), "hash", {PLAYBOOK_LIMITS: limits}) for limits in ({"a/*": 2}, then))
+    state = Execution("1")
+    begun = decide(old, state, Start("m", "a/b", "hash", queued="limit"), BEGIN)
+    assert not isinstance(begun, NeedsLoad)
+    assert state.slot is not None
+    found = renewed(state.slot, new, state)
+    assert (found or {}).get("group") == group
+    admitted = decide(new, state, Admit("n"), BEGIN + 1)
+    assert not isinstance(admitted, NeedsLoad)
+    assert (admitted.slot is None) == (found is None)
+    if admitted.slot is not None:
+        assert (admitted.slot.key, admitted.slot.limit or None) == (group, limit)
+        assert admitted.slot.above_limit == (3 if spec.startswith("concurrency") else 0)
+    assert checksum(fold("1", (*begun.events, *admitted.events))) == checksum(state)
+
+
+def test_the_text_names_the_limit_that_the_server_has_now() -> None:
+    made = read(book(STEP))
+    state = Execution("1")
+    begun = decide(
+        plan(made, "hash", {PLAYBOOK_LIMITS: {"a/*": 2}}), state, Start("m", "a/b", "hash", queued="limit"), BEGIN
+    )
+    assert not isinstance(begun, NeedsLoad)
+    [told] = standings(plan(made, "hash", {PLAYBOOK_LIMITS: {"a/*": 7}}), state, begun.events)
+    assert told.waits_for == "the server's limit of 7 running executions of 'playbook a/*'"
+
+
+def test_the_renewed_limits_of_a_child_are_without_those_that_its_parent_holds() -> None:
+    known = plan(read(book(STEP)), "hash", {PLAYBOOK_LIMITS: {"a/*": 2}})
+    own = {"group": "a/b", "limit": 1, "on_limit": "queue"}
+    child = Execution("1", path="a/b", parent={"execution_id": "2", "groups": ["playbook a/*"]})
+    assert renewed(own, known, child) == own
+    assert renewed(own, known, Execution("1", path="a/b")) == {**own, "above": ABOVE}
 
 
 def test_a_child_takes_no_place_that_its_parent_holds() -> None:

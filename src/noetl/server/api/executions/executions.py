@@ -13,7 +13,7 @@ from noetl.engine.decision.builder import projection, status_of
 from noetl.engine.queries.explain import Standing, choices, standings
 from noetl.engine.queries.history.past import Past
 from noetl.engine.queries.view import changed, no_event, step_counts
-from noetl.engine.routing.slots import held_by
+from noetl.engine.routing.slots import held_by, renewed
 from noetl.engine.state.execution import Execution as ExecutionState
 from noetl.model.outcome import fix_of
 from noetl.model.refs import expanded
@@ -156,13 +156,17 @@ async def state_at(call: Call, execution_id: str, query: StateQuery) -> State:
 async def line(call: Call, execution_id: str) -> LineRow:
     """Show where an execution and its queued work stand in the queue."""
     row = await call.services.reader.row(execution_id)
-    found = await _line(call, execution_id, row.get("slot"))
+    state = None if row.get("slot") is None else await call.services.reader.state(execution_id)
+    found = await _line(call, execution_id, state)
     work = [WorkAhead(name, ahead, list(found.limits.get(name, ()))) for name, ahead in found.work.items()]
     place = (found.group, found.position, list(found.running))
     return LineRow(work, *place, found.held_by, found.turn_at, dict(found.full))
 
 
-async def _line(call: Call, execution_id: str, slot: Mapping[str, Any] | None) -> Line:
+async def _line(call: Call, execution_id: str, state: ExecutionState | None) -> Line:
+    slot = None
+    if state is not None and state.slot is not None:
+        slot = renewed(state.slot, await call.services.control.plan(state.playbook), state)
     store, most = call.services.store, call.services.control.work_limits
     found = await store.line(execution_id)
     if found.limits:
@@ -193,7 +197,7 @@ async def explain(call: Call, execution_id: str, query: ExplainQuery) -> Explain
         known, now = await services.collected.once(execution_id, Past(), to=query.seq), state.at
         return _explained(call, state, standings(plan, state, known, None, now), known)
     if state.phase != "ended":
-        place = await _line(call, execution_id, state.slot)
+        place = await _line(call, execution_id, state)
         if not state.pool.startswith("local:"):  # `noetl run` has its own worker
             pools = groups(await services.team.workers(), now)
     known = await services.collected.get(execution_id, "past", Past)

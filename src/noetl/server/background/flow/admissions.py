@@ -14,14 +14,14 @@ from typing import Any, Final
 
 from noetl.model.errors import NoetlError, log_level
 from noetl.model.messages import Admit, AnyMessage, Cancel
-from noetl.ports import Clock, WorkQueue
+from noetl.ports import Audit, AuditEntry, Clock, WorkQueue
 from noetl.ports.work import Answer
 from noetl.server.sequencer.commit_hooks import CommitHooks
 
 _log = logging.getLogger(__name__)
 _EVERY_S: Final = 1.0
 _PAGE: Final = 100
-Submit = Callable[[str, AnyMessage], Awaitable[Answer]]
+Submit = Callable[[str, AnyMessage, Audit], Awaitable[Answer]]
 
 
 class Admissions:
@@ -60,7 +60,7 @@ class Admissions:
                 if wait > 0:
                     return wait
                 name = row["execution_id"]
-                answer = await self._submit(name, Admit(f"admit:{name}:{row['last_seq']}"))
+                answer = await self._submit(name, Admit(f"admit:{name}:{row['last_seq']}"), None)
                 if answer.status == "full":
                     await self._replace(key, page)
                     return _EVERY_S
@@ -86,7 +86,9 @@ class Admissions:
         names = [*running, *(row["execution_id"] for row in page)]
         for name in names[: max(0, len(names) - int(newest["slot"]["limit"]))]:
             reason = f"replaced by execution {newest['execution_id']} (`concurrency` with the key {key!r})"
-            await self._submit(name, Cancel(f"replace:{name}", reason, by="concurrency"))
+            by, about = f"concurrency:{newest['execution_id']}", {"key": key}
+            act = AuditEntry(self._clock.now(), by, "execution.cancel", name, about)
+            await self._submit(name, Cancel(f"replace:{name}", reason, by="concurrency"), act)
 
     async def _sleep(self, seconds: float) -> None:
         woken = asyncio.ensure_future(self._wake.wait())

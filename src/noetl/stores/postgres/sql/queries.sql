@@ -37,6 +37,10 @@ WITH RECURSIVE known AS (
 SELECT slot FROM known
 WHERE slot IS NOT NULL AND EXISTS (SELECT FROM execution AS x WHERE x.slot = known.slot AND x.queued);
 
+-- name: waited_keys
+SELECT key FROM unnest($1::text[]) AS key
+WHERE EXISTS (SELECT FROM execution WHERE slot = key AND queued AND status <> 'paused');
+
 -- name: queued_of
 SELECT execution_id::text, last_seq, projection FROM execution WHERE slot = $1 AND queued ORDER BY number LIMIT $2;
 

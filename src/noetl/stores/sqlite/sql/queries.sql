@@ -70,6 +70,9 @@ WITH RECURSIVE known (slot) AS (
 SELECT slot FROM known
 WHERE slot IS NOT NULL AND EXISTS (SELECT 1 FROM execution AS x WHERE x.slot = known.slot AND x.queued = 1);
 
+-- name: find_waiting
+SELECT 1 FROM execution WHERE slot = ? AND queued = 1 AND status <> 'paused' LIMIT 1;
+
 -- name: queued_of
 SELECT execution_id, (SELECT max(seq) FROM event_log WHERE event_log.execution_id = execution.execution_id), projection
 FROM execution WHERE slot = ? AND queued = 1 ORDER BY number LIMIT ?;
