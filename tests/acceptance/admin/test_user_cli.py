@@ -7,6 +7,8 @@ import json
 from tests.acceptance.running import Folder
 from tests.server.serving import process
 
+TWO_ROLES = ("--role", "viewer", "--namespace", "a/", "--role", "editor", "--namespace", "c/")
+
 
 def test_users_and_groups_of_a_local_store(folder: Folder) -> None:
     (folder.path / "secret").write_text("correct horse battery\n", encoding="utf-8")
@@ -27,6 +29,10 @@ def test_users_and_groups_of_a_local_store(folder: Folder) -> None:
         (("user", "create", "b b", "--no-password"), "is no name"),
         (("user", "create", "bob", "--no-password", "--role", "worker"), "Unknown role"),
         (("user", "create", "bob", "--no-password", "--namespace", "a"), "--role"),
+        (("user", "create", "bob", "--no-password", *TWO_ROLES), "through groups"),
+        (("user", "set", "ada", *TWO_ROLES), "Several roles given: --role viewer --role editor."),
+        (("group", "set", "ops", *TWO_ROLES), "through groups"),
+        (("token", "create", *TWO_ROLES), "A token has one role: create one token for each."),
         (("user", "enable", "none"), "No user none"),
         (("user", "delete", "none"), "No user none"),
         (("group", "delete", "none"), "No group none"),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from noetl.cli.admin.user import only_role
 from noetl.cli.arguments.command_group import command_group
 from noetl.cli.arguments.options import AsJson, Place, parse_duration
 from noetl.cli.output.format import format_time, to_json, to_plain_json
@@ -34,7 +35,7 @@ command = command_group(
 @command.command("create")
 def create(
     role: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option("--role", metavar="ROLE", help=f"Role of the token: {_ROLES}. Required."),
     ] = None,
     name: Annotated[str, typer.Option("--name", help="Name of the token's owner, shown in the audit log.")] = "",
@@ -57,15 +58,16 @@ def create(
     async def job() -> None:
         from noetl.cli.runtime.target import connect, server_of
 
-        if role is None:
+        only = only_role(role, "A token has one role: create one token for each.")
+        if only is None:
             raise InvalidInput(f"No role given. Add --role ROLE: {_ROLES}.")
         expires_s = None if expires is None else parse_duration("--expires", expires)
         server = server_of(store)
         if server is None:
-            _print_secret(*await _create(store, role, name, expires_s, pool, namespace or ()), json)
+            _print_secret(*await _create(store, only, name, expires_s, pool, namespace or ()), json)
             return
         async with connect(server) as client:
-            created = await client.create_token(role, name, expires_s, pool, namespace or ())
+            created = await client.create_token(only, name, expires_s, pool, namespace or ())
         _print_secret(created.token_id, created.role, created.name, created.secret, json)
 
     call(job)

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the user.")]
 Role = Annotated[
-    str | None, typer.Option("--role", metavar="ROLE", help="Role: viewer, operator, editor or admin. [default: none]")
+    list[str] | None,
+    typer.Option("--role", metavar="ROLE", help="Role: viewer, operator, editor or admin. [default: none]"),
 ]
 Namespaces = Annotated[
     list[str] | None,
@@ -193,16 +194,25 @@ def entry(action: str, entity: str, before: str = "", after: str = "") -> Any:
     return AuditEntry(int(time() * 1000), actor(), action, entity, before=before, after=after)
 
 
-def grants_of(role: str | None, namespaces: Sequence[str] | None) -> tuple[Grant, ...]:
+def grants_of(roles: Sequence[str] | None, namespaces: Sequence[str] | None) -> tuple[Grant, ...]:
     """Return the roles that options name. Raises InvalidInput."""
     from noetl.ports.people import Grant
     from noetl.server.auth.people.sessions import checked_grants
 
+    role = only_role(roles, "Give a user several roles through groups: one `noetl group set GROUP --role ROLE` each.")
     if role is None:
         if namespaces:
             raise InvalidInput("--namespace limits a role. Add --role ROLE.")
         return ()
     return checked_grants(Grant(role, namespace) for namespace in namespaces or ("",))
+
+
+def only_role(roles: Sequence[str] | None, instead: str) -> str | None:
+    """Return the role of an option that counts once. Raises InvalidInput."""
+    if roles and len(roles) > 1:
+        given = " ".join(f"--role {one}" for one in roles)
+        raise InvalidInput(f"Several roles given: {given}. One --role counts for every --namespace. {instead}")
+    return roles[0] if roles else None
 
 
 def plain(grants: Sequence[Grant]) -> list[dict[str, str]]:
