@@ -165,6 +165,29 @@ async def test_rows_that_were_tampered_with_are_named(place: Place, what: str) -
     assert await reason(team) == (why, position, None if number is None else number + first)
 
 
+STRANGE = {
+    "at = 'abc'": {"at": "abc"},
+    "actor = x'ff00'": {"actor": "b'\\xff\\x00'"},
+    "detail = x'ff'": {"detail": "b'\\xff'"},
+}
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)  # columns of PostgreSQL hold nothing else
+@pytest.mark.parametrize("change", STRANGE)
+async def test_a_row_that_cannot_be_read_is_shown_and_named(place: Place, change: str) -> None:
+    team = place.team(place.open())
+    await team.audit([entry(at) for at in range(1, 4)])
+    execute(place, f"UPDATE audit SET {change} WHERE number = 2")
+    found = await team.audited()
+    assert [one.number for one in found] == [3, 2, 1]
+    assert found[1].detail["unreadable"] == STRANGE[change]
+    assert isinstance(found[1].at, int)
+    assert all(isinstance(text, str) for text in (found[1].actor, found[1].entity))
+    assert await reason(team) == ("changed", 2, 2)
+    execute(place, "UPDATE audit SET position = 'x' WHERE number = 2")
+    assert (await reason(team))[0] == "deleted"
+
+
 @STORED
 async def test_an_inserted_row_is_named_and_never_linked(place: Place) -> None:
     team = place.team(place.open())

@@ -39,7 +39,7 @@ class Verifier:
 
     def _check(self, one: Chained) -> Break | None:
         number, position, due = one.entry.number, one.position, self.head.position + 1
-        if position is None or one.hash is None or one.previous is None:
+        if not isinstance(position, int) or one.hash is None or one.previous is None:
             return Break(due, number, "inserted", f"Entry {number} has no place in the chain.")
         if position > due:
             return Break(due, None, "deleted", _gone(due, position - 1) + f" The next entry is {number}.")

@@ -48,6 +48,24 @@ def test_the_trail_of_a_server_is_verified_and_exported(folder: Folder) -> None:
         assert folder.call("audit", "verify", "trail.jsonl").code == 0
 
 
+def test_entries_that_were_tampered_with_are_listed_with_the_others(folder: Folder) -> None:
+    for name in ("ada", "bob", "eve", "fay"):
+        assert folder.call("token", "create", "--role", "viewer", "--name", name).code == 0
+    with closing(sqlite3.connect(folder.path / ".noetl" / "noetl.db")) as file, file:
+        file.execute("UPDATE audit SET at = 'abc' WHERE number = 1")
+        file.execute("UPDATE audit SET actor = x'ff00' WHERE number = 2")
+        file.execute("UPDATE audit SET at = 9000000000000000000 WHERE number = 3")
+    with process(folder.path, "serve") as (url, _):
+        for where in ((), ("--server", url)):
+            listed = folder.call("audit", "list", *where)
+            assert (listed.code, listed.err) == (0, "")
+            lines = listed.out.splitlines()
+            assert [line.split()[0] for line in lines] == ["4", "3", "2", "1"]
+            assert [line.partition("unreadable: ")[2].partition(";")[0] for line in lines] == ["", "", "actor", "at"]
+            assert "9000000000000000000" in lines[1]
+            assert folder.call("audit", "verify", *where).out.startswith("broken at place 1 (entry 1): changed.")
+
+
 def test_mistakes_are_told_without_a_trace(folder: Folder) -> None:
     for arguments, text in (
         (("list",), "No store at"),

@@ -193,7 +193,19 @@ def _print_entry(one: Any, json: bool) -> None:
         echo(to_json(one))
         return
     change = f"{one.before or '-'} -> {one.after or '-'}" if one.before or one.after else ""
-    echo(f"{one.number:>6}  {format_time(one.at)}  {one.actor:<16} {one.action:<20} {one.entity}  {change}".rstrip())
+    strange = one.detail.get("unreadable")
+    names = ", ".join(strange) if isinstance(strange, dict) else ""
+    told = f"  unreadable: {names}; find the change with `noetl audit verify`" if names else ""
+    line = f"{one.number:>6}  {_shown_time(one.at)}  {one.actor:<16} {one.action:<20} {one.entity}  {change}"
+    echo(line.rstrip() + told)
+
+
+def _shown_time(at: int) -> str:
+    """Return the time of an entry; the number if none is so far away."""
+    try:
+        return format_time(at)
+    except (ValueError, OverflowError, OSError):
+        return str(at)
 
 
 def _print_result(result: AuditVerified) -> None:
