@@ -24,7 +24,7 @@ from noetl.server.auth.namespaces import namespaces_of
 from noetl.server.auth.people.passwords import Passwords
 
 ROLES: Final = ("viewer", "operator", "editor", "admin")  # of users, each with what the one before may
-_NAME: Final = re.compile(r"[A-Za-z0-9._@+-]{1,100}")
+_NAME: Final = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._@+-]{1,100}")  # `.` and `..` cannot stand in a URL
 _KNOWN_MS: Final = 500
 _MOST_KNOWN: Final = 1_024
 _MOST_GRANTS: Final = 100
@@ -123,7 +123,9 @@ def _rights(user: User, groups: Mapping[str, Group]) -> Rights:
 def checked_name(name: str) -> str:
     """Return the name of a user or a group. Raises InvalidInput."""
     if _NAME.fullmatch(name) is None:
-        raise InvalidInput(f"{name[:40]!r} is no name. Use 1 to 100 letters, digits and any of . _ @ + -.")
+        raise InvalidInput(
+            f"{name[:40]!r} is no name. Use 1 to 100 letters, digits and any of . _ @ + -, but not `.` or `..`."
+        )
     return name
 
 
