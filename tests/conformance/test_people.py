@@ -49,6 +49,21 @@ async def test_a_group_is_put_and_removed(place: Place) -> None:
     assert await two.groups() == [Group("dev")]
 
 
+async def test_the_members_of_a_removed_group_leave_it(place: Place) -> None:
+    store = place.open()
+    people, team = place.people(store), place.team(store)
+    bob, eve = User("bob", groups=("dev",)), User("eve", groups=("ops",))
+    for user in (ADA, bob, eve, User("fay")):
+        await people.add_user(user)
+    for name in ("ops", "dev"):
+        await people.put_group(Group(name))
+    assert await people.remove_group("ops", ACT)
+    assert not await people.remove_group("dev'", ACT)
+    await people.put_group(Group("ops"))  # another one of this name
+    assert await people.users() == [replace(ADA, groups=("dev",)), bob, User("eve"), User("fay")]
+    assert len(await team.audited()) == 1
+
+
 async def test_a_session_ends_with_its_time_its_user_or_by_itself(place: Place) -> None:
     one, two = place.people(place.open()), place.people(place.open())
     for name in ("ada", "bob", "eve"):

@@ -74,7 +74,7 @@ class People(Protocol):
         """Add a group, or replace the one with its name."""
 
     async def remove_group(self, name: str, act: Audit = None) -> bool:
-        """Delete a group; False if it is unknown. Users keep its name."""
+        """Delete a group, and remove its members from it; False if it is unknown."""
 
     async def groups(self) -> list[Group]:
         """List groups by name."""

@@ -12,6 +12,9 @@ TWO_ROLES = ("--role", "viewer", "--namespace", "a/", "--role", "editor", "--nam
 
 def test_users_and_groups_of_a_local_store(folder: Folder) -> None:
     (folder.path / "secret").write_text("correct horse battery\n", encoding="utf-8")
+    unknown = folder.call("user", "create", "ada", "--group", "ops", "--no-password")
+    assert "There is no group ops. Create it with `noetl group set ops`." in unknown.err
+    assert folder.call("group", "set", "ops").code == 0
     made = folder.call(
         "user", "create", "ada", "--role", "editor", "--namespace", "team-a", "--group", "ops", "--password", "@secret"
     )
@@ -36,6 +39,10 @@ def test_users_and_groups_of_a_local_store(folder: Folder) -> None:
         (("user", "set", "ada", *TWO_ROLES), "Several roles given: --role viewer --role editor."),
         (("group", "set", "ops", *TWO_ROLES), "through groups"),
         (("token", "create", *TWO_ROLES), "A token has one role: create one token for each."),
+        (
+            ("user", "set", "ada", "--group", "opps"),
+            "no group opps. Create it with `noetl group set opps`. The groups are ops.",
+        ),
         (("user", "enable", "none"), "No user none"),
         (("user", "delete", "none"), "No user none"),
         (("group", "delete", "none"), "No group none"),
@@ -47,13 +54,14 @@ def test_users_and_groups_of_a_local_store(folder: Folder) -> None:
     assert folder.call("user", "delete", "ada").code == 0
     assert folder.call("group", "delete", "ops").code == 0
     assert folder.call("user", "list").err == "no users\n"
-    assert folder.call("audit", "verify").out.startswith("6 entries intact")
+    assert folder.call("audit", "verify").out.startswith("7 entries intact")
 
 
 def test_users_and_groups_of_a_server(folder: Folder) -> None:
     with process(folder.path, "serve") as (url, _):
         where = ("--server", url)
         assert folder.call("user", "create", "bob", "--no-password", *where).code == 0
+        assert folder.call("group", "set", "ops", *where).code == 0
         assert folder.call("user", "set", "bob", "--role", "operator", "--group", "ops", *where).code == 0
         assert folder.call("group", "set", "ops", "--role", "viewer", "--namespace", "x", *where).code == 0
         assert "operator" in folder.call("user", "list", *where).out

@@ -96,7 +96,7 @@ async def test_a_wrong_sign_in_is_refused_without_a_reason(served: Served, name:
 
 async def test_roles_come_from_the_user_and_its_groups(served: Served) -> None:
     await served.json("PUT", "/api/groups/ops", {"grants": [{"role": "operator"}, {"role": "admin", "namespace": "x"}]})
-    await create(served, groups=["ops", "unknown"], grants=[{"role": "viewer"}])
+    await create(served, groups=["ops"], grants=[{"role": "viewer"}])
     ada, answer = await browser(served)
     assert (answer.json()["role"], answer.json()["grants"]) == ("operator", [{"role": "admin", "namespace": "x/"}])
     await served.json("PUT", "/api/groups/ops", {"grants": []})
@@ -105,10 +105,22 @@ async def test_roles_come_from_the_user_and_its_groups(served: Served) -> None:
     assert [(row["name"], row["members"]) for row in rows] == [("ops", ["ada"])]
     await served.json("DELETE", "/api/groups/ops")
     await served.json("DELETE", "/api/groups/ops", status=404)
+    assert (await served.json("GET", "/api/users/ada"))["groups"] == []
     await served.json("PATCH", "/api/users/ada", {"grants": [], "groups": []})
     assert (await ada.get("/api/me")).json()["role"] == "none"
     assert (await ada.get("/api/executions")).status_code == 403
     assert (await ada.get("/api/playbooks/" + "0" * 64)).status_code == 403
+
+
+async def test_an_unknown_group_is_refused(served: Served) -> None:
+    for name in ("ops", "dev"):
+        await served.json("PUT", f"/api/groups/{name}", {"grants": []})
+    refused = await served.json("POST", "/api/users", {"name": "ada", "groups": ["opps"]}, 400)
+    text = "There is no group opps. Create it with `noetl group set opps`. The groups are dev, ops."
+    assert refused["detail"] == text
+    await create(served, groups=["ops", "ops"])
+    assert (await served.json("PATCH", "/api/users/ada", {"groups": ["opps"]}, 400))["detail"] == text
+    assert (await served.json("GET", "/api/users/ada"))["groups"] == ["ops"]
 
 
 @pytest.mark.parametrize("end", ["disable", "password", "delete", "sign out"])

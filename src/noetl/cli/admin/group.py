@@ -74,7 +74,7 @@ def list_groups(json: AsJson = False, store: Place = None) -> None:
 
 @command.command("delete")
 def delete(name: Name, json: AsJson = False, store: Place = None) -> None:
-    """Delete a group: its members lose its roles."""
+    """Delete a group: its members leave it and lose its roles."""
 
     async def job() -> None:
         from noetl.cli.runtime.target import connect, server_of

@@ -238,11 +238,12 @@ async def _create(
     from noetl.ports.people import User
     from noetl.server.auth.people.passwords import hash_password
     from noetl.server.auth.people.sessions import checked_name, grants_text
+    from noetl.server.operations.people import known_groups
 
-    now, named = int(time() * 1000), tuple(checked_name(one) for one in groups)
-    hashed = hash_password(password) if password else ""
-    user = User(checked_name(name), hashed, grants, named, False, now, "cli", now)
+    now, hashed = int(time() * 1000), hash_password(password) if password else ""
     async with open_local(store) as people:
+        named = await known_groups(people, groups)
+        user = User(checked_name(name), hashed, grants, named, False, now, "cli", now)
         if not await people.add_user(user, entry("user.create", name, "", grants_text(grants))):
             raise InvalidInput(f"There is a user {name}. Change it with `noetl user set {name}`.")
     return user
@@ -253,6 +254,7 @@ async def _change(store: str | None, name: str, fields: dict[str, Any]) -> None:
 
     from noetl.cli.runtime.target import connect, server_of
     from noetl.server.auth.people.passwords import hash_password
+    from noetl.server.operations.people import known_groups
 
     server = server_of(store)
     if server is not None:
@@ -268,6 +270,8 @@ async def _change(store: str | None, name: str, fields: dict[str, Any]) -> None:
         old = await people.user(name)
         if old is None:
             raise _missing(name)
+        if "groups" in fields:
+            fields = {**fields, "groups": await known_groups(people, fields["groups"], old.groups)}
         new = replace(old, **fields, changed_at=int(time() * 1000))
         await people.save_user(new, entry("user.change", name), ends_sessions=ends)
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from msgspec.structs import replace
+
 from noetl.ports.people import Group, Session, User
 from noetl.ports.team import Audit
 from noetl.stores.memory.tables import Tables
@@ -57,9 +59,12 @@ class MemoryPeople:
         self._tables.note([act])
 
     async def remove_group(self, name: str, act: Audit = None) -> bool:
-        was = self._groups.pop(name, None) is not None
-        self._tables.note([act] if was else [])
-        return was
+        if self._groups.pop(name, None) is None:
+            return False
+        for user in [one for one in self._users.values() if name in one.groups]:
+            self._users[user.name] = replace(user, groups=tuple(one for one in user.groups if one != name))
+        self._tables.note([act])
+        return True
 
     async def groups(self) -> list[Group]:
         return [group for _, group in sorted(self._groups.items())]

@@ -54,7 +54,7 @@ class SqlPeople(ABC):
         await self._write(act, ("put_group", (group.name, _text(group))))
 
     async def remove_group(self, name: str, act: Audit = None) -> bool:
-        return await self._write(act, ("remove_group", (name,)))
+        return await self._write(act, ("remove_group", (name,)), ("leave_group", (name,)))
 
     async def groups(self) -> list[Group]:
         return [_decode(row[0], type=Group) for row in await self._rows("list_groups")]

@@ -42,7 +42,7 @@ async def listed(call: Call) -> GroupRows:
 
 @noun.route("DELETE", "/api/groups/{name}", "admin", act="group.delete", problems=(404,))
 async def remove(call: Call, name: str) -> Removed:
-    """Delete a group: its members lose its roles."""
+    """Delete a group: its members leave it and lose its roles."""
     if not await call.services.people.remove_group(name, call.act(name)):
         raise not_found(f"No group `{name[:80]}`.", "GET /api/groups lists the groups.")
     await call.services.gate.forget()

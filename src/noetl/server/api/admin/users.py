@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from noetl.ports.people import Grant, User
 from noetl.server.auth.people.sessions import checked_grants, checked_name, grants_text
 from noetl.server.http.endpoint import Call, Noun
-from noetl.server.operations.people import user_row
+from noetl.server.operations.people import known_groups, user_row
 from noetl.server.problems import Refusal, not_found
 from noetl.wire.answers import Removed
 from noetl.wire.people import GrantAsked, UserAsked, UserPatch, UserRow, UserRows
@@ -35,7 +35,7 @@ async def create(call: Call, body: UserAsked) -> UserRow:
     """Create a user."""
     now, grants = call.services.clock.now(), grants_of(body.grants)
     password = await call.services.sessions.passwords.hash(body.password) if body.password else ""
-    groups = tuple(checked_name(one) for one in dict.fromkeys(body.groups))
+    groups = await known_groups(call.services.people, body.groups)
     user = User(checked_name(body.name), password, grants, groups, False, now, call.actor.name, now)
     if not await call.services.people.add_user(user, call.act(user.name, is_now=grants_text(grants), groups=groups)):
         detail = f"There is a user `{user.name}`."
@@ -65,7 +65,7 @@ async def change(call: Call, name: str, body: UserPatch) -> UserRow:
     if body.grants is not UNSET:
         new = replace(new, grants=grants_of(body.grants))
     if body.groups is not UNSET:
-        new = replace(new, groups=tuple(checked_name(one) for one in dict.fromkeys(body.groups)))
+        new = replace(new, groups=await known_groups(call.services.people, body.groups, old.groups))
     if body.disabled is not UNSET:
         new = replace(new, disabled=body.disabled)
     fields = [field for field in body.__struct_fields__ if getattr(body, field) is not UNSET]

@@ -916,6 +916,10 @@ ON CONFLICT (name) DO UPDATE SET data = excluded.data RETURNING 1;
 -- name: remove_group
 DELETE FROM person_group WHERE name = $1 RETURNING 1;
 
+-- name: leave_group
+UPDATE person SET data = jsonb_set(data::jsonb, '{groups}', (data::jsonb -> 'groups') - $1::text)::json
+WHERE data::jsonb -> 'groups' ? $1;
+
 -- name: list_groups
 SELECT data FROM person_group ORDER BY name;
 

@@ -865,6 +865,11 @@ ON CONFLICT (name) DO UPDATE SET data = excluded.data;
 -- name: remove_group
 DELETE FROM person_group WHERE name = ?1;
 
+-- name: leave_group
+UPDATE person SET data = json_set(
+  data, '$.groups', json((SELECT json_group_array(value) FROM json_each(data, '$.groups') WHERE value <> ?1))
+) WHERE EXISTS (SELECT 1 FROM json_each(data, '$.groups') WHERE value = ?1);
+
 -- name: list_groups
 SELECT data FROM person_group ORDER BY name;
 
