@@ -10,6 +10,7 @@ import pytest
 
 from noetl.cli.runtime.terminal import escaped, style
 from tests.acceptance.running import Folder
+from tests.server.serving import process
 
 EVIL = "\x1b]0;owned\x07\x1b[31m\x9b2J\x85\u202egnp.exe\u2066\x7f\r"
 SHOWN = r"\x1b]0;owned\x07\x1b[31m\u009b2J\u0085\u202egnp.exe\u2066\u007f\x0d"
@@ -44,6 +45,21 @@ def test_no_command_prints_controls_of_data(folder: Folder, playbook: str) -> No
     assert [found for found in outputs if RAW.search(found)] == []
     lines = [json.loads(line) for line in folder.call("logs", "last", "--json").out.splitlines()]
     assert lines[0]["text"].startswith("said " + EVIL.rstrip("\r"))  # JSON means the same
+
+
+def test_data_cannot_begin_another_line_of_a_list(folder: Folder) -> None:
+    forged = "k: 0 running, 0 waiting\nlimit forged: 99 running"
+    limits = {"spec": {"concurrency": {"key": "{{ workload.k }}"}}}
+    steps = '- step: hold\n  tool: { kind: wait, signal: "go" }'
+    file = folder.playbook(steps, executor=limits, workload={"k": "x"})
+    assert folder.call("token", "create", "--role", "viewer", "--name", forged).code == 0
+    with process(folder.path, "up") as (url, _):
+        where = ("--server", url)
+        assert folder.call("register", file, *where).code == 0
+        assert folder.call("exec", "test/play", "--payload", json.dumps({"k": forged}), *where).code == 0
+        shown = [folder.call(*words, *where).out for words in (("queue",), ("token", "list"))]
+    assert [r"waiting\x0alimit forged" in out for out in shown] == [True, True]
+    assert [line for out in shown for line in out.splitlines() if line.startswith("limit forged")] == []
 
 
 def test_styles_are_kept_and_what_they_hold_is_escaped() -> None:

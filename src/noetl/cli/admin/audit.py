@@ -16,7 +16,7 @@ from noetl.cli.arguments.command_group import command_group
 from noetl.cli.arguments.options import AsJson, Place
 from noetl.cli.output.format import format_time, to_json
 from noetl.cli.runtime.runner import call
-from noetl.cli.runtime.terminal import echo
+from noetl.cli.runtime.terminal import echo, one_line
 from noetl.model.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def _print_entry(one: Any, json: bool) -> None:
     names = ", ".join(strange) if isinstance(strange, dict) else ""
     told = f"  unreadable: {names}; find the change with `noetl audit verify`" if names else ""
     line = f"{one.number:>6}  {_shown_time(one.at)}  {one.actor:<16} {one.action:<20} {one.entity}  {change}"
-    echo(line.rstrip() + told)
+    echo(one_line(line.rstrip() + told))
 
 
 def _shown_time(at: int) -> str:

@@ -17,7 +17,7 @@ from noetl.cli.arguments.command_group import command_group
 from noetl.cli.arguments.options import AsJson, Place, parse_duration
 from noetl.cli.output.format import format_time, to_json, to_plain_json
 from noetl.cli.runtime.runner import call
-from noetl.cli.runtime.terminal import echo
+from noetl.cli.runtime.terminal import echo, one_line
 from noetl.model.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -204,4 +204,4 @@ def _print_tokens(tokens: Sequence[Token | TokenRow], json: bool) -> None:
         where = " ".join(token.namespaces)
         used = f"used {format_time(token.used_at)}" if token.used_at else "never used"
         about = "  ".join(part for part in (where, state, used) if part)
-        echo(f"{token.token_id}  {token.role:<9} {token.name or '-':<20} {about}")
+        echo(one_line(f"{token.token_id}  {token.role:<9} {token.name or '-':<20} {about}"))

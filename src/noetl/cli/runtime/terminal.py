@@ -26,6 +26,11 @@ def escaped(text: str) -> str:
     return _CONTROLS.sub(_escape, text)
 
 
+def one_line(text: str) -> str:
+    """Return a text with its line feeds as escapes: data cannot begin another line."""
+    return text.replace("\n", "\\x0a")
+
+
 def _escape(match: re.Match[str]) -> str:
     code = ord(match[0])
     return f"\\x{code:02x}" if code < 0x20 else f"\\u{code:04x}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from noetl.cli.arguments.options import AsJson, Place
 from noetl.cli.output.format import format_duration, to_json
 from noetl.cli.runtime.store import local_settings, read_history
-from noetl.cli.runtime.terminal import echo
+from noetl.cli.runtime.terminal import echo, one_line
 
 if TYPE_CHECKING:
     from noetl.ports import History
@@ -49,7 +49,7 @@ def command(json: AsJson = False, store: Place = None) -> None:
 
     lines = list(_lines(found, SteadyClock().now()))
     for line in lines or ["nothing waits"]:
-        echo(line)
+        echo(one_line(line))
 
 
 def _lines(found: Mapping[str, _Rows], now: int) -> Iterator[str]:
