@@ -40,6 +40,8 @@ _OF_PLAYBOOKS: Final = frozenset(
 )  # meaningless without a playbook
 _HARMLESS: Final = ("empty", "legacy-boolean")  # the setting checks the value
 
+Check = Callable[[Mapping[str, str]], object]  # raises InvalidSetting
+
 
 class Knob(Struct, frozen=True):
     """Setting that a server applies to every execution."""
@@ -217,11 +219,11 @@ def _text(node: Node) -> str:
     return str(node.value).lower() if isinstance(node.value, bool) else node.text
 
 
-def problems(environment: Mapping[str, str], folder: Path) -> list[str]:
+def problems(environment: Mapping[str, str], folder: Path, more: Iterable[Check] = ()) -> list[str]:
     """Return what is wrong with the settings of a process, one line each.
 
     `environment` is that of the process, without the file. Variables that are no setting are not among them: another program
-    may have a variable of this name.
+    may have a variable of this name. `more` are checks that need other parts of NoETL.
     """
     found: list[str] = []
     entries: Mapping[str, Entry] = {}
@@ -232,12 +234,13 @@ def problems(environment: Mapping[str, str], folder: Path) -> list[str]:
         if environment.get(CONFIG, "").strip() or not isinstance(error, FileNotFoundError | NotADirectoryError):
             found.append(f"Cannot read the configuration file {path}: {error.strerror}.")
     variables = _over(entries, environment)
-    checks: tuple[Callable[[Mapping[str, str]], object], ...] = (
+    checks: tuple[Check, ...] = (
         lambda given: settings(given, folder),
         server_settings,
         lambda given: worker_settings(given, ""),
         logging_settings,
         layer,
+        *more,
     )
     for check in checks:
         for wrong in _wrong_values(check, variables):
@@ -247,7 +250,7 @@ def problems(environment: Mapping[str, str], folder: Path) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _wrong_values(check: Callable[[Mapping[str, str]], object], given: Mapping[str, str]) -> Iterator[InvalidSetting]:
+def _wrong_values(check: Check, given: Mapping[str, str]) -> Iterator[InvalidSetting]:
     """Yield what a check refuses, each time without the settings refused before."""
     left = dict(given)
     while True:

@@ -1059,7 +1059,10 @@ def _limits(environment: Mapping[str, str], name: str, example: str) -> dict[str
             raise _wrong(
                 name, f"must be names with numbers from 1 to {_MOST_LIMIT:,}, such as `{example}`; `{part}` is not"
             )
-        found["" if what == DEFAULT_POOL else what] = int(number)
+        key = "" if what == DEFAULT_POOL else what
+        if key in found:
+            raise _wrong(name, f"gives `{what}` two numbers, the second with `{part}`: remove one")
+        found[key] = int(number)
     return found
 
 

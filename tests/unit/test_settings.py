@@ -178,6 +178,12 @@ def test_limits_of_work_are_names_with_numbers() -> None:
     assert "work_limits" not in settings({}, Path("/x")).defaults
 
 
+@pytest.mark.parametrize("name", ["KIND", "POOL", "PLAYBOOK"])
+def test_a_name_with_two_limits_is_refused(name: str) -> None:
+    with pytest.raises(InvalidInput, match=f"NOETL_QUEUE_{name}_LIMITS gives `a` two numbers, the second with `a=2`"):
+        settings({f"NOETL_QUEUE_{name}_LIMITS": "a=1,b=1,a=2"}, Path("/x"))
+
+
 @pytest.mark.parametrize("text", ["http", "http=", "=3", "http=0", "http=-1", "http=1.5", "http=1000001", "http=3;x"])
 def test_a_limit_without_a_number_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="NOETL_QUEUE_KIND_LIMITS must be names with numbers"):

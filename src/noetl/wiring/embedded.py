@@ -37,10 +37,11 @@ from noetl.ports import (
 from noetl.ports.keychain import AccessTokens
 from noetl.ports.letters import DeadLetters
 from noetl.private_files import make_private_folder
-from noetl.settings import QUEUE_KIND_LIMITS, SANDBOX_WRITE, ServerSettings, Settings, store_option
+from noetl.settings import SANDBOX_WRITE, ServerSettings, Settings, store_option
 from noetl.tools import kinds
 from noetl.wiring.availability import not_built
 from noetl.wiring.credentials import StoredCredentials, credential_vault, key_file
+from noetl.wiring.start_checks import check_kind_limits
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -435,7 +436,7 @@ async def embedded(settings: Settings, *, apart: bool = False) -> AsyncIterator[
     from noetl.server.processes.side import SideProcesses
 
     if apart:
-        _check_limits(settings)
+        check_kind_limits(settings)
     store, side = open_store(settings), SideProcesses() if apart else None
     try:
         if settings.database:
@@ -468,18 +469,6 @@ async def embedded(settings: Settings, *, apart: bool = False) -> AsyncIterator[
         if side is not None:
             await side.close()
         await store.close()
-
-
-def _check_limits(settings: Settings) -> None:
-    """Check that limits name kinds that exist. Raises InvalidInput."""
-    known = kinds()
-    for name in settings.work_limits:
-        what, _, which = name.partition(" ")
-        if what == "kind" and which not in known:
-            from noetl.dsl.diagnostic import did_you_mean
-
-            hint = did_you_mean(which, known)
-            raise InvalidInput(f"{QUEUE_KIND_LIMITS} names the kind `{which}`, which does not exist.{hint}")
 
 
 def _required_credentials(store: Store) -> Require:

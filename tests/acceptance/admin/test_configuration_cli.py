@@ -116,6 +116,31 @@ def test_everything_that_is_wrong_is_reported_at_once(folder: Folder, command: s
     assert len(lines) == len(EVERYTHING_WRONG)
 
 
+ISSUER = {"NOETL_OIDC_ISSUER": "https://id.example.org", "NOETL_OIDC_CLIENT_ID": "noetl"}
+REFUSED_AT_THE_START = [
+    ({**ISSUER, "NOETL_OIDC_ISSUER": "http://id.example.org"}, "NOETL_OIDC_ISSUER must be an https address"),
+    ({**ISSUER, "NOETL_OIDC_CLIENT_ID": ""}, "NOETL_OIDC_ISSUER is set, but NOETL_OIDC_CLIENT_ID is not."),
+    ({**ISSUER, "NOETL_OIDC_ROLES": "a=god"}, "NOETL_OIDC_ROLES has the group 'a'. Unknown role `god`"),
+    ({"NOETL_QUEUE_KIND_LIMITS": "htp=3"}, "names the kind `htp`, which does not exist. Did you mean 'http'?"),
+    ({"NOETL_QUEUE_KIND_LIMITS": "zzzz=3"}, "names the kind `zzzz`, which does not exist. The kinds are artifact, "),
+]
+
+
+@pytest.mark.parametrize(("given", "told"), REFUSED_AT_THE_START)
+def test_a_check_finds_what_the_start_refuses(folder: Folder, given: dict[str, str], told: str) -> None:
+    ran = folder.call("config", "check", **given)
+    assert (ran.code, len(ran.out.splitlines())) == (2, 1)
+    assert told in ran.out
+    started = folder.call("serve", "--port", "0", **given)
+    assert (started.code, told in started.err, "Traceback" in started.err) == (2, True, False)
+
+
+def test_a_check_names_the_place_in_the_file(folder: Folder) -> None:
+    (folder.path / ".noetl" / "noetl.yaml").write_text("queue:\n  kind_limits: htp=3\n")
+    assert "noetl.yaml:2:16: NOETL_QUEUE_KIND_LIMITS names the kind `htp`" in folder.call("config", "check").out
+    assert folder.call("config", "check", **ISSUER, NOETL_QUEUE_KIND_LIMITS="http=3").code == 0
+
+
 def test_settings_are_shown_with_their_origin_and_without_secrets(folder: Folder) -> None:
     (folder.path / ".noetl" / "noetl.yaml").write_text(
         "capacity: 7\nretries: {plugin: {base_ms: 5}}\ntoken: hush-file\n"

@@ -68,9 +68,10 @@ def check() -> None:
     `noetl serve`, `up` and `worker` do so at their start.
     """
     from noetl.cli.runtime.environment import setting_problems
+    from noetl.wiring.start_checks import check_limits_of, check_provider_of
 
     warn_of_unknown_variables()
-    found = setting_problems()
+    found = setting_problems((check_limits_of, check_provider_of))
     for line in found:
         echo(line)
     if found:

@@ -5,7 +5,7 @@ A secret may be in a file that `NAME_FILE` names. Loads the language only if it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from noetl.settings import (
 )
 
 if TYPE_CHECKING:
+    from noetl.configuration import Check
     from noetl.masking.readers import ReaderMask
 
 
@@ -42,12 +43,12 @@ def environment() -> Mapping[str, str]:
     return with_files({name: value for name, value in found.items() if name not in overridden})
 
 
-def setting_problems() -> list[str]:
+def setting_problems(more: Iterable[Check] = ()) -> list[str]:
     """Return what is wrong with the settings of this process, one line each."""
     from noetl.configuration import problems
 
     try:
-        return problems(with_files(variables()), Path.cwd())
+        return problems(with_files(variables()), Path.cwd(), more)
     except InvalidInput as error:  # a file that `NAME_FILE` names
         return [str(error)]
 

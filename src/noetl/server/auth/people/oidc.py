@@ -18,12 +18,12 @@ from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
-from noetl.model.errors import InvalidInput
+from noetl.model.errors import InvalidInput, InvalidSetting
 from noetl.ports import Clock
 from noetl.ports.people import Grant
 from noetl.server.auth.people.sessions import checked_grants
 from noetl.server.problems import Refusal
-from noetl.settings import OidcSettings
+from noetl.settings import OIDC_CLIENT_ID, OIDC_ISSUER, OIDC_ROLES, OidcSettings
 
 if TYPE_CHECKING:
     import ssl
@@ -74,16 +74,29 @@ class Identity(msgspec.Struct, frozen=True):
     grants: tuple[Grant, ...] = ()
 
 
+def checked_roles(settings: OidcSettings) -> list[tuple[str, tuple[Grant, ...]]]:
+    """Return the roles of groups, if all settings can be used. Raises InvalidSetting."""
+    found = []
+    for group, role, namespace in settings.roles:
+        try:
+            found.append((group, checked_grants([Grant(role, namespace)])))
+        except InvalidInput as error:
+            raise InvalidSetting(f"{OIDC_ROLES} has the group {group!r}. {error}", variable=OIDC_ROLES) from None
+    if not is_safe(settings.issuer):
+        told = f"{OIDC_ISSUER} must be an https address, not {settings.issuer[:200]!r}."
+        raise InvalidSetting(told, variable=OIDC_ISSUER)
+    if not settings.client_id:
+        told = f"{OIDC_ISSUER} is set, but {OIDC_CLIENT_ID} is not. Set it, or remove both."
+        raise InvalidSetting(told, variable=OIDC_ISSUER)
+    return found
+
+
 class OpenIdConnect:
     """Client of one provider."""
 
     def __init__(self, settings: OidcSettings, clock: Clock) -> None:
-        if not is_safe(settings.issuer):
-            raise InvalidInput(f"NOETL_OIDC_ISSUER must be an https address, not {settings.issuer[:200]!r}.")
-        if not settings.client_id:
-            raise InvalidInput("NOETL_OIDC_ISSUER is set, but NOETL_OIDC_CLIENT_ID is not. Set it, or remove both.")
+        self._roles = checked_roles(settings)
         self._settings = settings
-        self._roles = [(group, checked_grants([Grant(role, namespace)])) for group, role, namespace in settings.roles]
         self._clock = clock
         self._lock = asyncio.Lock()
         self._provider: tuple[int, Provider] | None = None
