@@ -450,6 +450,28 @@ async def test_a_retry_waits_for_the_limit_of_its_playbook(tmp_path: Path) -> No
         assert (await served.until(made["execution_id"], "failed"))["error"] is not None
 
 
+async def test_a_start_beyond_a_limit_that_rejects_is_refused_with_the_reason(tmp_path: Path) -> None:
+    executor = {"spec": {"concurrency": {"key": "k", "on_limit": "reject"}}}
+    limited = playbook("  - {step: ask, tool: {kind: wait, signal: go}}\n", "limited", executor=executor)
+    async with in_process(tmp_path) as served:
+        holder = await served.start(limited)
+        path = (await served.json("GET", f"/api/executions/{holder}"))["path"]
+        submit, tries = served.services.control.submit, list[str]()
+
+        async def counted(execution_id: str, *sent: Any) -> Any:
+            tries.append(execution_id)
+            return await submit(execution_id, *sent)
+
+        served.services.control.submit = counted  # type: ignore[assignment]
+        refused = await served.json("POST", "/api/execute", {"path": path}, 409)
+        assert refused["type"].endswith("#limit-reached")
+        assert refused["detail"] == (
+            "1 executions with the concurrency key 'k' run already, and `executor.spec.concurrency.on_limit` is "
+            "`reject`. Start it again later."
+        )
+        assert len(tries) == 1
+
+
 async def test_the_list_is_filtered_by_prefix_ids_and_signals(tmp_path: Path) -> None:
     async with in_process(tmp_path) as served, served.embedded.run_worker(""):
         waits, one = await served.start(WAITS), await served.start(ONE)

@@ -18,7 +18,7 @@ from noetl.engine.queries.execution_fork import fork, place, shared
 from noetl.engine.routing.start import check_schema
 from noetl.engine.state.evolve import fold
 from noetl.engine.state.execution import Execution
-from noetl.model.errors import Conflict, UnknownExecution
+from noetl.model.errors import Conflict, LimitReached, UnknownExecution
 from noetl.model.messages import AnyMessage, PatchCtx, Unpause
 from noetl.ports import Audit, Catalog, EventLog
 from noetl.server.cache.plan_cache import PlanCache
@@ -83,10 +83,15 @@ async def fork_from(
 async def submit_with_retry(
     control: LocalControlPlane, execution_id: str, message: AnyMessage, act: Audit = None
 ) -> Mapping[str, Any]:
-    """Submit a message; retry when another server commits in between."""
+    """Submit a message; retry when another server commits in between.
+
+    Raises LimitReached at once: a start that must not wait is refused, and another try would not be another start.
+    """
     for _ in range(_TRIES):
         try:
             return await control.submit(execution_id, message, act)
+        except LimitReached:
+            raise
         except Conflict:
             await asyncio.sleep(0.05)
     raise Conflict(f"Execution {execution_id} is being changed by another server. Try again.")
