@@ -195,8 +195,11 @@ def _limits(message: Start, given: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def check_waits(limits: Mapping[str, Any], by: str) -> None:
-    """Refuse an execution beyond its limits that must not wait. Raises LimitReached."""
-    if limits.get("on_limit") == "reject":
+    """Refuse an execution beyond its limits that must not wait. Raises LimitReached.
+
+    Its playbook says so of its own limits only: for a place under a limit of the server it waits.
+    """
+    if by != "above" and limits.get("on_limit") == "reject":
         raise LimitReached(
             f"{_reached(limits, by)}, and `executor.spec.concurrency.on_limit` is `reject`. Start it again later."
         )
@@ -212,9 +215,6 @@ def _reached(limits: Mapping[str, Any], by: str) -> str:
     if by == "rate":
         rate = limits["rate"]
         return f"The rate of {rate['per_second']:g} executions per second with the key {rate['group']!r} is reached"
-    if by == "above":
-        above = limits["above"]
-        return f"{above['limit']} executions run already under the server's limit of {above['group']!r}"
     return f"{limits['limit']} executions with the concurrency key {limits['group']!r} run already"
 
 

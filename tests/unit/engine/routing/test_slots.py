@@ -195,6 +195,18 @@ def test_the_renewed_limits_of_a_child_are_without_those_that_its_parent_holds()
     assert renewed(own, known, Execution("1", path="a/b")) == {**own, "above": ABOVE}
 
 
+def test_an_execution_that_must_not_wait_waits_for_the_limit_of_the_server() -> None:
+    made = read(book(STEP, "executor: {spec: {concurrency: {on_limit: reject}}}"))
+    known, state = plan(made, "hash", SERVER), Execution("1")
+    decision = decide(known, state, Start("m", "a/b", "hash", queued="above"), BEGIN)
+    assert not isinstance(decision, NeedsLoad)
+    assert (state.status, decision.slot) == ("pending", None)
+    [standing] = standings(known, state, decision.events, None, BEGIN, Line(position=1))
+    assert "the server's limit of 2 running executions" in standing.waits_for
+    with pytest.raises(LimitReached, match="with the concurrency key 'a/b' run already"):
+        decide(known, Execution("2"), Start("n", "a/b", "hash", queued="limit"), BEGIN)
+
+
 def test_a_child_takes_no_place_that_its_parent_holds() -> None:
     both = {"group": "a/b", "limit": 1, "on_limit": "queue", "above": ABOVE}
     assert without_held(both, ["x"]) == both
