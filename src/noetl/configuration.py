@@ -16,6 +16,7 @@ from msgspec import Struct
 from noetl.dsl.diagnostic import did_you_mean
 from noetl.dsl.grammar import LEVELS
 from noetl.dsl.grammar.types import Choice, Field, Flag, LevelOf, ListOf, Number, OneOf, Type
+from noetl.dsl.grammar.wording import in_full
 from noetl.dsl.reading.nodes import ListNode, MapNode, Node, Scalar
 from noetl.dsl.reading.parse import parse
 from noetl.engine.state.writes import put
@@ -106,11 +107,12 @@ def _value(knob: Knob, text: str) -> Any:
             if text in ("true", "false"):
                 return text == "true"
             wanted = "true or false"
-        case Number(integer, least):
-            wanted = f"{'an integer' if integer else 'a number'} of at least {least or 0:g}"
+        case Number(integer, least, most):
+            wanted = f"{'an integer' if integer else 'a number'} of at least {in_full(least or 0)}"
+            wanted += "" if most is None else f" and at most {in_full(most)}"
             try:
                 number = int(text) if integer else float(text)
-                if (least or 0) <= number < 2**53:
+                if (least or 0) <= number < 2**53 and (most is None or number <= most):
                     return number
             except ValueError:
                 pass

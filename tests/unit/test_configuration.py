@@ -58,6 +58,8 @@ def test_variables_of_one_section_merge() -> None:
     [
         ("NOETL_RETRIES_PLUGIN_MAX_ATTEMPTS", "0", "an integer of at least 1"),
         ("NOETL_RETRIES_PLUGIN_MAX_ATTEMPTS", "1.5", "an integer of at least 1"),
+        ("NOETL_ORCHESTRATOR_CONCURRENCY_LIMIT", "1000001", "an integer of at least 1 and at most 1000000"),
+        ("NOETL_ORCHESTRATOR_RATE_PER_SECOND", "0", "a number of at least 1/86400"),
         ("NOETL_TIMEOUTS_TOOL_DEFAULT_MS", "nan", "a number of at least 0"),
         ("NOETL_TIMEOUTS_TOOL_DEFAULT_MS", "-1", "a number of at least 0"),
         ("NOETL_POLICIES_ON_STEP_FAIL", "route_edge:", "one of halt, continue, route_edge:<label>"),

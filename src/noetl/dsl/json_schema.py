@@ -116,6 +116,8 @@ class _Writer(Struct, frozen=True):
     def type(self, kind: Type, rendered: bool) -> Schema:
         """Write the schema of a type; a rendered field also accepts a template."""
         match kind:
+            case Text(length=(fewest, _)):  # a template may be longer than what it renders
+                return {"type": ["string", "number", "boolean"], "minLength": fewest}
             case Text():
                 # A text field accepts a plain number or boolean.
                 return {"type": ["string", "number", "boolean"]}

@@ -126,6 +126,7 @@ def test_places_are_paths_of_keys_from_the_root() -> None:
         (Flag(), "true or false"),
         (Number(), "number"),
         (Number(integer=True, least=1, most=5), "whole number at least 1 and at most 5"),
+        (Number(least=1 / 86_400, finite=True), "finite number at least 1/86400"),
         (Choice(("a",), prefixes=("b:",)), "`a` or `b:…`"),
         (ListOf(Text()), "list of text"),
         (ListOf(Type()), "list"),

@@ -6,6 +6,7 @@ The files in `rules/` turn findings into diagnostics. Tested in tests/unit/dsl/c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from sys import float_info
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -104,7 +105,10 @@ class _Walk(Struct, frozen=True):
                 self.findings.append(ShapeFinding("not-templated", node, level, name, field, kind))
         elif not fits(node, kind):
             self.findings.append(ShapeFinding("wrong-type", node, level, name, field, kind))
-        elif shape is not Text and shape is not Flag:
+        elif isinstance(kind, Text):
+            if kind.length is not None and not is_template(node):
+                self.within(node, kind, field, level, name)
+        elif shape is not Flag:
             self.within(node, kind, field, level, name)
 
     def within(self, node: Node, kind: Type, field: Field | None, level: Level, name: str) -> None:
@@ -116,7 +120,11 @@ class _Walk(Struct, frozen=True):
                     self.value(entry.value, kind.value, field, level, entry.key.text)
         elif isinstance(kind, ListOf):
             self.list(node, kind, field, level, name)
-        elif isinstance(kind, Choice | Number) and isinstance(node, Scalar) and _is_out_of_bounds(node.value, kind):
+        elif (
+            isinstance(kind, Choice | Number | Text)
+            and isinstance(node, Scalar)
+            and _is_out_of_bounds(node.value, kind)
+        ):
             self.findings.append(ShapeFinding("bad-value", node, level, name, field, kind))
 
     def list(self, node: Node, kind: ListOf, field: Field | None, level: Level, name: str) -> None:
@@ -382,11 +390,16 @@ def _applies(need: Need, field: Field, node: Node | None) -> bool:
     return isinstance(node, Scalar) and node.value == need.value
 
 
-def _is_out_of_bounds(value: Any, kind: Choice | Number) -> bool:
+def _is_out_of_bounds(value: Any, kind: Choice | Number | Text) -> bool:
+    if isinstance(kind, Text):
+        fewest, most = kind.length or (0, None)
+        return len(str(value)) < fewest or (most is not None and len(str(value)) > most)
     if isinstance(kind, Choice):
         return kind.meant(value) not in kind.words and not any(
             value.startswith(p) and value != p for p in kind.prefixes
         )
+    if kind.finite and not -float_info.max <= value <= float_info.max:
+        return True
     low = kind.least is not None and value < kind.least
     high = kind.most is not None and value > kind.most
     return bool(low or high or (kind.integer and value != value // 1))

@@ -19,6 +19,7 @@ from noetl.dsl.grammar.types import (
     Type,
     leaves,
 )
+from noetl.dsl.grammar.wording import in_full
 
 _CODE = {"sql": "SQL", "shell": "a shell command", "python": "Python code"}
 _RENDERED = {
@@ -58,10 +59,11 @@ def _part(kind: Type, link: bool) -> str:
 def _number(kind: Number) -> str:
     bounds = []
     if kind.least is not None:
-        bounds.append(f"at least {kind.least:g}")
+        bounds.append(f"at least {in_full(kind.least)}")
     if kind.most is not None:
-        bounds.append(f"at most {kind.most:g}")
-    return " ".join(["whole number" if kind.integer else "number", " and ".join(bounds)]).strip()
+        bounds.append(f"at most {in_full(kind.most)}")
+    noun = "whole number" if kind.integer else "finite number" if kind.finite else "number"
+    return " ".join([noun, " and ".join(bounds)]).strip()
 
 
 def _level(name: str, link: bool) -> str:

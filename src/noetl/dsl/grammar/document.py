@@ -20,6 +20,12 @@ from noetl.triggers.subscription import AFTERS, BEGINS, FORMATS
 from noetl.triggers.subscription import KINDS as SOURCES
 from noetl.triggers.webhook import AUTHS, ENCODINGS
 
+# Bounds of limits on executions; `engine.routing.slots` checks the same for rendered values.
+MOST_KEY = 200  # characters
+MOST_COUNT = 1_000_000
+LEAST_RATE = 1 / 86_400  # per second: one a day
+_KEY = Text(length=(1, MOST_KEY))
+_COUNT = Number(integer=True, least=1, most=MOST_COUNT)
 API_VERSIONS = ("noetl.io/v1", "noetl.io/v2", "noetl.io/v10")
 
 DOCUMENT_LEVELS: tuple[Level, ...] = (
@@ -371,12 +377,12 @@ DOCUMENT_LEVELS: tuple[Level, ...] = (
         (
             Field(
                 "key",
-                Text(),
+                _KEY,
                 "What is counted, often with a value of the workload.",
                 default="the playbook's path",
                 rendered="server",
             ),
-            Field("limit", COUNT, "Maximum number of executions at once.", default="1"),
+            Field("limit", _COUNT, "Maximum number of executions at once.", default="1"),
             Field(
                 "on_limit",
                 Choice(("queue", "cancel_running", "reject")),
@@ -391,13 +397,18 @@ DOCUMENT_LEVELS: tuple[Level, ...] = (
         (
             Field(
                 "key",
-                Text(),
+                _KEY,
                 "What is counted, often with a value of the workload.",
                 default="the playbook's path",
                 rendered="server",
             ),
-            Field("per_second", Number(), "Executions per second; 0.1 is one in ten seconds.", required=True),
-            Field("burst", COUNT, "How many may begin at once after a pause.", default="1"),
+            Field(
+                "per_second",
+                Number(least=LEAST_RATE, finite=True),
+                "Executions per second; 0.1 is one in ten seconds.",
+                required=True,
+            ),
+            Field("burst", _COUNT, "How many may begin at once after a pause.", default="1"),
         ),
     ),
     Level("executor_policy", "Default policies of steps and loops.", (FAILURE_POLICY, *OTHER_POLICIES)),

@@ -23,6 +23,7 @@ class Text(Type, frozen=True):
     """A string; `code` names the language inside it: `sql`, `shell` or `python`."""
 
     code: str = ""
+    length: tuple[int, int] | None = None  # fewest and most characters; that of a template is not known
 
 
 class Flag(Type, frozen=True):
@@ -35,6 +36,7 @@ class Number(Type, frozen=True):
     integer: bool = False
     least: float | None = None
     most: float | None = None
+    finite: bool = False  # neither infinite nor `.nan`
 
 
 class Choice(Type, frozen=True):

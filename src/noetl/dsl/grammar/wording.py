@@ -13,6 +13,8 @@ _LONGEST = 40
 def takes(kind: Type) -> str:
     """Describe what a field of this type takes: "a whole number of 1 or more"."""
     match kind:
+        case Text(length=(fewest, most)):
+            return f"text of {fewest} to {most} characters"
         case Text():
             return "text"
         case Flag():
@@ -32,12 +34,19 @@ def takes(kind: Type) -> str:
 
 
 def _number(kind: Number) -> str:
-    noun = "a whole number" if kind.integer else "a number"
+    noun = "a whole number" if kind.integer else "a finite number" if kind.finite else "a number"
     if kind.least is not None and kind.most is not None:
-        return f"{noun} from {kind.least:g} to {kind.most:g}"
+        return f"{noun} from {in_full(kind.least)} to {in_full(kind.most)}"
     if kind.least is not None:
-        return f"{noun} of {kind.least:g} or more"
-    return f"{noun} of at most {kind.most:g}" if kind.most is not None else noun
+        return f"{noun} of {in_full(kind.least)} or more"
+    return f"{noun} of at most {in_full(kind.most)}" if kind.most is not None else noun
+
+
+def in_full(bound: float) -> str:
+    """Return a bound without an exponent: 1000000, 0.5, 1/86400."""
+    if 0 < bound < 0.0001:
+        return f"1/{1 / bound:.0f}"
+    return f"{bound:.0f}" if float(bound).is_integer() else f"{bound:g}"
 
 
 def stands(node: Node) -> str:

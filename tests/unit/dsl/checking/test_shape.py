@@ -85,6 +85,9 @@ def levels_in(kind: Type) -> set[str]:
     ("kind", "words"),
     [
         (Text(), "text"), (Number(), "a number"), (Number(integer=True, least=1), "a whole number of 1 or more"),
+        (Text(length=(1, 200)), "text of 1 to 200 characters"),
+        (Number(integer=True, least=1, most=1_000_000), "a whole number from 1 to 1000000"),
+        (Number(least=1 / 86_400, finite=True), "a finite number of 1/86400 or more"),
         (Number(least=0, most=1.5), "a number from 0 to 1.5"), (Number(most=9), "a number of at most 9"),
         (Choice(("a", "b"), prefixes=("c:",)), "one of a, b, c:<…>"), (Choice(("a",)), "a"),
         (OneOf((LevelOf("step"), MapOf(Type()), ListOf(Text()))), "a map, or a list"),

@@ -52,6 +52,14 @@ POINTED: list[tuple[str, list[str]]] = [
     (with_step("tool: { kind: noop }\nspec: { join: «some» }"), ["NOE105"]),
     (with_root("policy: { rollback: «always» }"), ["NOE105"]),
     (with_root("executor: { profile: «remote» }"), ["NOE105"]),
+    (with_root("executor: { spec: { concurrency: { key: «''», limit: «1000001» } } }"), ["NOE105", "NOE105"]),
+    (with_root("executor: { spec: { concurrency: { key: «" + "k" * 201 + "», limit: «" + "9" * 23 + "» } } }"), ["NOE105", "NOE105"]),
+    (with_root("executor: { spec: { concurrency: { limit: «0» } } }"), ["NOE105"]),
+    (with_root("executor: { spec: { rate: { key: «''», per_second: 1, burst: «1.0e+20» } } }"), ["NOE105", "NOE105"]),
+    *(
+        (with_root(f"executor: {{ spec: {{ rate: {{ per_second: «{text}» }} }} }}"), ["NOE105"])
+        for text in ("0", "-1", ".nan", ".inf", "1e400", "1" + "0" * 400, "0.00001", "1.0e-300")
+    ),
     # actions and writes at wrong places
     (with_step("tool: { kind: noop }\n«do»: retry\nattempts: 3"), ["NOE109"]),
     (with_step("tool: { kind: noop }\nspec: { «do»: retry }"), ["NOE109"]),
