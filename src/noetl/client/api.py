@@ -166,9 +166,10 @@ class Client:
         trace: str | None = None,
         wait_ms: int | None = None,
     ) -> StartedMany:
-        """Start an execution for each of 1 to 1,000 payloads by one request, all or none.
+        """Start an execution for each of 1 to 1,000 payloads by one request.
 
-        With `wait_ms`, return when all have ended, or after that time.
+        If a payload is invalid, none starts. Those beyond a limit with `on_limit: reject` have the status `rejected` and an
+        error; if that is each of them, raises Conflict. With `wait_ms`, return when all have ended, or after that time.
         """
         body = _given(path=path, version=version, playbook=playbook, content=content, trace=trace, wait_ms=wait_ms)
         body |= {"payloads": [dict(payload) for payload in payloads], "tags": list(tags), "priority": priority}

@@ -17,7 +17,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 class Started(Answer, frozen=True):
     """A started execution; `repeated` if an earlier request with its key did it.
 
-    With `wait_ms`, also its outcome, if it has ended.
+    With `wait_ms`, also its outcome, if it has ended. Of many, one may be `rejected` by a limit with `on_limit: reject`: it
+    has no id, and `error` says which limit.
     """
 
     execution_id: str

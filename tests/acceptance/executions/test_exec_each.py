@@ -13,6 +13,8 @@ from tests.acceptance.running import Folder
 from tests.server.serving import process
 
 DOUBLE = "- step: double\n  tool: {kind: noop, result: '{{ workload.n * workload.by }}'}\n"
+ONE_AT_ONCE = {"spec": {"concurrency": {"key": "k", "on_limit": "reject"}}}
+SLEEP = "- step: sleep\n  tool: {kind: sleep, seconds: 2}\n"
 HALVE = "- step: halve\n  tool: {kind: python, args: {n: '{{ workload.n }}'}, code: 'result = 6 // n'}\n"
 STRICT = {"spec": {"workload_schema": {"properties": {"n": {"type": "integer"}}}}}
 
@@ -22,8 +24,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Folder, s
     made = Folder(tmp_path_factory.mktemp("each"))
     made.playbook(DOUBLE, name="double", executor=STRICT, workload={"n": 1, "by": 2})
     made.playbook(HALVE, name="halve", workload={"n": 1})
+    made.playbook(SLEEP, name="single", executor=ONE_AT_ONCE)
     with process(made.path, "up", auth="auto") as (url, _):
-        for name in ("double", "halve"):
+        for name in ("double", "halve", "single"):
             done = made.call("register", f"{name}.yaml", "--server", url)
             assert done.code == 0, done.err
         yield made, url
@@ -111,6 +114,13 @@ def test_a_wrong_order_is_told_with_its_line_and_nothing_starts(
     assert said in ran.err
     assert "Traceback" not in ran.err
     assert runs(folder) == before
+
+
+def test_what_a_limit_rejects_is_told_with_its_line(folder: tuple[Folder, str]) -> None:
+    ran = each(folder, "{}\n{}\n", path="test/single")
+    assert ran.code == 1
+    assert len(ran.out.split()) == 1
+    assert "orders:2: not started: 1 executions with the concurrency key 'k' run already" in ran.err
 
 
 def test_what_cannot_be_asked_for_is_told(folder: tuple[Folder, str]) -> None:

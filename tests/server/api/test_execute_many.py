@@ -1,4 +1,4 @@
-"""Many executions by one request: all or none, once per key, awaited together."""
+"""Many executions by one request: checked together, once per key, awaited."""
 
 from __future__ import annotations
 
@@ -244,6 +244,45 @@ async def test_a_list_whose_server_is_killed_in_the_middle_is_started_once(tmp_p
                 assert {one["execution_id"] for one in page} == {one["execution_id"] for one in told}
                 row = (await client.get(f"/api/executions/{told[700]['execution_id']}")).json()
                 assert row["workload"] == {"n": 700}
+
+
+REJECTS = {"spec": {"concurrency": {"key": "k", "limit": 2, "on_limit": "reject"}}}
+
+
+async def test_those_beyond_a_limit_that_rejects_are_told_and_the_others_run(
+    tmp_path: Path, store: dict[str, Any]
+) -> None:
+    content = playbook("  - {step: ask, tool: {kind: wait, signal: go}}\n", "limited", executor=REJECTS)
+    async with server(tmp_path, store) as served:
+        path, key = await served.register(content), {"Idempotency-Key": "k"}
+        asked = {"path": path, "payloads": several(5)}
+        told = await served.json("POST", PLACE, asked, 201, headers=key)
+        assert told["counts"]["rejected"] == 3
+        begun = [one["execution_id"] for one in told["executions"] if one["status"] != "rejected"]
+        assert sorted(await ids(served)) == sorted(begun)
+        for one in told["executions"]:
+            if one["status"] == "rejected":
+                assert (one["execution_id"], one["error"]["code"]) == ("", "LIMIT_REACHED")
+                assert "2 executions with the concurrency key 'k' run already" in one["error"]["message"]
+        refused = await served.json("POST", PLACE, {**asked, "wait_ms": 30_000}, 409)
+        assert refused["type"].endswith("#limit-reached")
+        for one in begun:
+            await served.json("POST", f"/api/executions/{one}/signal", {"name": "go"})
+            await served.until(one, "completed")
+        again = await served.json("POST", PLACE, asked, 201, headers=key)
+        assert again["counts"]["rejected"] == 1
+        assert [one["repeated"] for one in again["executions"]] == [
+            one["status"] != "rejected" for one in told["executions"]
+        ]
+
+
+async def test_a_list_is_not_waited_for_where_a_limit_rejects(tmp_path: Path) -> None:
+    content = playbook("  - {step: one, tool: {kind: sleep, seconds: 0.3}}\n", "limited", executor=REJECTS)
+    async with server(tmp_path, {}) as served:
+        asked = {"path": await served.register(content), "payloads": several(4), "wait_ms": 30_000}
+        told = await asyncio.wait_for(served.json("POST", PLACE, asked, 201), 20)
+        assert told["counts"] == {"completed": 2, "rejected": 2}
+        assert served.services.control.completion._waiting == {}
 
 
 async def test_one_that_was_deleted_is_started_anew_and_the_others_stay(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """`noetl exec`: start one or many executions on a server.
 
 Prints the IDs, or with `--wait` and `--follow` what `noetl run` prints. Exit codes are those of `noetl run`; of many executions,
-the code of the first that did not complete. Tested in tests/acceptance/executions/test_exec_each.py.
+the code of the first that did not complete, or 1 if a limit rejected one. Tested in tests/acceptance/executions/test_exec_each.py.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _MAX_ITEMS: Final = 1_000  # of one request
 _MAX_BYTES: Final = 4 * 1024 * 1024
+_REJECTED: Final = "rejected"  # by a limit with `on_limit: reject`
 _PAYLOAD_PATH: Final = re.compile(r"\$\.payloads\[(\d+)\]")
 
 Each = Annotated[
@@ -139,6 +140,9 @@ async def _start_batch(
             more = f" {started} of {len(batch)} executions have started, the others have not." if started else ""
             raise type(error)(_name_places(str(error), part) + more) from None
         started += len(part)
+        for item, one in zip(part, answer.executions, strict=True):
+            if one.status == _REJECTED:
+                echo(f"{item.place}: not started: {one.error['message']}", err=True)
         yield answer.executions
 
 
@@ -169,19 +173,21 @@ async def _report(
     show: str | None,
     as_json: bool,
 ) -> int:
-    ids: list[str] = []
+    ids, left_out = list[str](), 0
     async for part in started:
-        ids += [one.execution_id for one in part]
+        begun = [one for one in part if one.status != _REJECTED]
+        ids += [one.execution_id for one in begun]
+        left_out = left_out or int(len(begun) < len(part))
         if wait_s is None:
-            echo("\n".join(to_json(one) if as_json else one.execution_id for one in part))
+            echo("\n".join([to_json(one) for one in part] if as_json else [one.execution_id for one in begun]))
     if wait_s is None:
-        return 0
+        return left_out
     deadline, codes = monotonic() + wait_s, list[int]()
     for execution_id in ids:
         echo(f"execution {execution_id} on {url}", err=True)
         remaining = max(0.0, deadline - monotonic())
         codes.append(await _follow(client, execution_id, remaining, show=show, as_json=as_json))
-    return next((code for code in codes if code), 0)
+    return next((code for code in codes if code), left_out)
 
 
 async def _follow(client: Client, execution_id: str, limit_s: float, *, show: str | None, as_json: bool) -> int:

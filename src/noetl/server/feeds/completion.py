@@ -51,8 +51,7 @@ class CompletionWaiter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.left:
-            self._endings.remove(self)
+        self._endings.remove(self, *self.left)
 
     async def within(self, seconds: float, *, may_be_over: bool = False) -> Mapping[str, Ended]:
         """Return the ends by the timeout or shutdown; `may_be_over`: also earlier ones."""
@@ -74,6 +73,12 @@ class CompletionWaiter:
             for timer in timers:
                 timer.cancel()
         return self.ends
+
+    def forget(self, *execution_ids: str) -> None:
+        """Do not wait for executions that were not started."""
+        for execution_id in execution_ids:
+            self._endings.remove(self, execution_id)
+            del self.left[execution_id]
 
     def note(self, execution_id: str, end: Ended) -> None:
         del self.left[execution_id]
@@ -145,8 +150,8 @@ class CompletionWaiters:
         for execution_id in waiting.left:
             self._waiting.setdefault(execution_id, []).append(waiting)
 
-    def remove(self, waiting: CompletionWaiter) -> None:
-        for execution_id in waiting.left:
+    def remove(self, waiting: CompletionWaiter, *execution_ids: str) -> None:
+        for execution_id in execution_ids:
             some = self._waiting[execution_id]
             some.remove(waiting)
             if not some:

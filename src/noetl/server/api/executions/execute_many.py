@@ -2,7 +2,8 @@
 
 The request is validated before anything starts, and all starts are submitted together, so few transactions write them. A
 request that is repeated with the same `Idempotency-Key` returns the same executions: every place in the list has a key of
-its own, and a digest of the request is stored with them, so other payloads under the same key start nothing. Tested in
+its own, and a digest of the request is stored with them, so other payloads under the same key start nothing. Each start is decided by
+itself: where a limit rejects some, the others run, and the answer says which. Tested in
 tests/server/api/test_execute_many.py.
 """
 
@@ -19,7 +20,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from noetl.model.errors import Conflict
+from noetl.engine.routing.route import failure
+from noetl.model.errors import Conflict, LimitReached
 from noetl.model.messages import Start
 from noetl.ports import AuditEntry
 from noetl.ports.work import Answer
@@ -34,6 +36,7 @@ from noetl.wire.requests import ExecuteMany
 _EXAMPLE = {"path": "examples/hello", "payloads": [{"name": "Ada"}, {"name": "Grace"}], "tags": ["nightly"]}
 _TRIES = 20
 _AGAIN_S = 0.05
+_REJECTED = "rejected"  # the status of a start that a limit refused
 noun = Noun("execute_many", "Start many executions at once.")
 
 
@@ -71,9 +74,10 @@ async def execute_many(call: Call, body: ExecuteMany) -> StartedMany:
         return _counted(await _begun(call, like, body.payloads, places))
     with call.services.control.completion.of(*places.ids) as waiting:
         begun = await _begun(call, like, body.payloads, places)
+        waiting.forget(*(name for name, one in zip(places.ids, begun, strict=True) if one.status == _REJECTED))
         with call.services.gate.valid(call.actor):
             ends = await waiting.within(body.wait_ms / 1000, may_be_over=bool(places.older))
-        return _counted([await with_outcome(call, one, ends) for one in begun])
+        return _counted([one if one.status == _REJECTED else await with_outcome(call, one, ends) for one in begun])
 
 
 async def _places(call: Call, key: str, path: str, payloads: Sequence[Mapping[str, Any]]) -> _Places:
@@ -122,33 +126,49 @@ async def _begun(call: Call, like: Start, payloads: Sequence[Mapping[str, Any]],
     }
     call.skip_audit()  # each start has its own audit entry
     for place, row in (await _submitted(call, new, len(payloads))).items():
-        begun[place] = Started(
-            execution_id=places.ids[place], status=str(row.get("status")), path=path, playbook=playbook
+        begun[place] = (
+            _rejected(row, path, playbook)
+            if isinstance(row, LimitReached)
+            else Started(execution_id=places.ids[place], status=str(row.get("status")), path=path, playbook=playbook)
         )
     return [begun[place] for place in range(len(payloads))]
 
 
+def _rejected(reason: LimitReached, path: str, playbook: str) -> Started:
+    error = failure("unknown", str(reason), "LIMIT_REACHED")
+    return Started(execution_id="", status=_REJECTED, path=path, playbook=playbook, error=error)
+
+
 async def _submitted(
     call: Call, left: dict[int, tuple[str, Start, AuditEntry]], count: int
-) -> dict[int, Mapping[str, Any]]:
-    rows: dict[int, Mapping[str, Any]] = {}
-    for _ in range(_TRIES):
-        if not left:
-            return rows
+) -> dict[int, Mapping[str, Any] | LimitReached]:
+    """Submit starts; return the row of each, or the limit that rejected it.
+
+    Raises LimitReached if that is each execution of the request.
+    """
+    rows: dict[int, Mapping[str, Any] | LimitReached] = {}
+    asked, trouble = len(left), None
+    for _ in range(_TRIES if left else 0):
         answers = await call.services.control.sequencer.submit_all(list(left.values()))
-        given = zip(left, answers, strict=True)
-        rows |= {place: answer.row for place, answer in given if isinstance(answer, Answer)}
-        troubles = [answer for answer in answers if isinstance(answer, Exception)]
-        for trouble in troubles:
-            if not isinstance(trouble, Conflict):
-                raise _halfway(trouble, count - len(left) + len(answers) - len(troubles), count)
+        for place, answer in zip(left, answers, strict=True):
+            if isinstance(answer, Answer):
+                rows[place] = answer.row
+            elif isinstance(answer, LimitReached):
+                rows[place] = answer
+            elif not isinstance(answer, Conflict):
+                trouble = trouble or answer
         left = {place: left[place] for place in left if place not in rows}
-        if left:
-            await asyncio.sleep(_AGAIN_S)
-    if not left:
-        return rows
-    trouble = Conflict(f"Execution {next(iter(left.values()))[0]} is being changed by another server. Try again.")
-    raise _halfway(trouble, count - len(left), count)
+        if trouble is not None or not left:
+            break
+        await asyncio.sleep(_AGAIN_S)
+    rejected = [row for row in rows.values() if isinstance(row, LimitReached)]
+    begun = count - asked + len(rows) - len(rejected)
+    if left:
+        changing = f"Execution {next(iter(left.values()))[0]} is being changed by another server. Try again."
+        raise _halfway(trouble or Conflict(changing), begun, count)
+    if rejected and not begun:
+        raise rejected[0]
+    return rows
 
 
 def _halfway(trouble: Exception, begun: int, count: int) -> Exception:
