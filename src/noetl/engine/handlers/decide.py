@@ -112,16 +112,17 @@ def _timer(d: DecisionBuilder, message: TimerDue) -> None:
         wake(d, run, timer.index, {"by": "timer"})
         return
     d.emit("timer.fired", timer.timer_id, {"cause": timer.cause}, run=run)
+    begun = max(d.state.started_at, d.state.admitted_at)  # time limits do not run before
     if timer.cause == "execution":
         if undoing(d.plan, d.state):
             return  # it has failed already: a compensation in progress is not interrupted
-        seconds = (timer.at - d.state.started_at) / 1000
+        seconds = (timer.at - begun) / 1000
         error = failure("timeout", f"the execution took longer than {seconds:g} s (`executor.spec.timeout_s`)")
         payload = {"cause": "timeout", "outcome": "failed", "error": error}
         d.emit("execution.cancelled", d.state.execution_id, payload)
         stop(d, "the execution took too long")
     elif run is not None:
-        since = max(run.started_at if timer.cause == "step" else run.scheduled_at, d.state.started_at)
+        since = max(run.started_at if timer.cause == "step" else run.scheduled_at, begun)
         what = "loop" if timer.cause == "loop" else "step"
         text = f"the {what} `{run.step}` took longer than {(timer.at - since) / 1000:g} s"
         if timer.cause == "deadline":

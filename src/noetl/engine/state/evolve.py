@@ -77,9 +77,12 @@ def _queued(state: Execution, _event: Event, payload: Payload) -> None:
     state.phase, state.slot = "queued", payload
 
 
-def _admitted(state: Execution, _event: Event, payload: Payload) -> None:
+def _admitted(state: Execution, event: Event, payload: Payload) -> None:
     state.slot = payload or None
-    if state.phase == "queued" and state.has_begun:
+    if state.phase != "queued":
+        return
+    state.admitted_at = event.timestamp
+    if state.has_begun:
         state.phase = "running"
 
 

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 MOST_WARNINGS = 50  # of one execution
-STATE_VERSION = 8  # version of the fold; a snapshot of another version is ignored
+STATE_VERSION = 9  # version of the fold; a snapshot of another version is ignored
 Lineage = dict[str, frozenset[int]]  # fork → branches
 _WIDTH: attrgetter[int] = attrgetter("width")
 
@@ -258,6 +258,7 @@ class Execution(Struct):
     warnings: list[dict[str, Any]] = []  # the first ones: step, message, seq
     slot: Mapping[str, Any] | None = None  # the limits that it counts for: group, limit, on_limit, rate
     trace: str = ""  # the W3C traceparent that it was started in
+    admitted_at: int = 0  # when its limits admitted it, if they had kept it waiting
 
     def warn(self, step: str, message: str) -> None:
         """Keep a warning, once, unless there are many already."""
@@ -312,8 +313,9 @@ def checksum(state: Execution) -> str:
     data = msgspec.to_builtins(state, str_keys=True, order="deterministic")
     if data["slot"] is None:  # executions without limits have the hash that they had before there were limits
         del data["slot"]
-    if not data["trace"]:  # likewise
-        del data["trace"]
+    for later in ("trace", "admitted_at"):  # likewise
+        if not data[later]:
+            del data[later]
     return blake2b(msgspec.json.encode(data, order="deterministic"), digest_size=16).hexdigest()
 
 

@@ -24,7 +24,8 @@ from noetl.engine.routing.slots import (
 from noetl.engine.state.evolve import fold
 from noetl.engine.state.execution import Execution, checksum
 from noetl.model.errors import InvalidPayload, LimitReached
-from noetl.model.messages import Admit, Cancel, Start
+from noetl.model.events import Event
+from noetl.model.messages import Admit, Cancel, Start, TimerDue
 from noetl.model.work import PLAYBOOK_LIMITS, Line
 from noetl.testing.play import BEGIN, read
 from tests.unit.engine.given import book
@@ -107,6 +108,24 @@ def test_a_queued_execution_waits_until_it_is_admitted() -> None:
     assert admitted.slot is not None
     assert [event.event_type for event in admitted.events[:2]] == ["execution.admitted", "playbook.started"]
     assert checksum(fold("1", (*decision.events, *admitted.events))) == checksum(state)
+
+
+def test_the_time_of_an_execution_runs_from_its_admission() -> None:
+    known = plan(read(book(STEP, "executor: {spec: {concurrency: {}, timeout_s: 3}}")), "hash")
+    state = Execution("1")
+    events: list[Event] = []
+    for message, at in (
+        (Start("m", "a/b", "hash", queued="limit"), 0),
+        (Admit("n"), 3000),
+        (TimerDue("t", "execution"), 6000),
+    ):
+        decision = decide(known, state, message, BEGIN + at)
+        assert not isinstance(decision, NeedsLoad)
+        events += decision.events
+        assert decision.timers == ((("execution", BEGIN + 6000),) if at == 3000 else ())
+    assert state.error is not None
+    assert state.error["message"] == "the execution took longer than 3 s (`executor.spec.timeout_s`)"
+    assert checksum(fold("1", events)) == checksum(state)
 
 
 def test_a_queued_execution_can_be_cancelled() -> None:
