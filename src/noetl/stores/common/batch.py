@@ -38,10 +38,13 @@ class Facts(Struct):
     revisions: dict[str, int] = {}  # of the positions of subscriptions, by state id
     taken: set[tuple[str, str]] = set()  # (state id, message id) of messages that were taken in before
 
-    def add_limits(self, holders: Mapping[str, Iterable[str]], rates: Mapping[str, int]) -> None:
+    def add_limits(
+        self, holders: Mapping[str, Iterable[str]], rates: Mapping[str, int], waited: Iterable[str] = ()
+    ) -> None:
         """Add what the limits of the batch's executions depend on."""
         self.holders |= {key: set(ids) for key, ids in holders.items()}
         self.rates |= rates
+        self.waited.update(waited)
 
     def add_positions(self, revisions: Mapping[str, int], taken: Iterable[tuple[str, str]]) -> None:
         """Add what the intakes of the batch depend on."""

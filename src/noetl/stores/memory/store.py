@@ -279,8 +279,8 @@ def _read_facts(tables: Tables, commits: Sequence[Commit]) -> Facts:
         facts.messages |= tables.messages.keys() & set(commit.consumed)
         if commit.slot is not None:
             keys = (commit.slot.key, commit.slot.above)
-            facts.add_limits({key: _with_slot(tables, key, queued=False) for key in keys}, tables.rates)
-            facts.waited.update(key for key in keys if _is_waited_for(tables, key))
+            holders = {key: _with_slot(tables, key, queued=False) for key in keys}
+            facts.add_limits(holders, tables.rates, [key for key in keys if _is_waited_for(tables, key)])
         if commit.intake is not None:
             name, message_id = commit.intake.state_id, commit.intake.message_id
             taken = [(name, message_id)] if message_id in tables.taken.get(name, {}) else []

@@ -242,8 +242,9 @@ async def _read_limits(connection: asyncpg.Connection, slots: Sequence[Slot], fa
     await connection.execute(_SQL["lock_limits"], [*keys, *(f"rate {rate}" for rate in rates)])
     held = await connection.fetch(_SQL["holders"], list(keys))
     turns_of = await connection.fetch(_SQL["turns_of"], list(rates)) if rates else ()
-    facts.add_limits({key: [row[0] for row in held if key in (row[1], row[2])] for key in keys}, dict(turns_of))
-    facts.waited.update(row[0] for row in await connection.fetch(_SQL["waited_keys"], list(keys)))
+    holders = {key: [row[0] for row in held if key in (row[1], row[2])] for key in keys}
+    waited = await connection.fetch(_SQL["waited_keys"], list(keys))
+    facts.add_limits(holders, dict(turns_of), [row[0] for row in waited])
 
 
 async def put_changes(database: PostgresDatabase, writer: int, changes: Changes) -> None:

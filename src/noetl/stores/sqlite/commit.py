@@ -58,9 +58,9 @@ def _read_facts(connection: sqlite3.Connection, commits: Sequence[Commit]) -> Fa
 
 def _read_limits(connection: sqlite3.Connection, slot: Slot, facts: Facts) -> None:
     for key in {slot.key, slot.above} - {"", *facts.holders}:
-        facts.add_limits({key: [row[0] for row in connection.execute(_SQL["holders"], (key,))]}, {})
-        if connection.execute(_SQL["find_waiting"], (key,)).fetchone() is not None:
-            facts.waited.add(key)
+        held = [row[0] for row in connection.execute(_SQL["holders"], (key,))]
+        is_waited_for = connection.execute(_SQL["find_waiting"], (key,)).fetchone() is not None
+        facts.add_limits({key: held}, {}, [key] if is_waited_for else [])
     if slot.rate and slot.rate not in facts.rates:
         row = connection.execute(_SQL["turn_of"], (slot.rate,)).fetchone()
         facts.add_limits({}, {slot.rate: 0 if row is None else row[0]})
