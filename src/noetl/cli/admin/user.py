@@ -237,8 +237,7 @@ async def _create(
 ) -> User:
     from noetl.ports.people import User
     from noetl.server.auth.people.passwords import hash_password
-    from noetl.server.auth.people.sessions import checked_name, grants_text
-    from noetl.server.operations.people import known_groups
+    from noetl.server.auth.people.sessions import checked_name, grants_text, known_groups
 
     now, hashed = int(time() * 1000), hash_password(password) if password else ""
     async with open_local(store) as people:
@@ -254,7 +253,7 @@ async def _change(store: str | None, name: str, fields: dict[str, Any]) -> None:
 
     from noetl.cli.runtime.target import connect, server_of
     from noetl.server.auth.people.passwords import hash_password
-    from noetl.server.operations.people import known_groups
+    from noetl.server.auth.people.sessions import known_groups
 
     server = server_of(store)
     if server is not None:

@@ -5,15 +5,11 @@ Tested in tests/server/api/test_users.py.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any
 
-from noetl.model.errors import InvalidInput
 from noetl.ports.people import Grant, Group, People, User
-from noetl.server.auth.people.sessions import checked_name
 from noetl.wire.people import GrantRow, GroupRow, UserRow
-
-_MOST_SHOWN: Final = 20
 
 
 def user_row(user: User) -> UserRow:
@@ -21,22 +17,6 @@ def user_row(user: User) -> UserRow:
     names = ("name", "disabled", "provider", "created_at", "created_by", "changed_at", "signed_in_at")
     fields: dict[str, Any] = {name: getattr(user, name) for name in names}
     return UserRow(**fields, grants=grant_rows(user.grants), groups=list(user.groups), has_password=bool(user.password))
-
-
-async def known_groups(people: People, given: Iterable[str], had: Collection[str] = ()) -> tuple[str, ...]:
-    """Return groups to be in, each once. Raises InvalidInput for an unknown one.
-
-    A user may stay in a group of its identity provider that is not stored here.
-    """
-    names = tuple(checked_name(one) for one in dict.fromkeys(given))
-    if not names:
-        return names
-    known = [group.name for group in await people.groups()]
-    for name in names:
-        if name not in known and name not in had:
-            others = f" The groups are {', '.join(known[:_MOST_SHOWN])}." if known else ""
-            raise InvalidInput(f"There is no group {name}. Create it with `noetl group set {name}`.{others}")
-    return names
 
 
 def group_row(group: Group, users: Sequence[User]) -> GroupRow:

@@ -8,9 +8,9 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from noetl.ports.people import Grant, User
-from noetl.server.auth.people.sessions import checked_grants, checked_name, grants_text
+from noetl.server.auth.people.sessions import checked_grants, checked_name, grants_text, known_groups
 from noetl.server.http.endpoint import Call, Noun
-from noetl.server.operations.people import known_groups, user_row
+from noetl.server.operations.people import user_row
 from noetl.server.problems import Refusal, not_found
 from noetl.wire.answers import Removed
 from noetl.wire.people import GrantAsked, UserAsked, UserPatch, UserRow, UserRows

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -28,6 +28,7 @@ _NAME: Final = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._@+-]{1,100}")  # `.` and `.
 _KNOWN_MS: Final = 500
 _MOST_KNOWN: Final = 1_024
 _MOST_GRANTS: Final = 100
+_MOST_SHOWN: Final = 20
 
 
 class Sessions:
@@ -127,6 +128,22 @@ def checked_name(name: str) -> str:
             f"{name[:40]!r} is no name. Use 1 to 100 letters, digits and any of . _ @ + -, but not `.` or `..`."
         )
     return name
+
+
+async def known_groups(people: People, given: Iterable[str], had: Collection[str] = ()) -> tuple[str, ...]:
+    """Return groups to be in, each once. Raises InvalidInput for an unknown one.
+
+    A user may stay in a group of its identity provider that is not stored here.
+    """
+    names = tuple(checked_name(one) for one in dict.fromkeys(given))
+    if not names:
+        return names
+    known = [group.name for group in await people.groups()]
+    for name in names:
+        if name not in known and name not in had:
+            others = f" The groups are {', '.join(known[:_MOST_SHOWN])}." if known else ""
+            raise InvalidInput(f"There is no group {name}. Create it with `noetl group set {name}`.{others}")
+    return names
 
 
 def checked_grants(given: Iterable[Grant]) -> tuple[Grant, ...]:
