@@ -16,7 +16,7 @@ from uuid import uuid4
 from noetl.clock import SteadyClock
 from noetl.dsl.grammar.kinds import Kinds
 from noetl.environ import variables
-from noetl.model.errors import InvalidInput
+from noetl.model.errors import InvalidInput, InvalidSetting
 from noetl.observe.task_counts import TaskCounts
 from noetl.ports import (
     AuditTrail,
@@ -37,11 +37,10 @@ from noetl.ports import (
 from noetl.ports.keychain import AccessTokens
 from noetl.ports.letters import DeadLetters
 from noetl.private_files import make_private_folder
-from noetl.settings import SANDBOX_WRITE, ServerSettings, Settings, store_option
+from noetl.settings import QUEUE_KIND_LIMITS, SANDBOX_WRITE, ServerSettings, Settings, store_option
 from noetl.tools import kinds
 from noetl.wiring.availability import not_built
 from noetl.wiring.credentials import StoredCredentials, credential_vault, key_file
-from noetl.wiring.start_checks import check_kind_limits
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -469,6 +468,19 @@ async def embedded(settings: Settings, *, apart: bool = False) -> AsyncIterator[
         if side is not None:
             await side.close()
         await store.close()
+
+
+def check_kind_limits(settings: Settings) -> None:
+    """Check that limits name kinds that exist. Raises InvalidSetting."""
+    known = kinds()
+    for name in settings.work_limits:
+        what, _, which = name.partition(" ")
+        if what == "kind" and which not in known:
+            from noetl.dsl.diagnostic import did_you_mean
+
+            hint = did_you_mean(which, known) or f" The kinds are {', '.join(sorted(known))}."
+            told = f"{QUEUE_KIND_LIMITS} names the kind `{which}`, which does not exist.{hint}"
+            raise InvalidSetting(told, variable=QUEUE_KIND_LIMITS)
 
 
 def _required_credentials(store: Store) -> Require:

@@ -18,7 +18,7 @@ from noetl.cli.output.format import to_json
 from noetl.cli.runtime.runner import call, warn_of_unknown_variables
 from noetl.cli.runtime.terminal import echo
 from noetl.model.errors import InvalidSetting
-from noetl.settings import DB_URL, FILE, IN_FILES
+from noetl.settings import DB_URL, FILE, IN_FILES, server_settings, settings
 
 _PASSWORDS: Final = re.compile(r"(?<=:)[^:@/\s]+(?=@)|(?<=[?&]password=)[^&\s]+")  # in the URL of a database
 _NAME_WIDTH: Final = 44
@@ -68,15 +68,30 @@ def check() -> None:
     `noetl serve`, `up` and `worker` do so at their start.
     """
     from noetl.cli.runtime.environment import setting_problems
-    from noetl.wiring.start_checks import check_limits_of, check_provider_of
 
     warn_of_unknown_variables()
-    found = setting_problems((check_limits_of, check_provider_of))
+    found = setting_problems((_check_limits, _check_provider))
     for line in found:
         echo(line)
     if found:
         raise typer.Exit(InvalidSetting.exit_code)
     echo("the settings are valid", err=True)
+
+
+def _check_limits(given: Mapping[str, str]) -> None:
+    """Check limits as the start of a server does. Raises InvalidSetting."""
+    from noetl.wiring.embedded import check_kind_limits
+
+    check_kind_limits(settings(given, Path.cwd()))
+
+
+def _check_provider(given: Mapping[str, str]) -> None:
+    """Check the identity provider as the start of a server does. Raises InvalidSetting."""
+    from noetl.server.auth.people.oidc import checked_roles
+
+    oidc = server_settings(given).oidc
+    if oidc is not None:
+        checked_roles(oidc)
 
 
 def _rows() -> Iterator[_Row]:
