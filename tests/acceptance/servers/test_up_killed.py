@@ -50,6 +50,17 @@ def completed(url: str, execution_id: str) -> None:
         until(lambda: client.get(f"/api/executions/{execution_id}").json()["status"] == "completed", "the end")
 
 
+def statuses(url: str) -> list[str]:
+    rows = httpx.get(f"{url}/api/workers", timeout=PATIENCE_S, headers=own_token(url)).json()["workers"]
+    return sorted(row["status"] for row in rows)
+
+
+def places(url: str) -> int:
+    """Return how many tasks the workers of a server can run at once."""
+    found = httpx.get(f"{url}/api/queue", timeout=PATIENCE_S, headers=own_token(url)).json()
+    return sum(int(pool["capacity"]) for pool in found["pools"])
+
+
 def own_token(url: str) -> dict[str, str]:
     """Return the headers for a server that asks for the token of its user."""
     token = local_server(url).token
@@ -66,6 +77,8 @@ def test_the_work_of_a_killed_up_goes_on_at_once(tmp_path: Path) -> None:
             up.wait()
         with process(tmp_path, "up", environment=LONG) as (url, up):
             until(lambda: count(tmp_path, "started") == 2, "the second start of the task")
+            assert statuses(url).count("ready") == 1
+            assert places(url) == 32
             (tmp_path / "open").touch()
             completed(url, started)
             up.send_signal(signal.SIGTERM)
@@ -91,9 +104,11 @@ def test_another_up_on_the_same_store_takes_over_from_a_killed_one(tmp_path: Pat
         with process(tmp_path, "up", environment=LONG) as (other, _up):
             until(lambda: len(list((tmp_path / ".noetl" / "noetl.db.workers").iterdir())) == 2, "both locks")
             assert count(tmp_path, "started") == 1  # a live worker keeps its work
+            assert statuses(other) == ["ready", "ready"]
             up.kill()
             up.wait()
             until(lambda: count(tmp_path, "started") == 2, "the second start of the task")
+            until(lambda: statuses(other) == ["gone", "ready"], "the end of the killed worker")
             (tmp_path / "open").touch()
             completed(other, started)
 

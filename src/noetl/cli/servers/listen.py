@@ -23,7 +23,7 @@ from noetl.cli.runtime.terminal import echo
 from noetl.client.local_server import offered_token
 from noetl.environ import variables
 from noetl.model.errors import InvalidInput, NoetlError, log_level
-from noetl.ports import Clock, WorkerInfo
+from noetl.ports import Runtime, WorkerInfo
 from noetl.server.app import app
 from noetl.server.auth.gate import has_own_token
 from noetl.server.auth.vault import NEW_KEY
@@ -112,7 +112,7 @@ async def listen(
 async def _local_worker(settings: Settings, services: Services, embedded: Embedded) -> AsyncIterator[Worker]:
     """Run the worker of this process; it first gets the work of a killed predecessor."""
     info = _worker_info(services, settings)
-    killed = await _take_back(settings, embedded.control, info.host)
+    killed = await _take_back(settings, services.team, embedded.control, info.host)
     with worker_lock(settings, info.worker_id):
         async with (
             child_processes(embedded.settings) as children,
@@ -120,7 +120,7 @@ async def _local_worker(settings: Settings, services: Services, embedded: Embedd
             attending(services.team, services.clock, info, worker),
         ):
             children.warm_up_soon(WARM_UP_S)
-            watching = asyncio.create_task(_watch(settings, services.clock, embedded.control, info.host, killed))
+            watching = asyncio.create_task(_watch(settings, services, embedded.control, info.host, killed))
             with services.registry.local_worker(info.worker_id, worker):
                 try:
                     yield worker
@@ -130,25 +130,26 @@ async def _local_worker(settings: Settings, services: Services, embedded: Embedd
 
 
 async def _watch(
-    settings: Settings, clock: Clock, control: LocalControlPlane, host: str, killed: Mapping[str, int]
+    settings: Settings, services: Services, control: LocalControlPlane, host: str, killed: Mapping[str, int]
 ) -> None:
     """Look for killed workers: a lock may be kept by children, or become free later."""
     while True:
         for worker, count in killed.items():
             _log.info("Worker %s was killed; %d work items that it had return to the queue.", worker, count)
-        await clock.sleep(_WATCH_S)
+        await services.clock.sleep(_WATCH_S)
         killed = {}
         try:
-            killed = await _take_back(settings, control, host)
+            killed = await _take_back(settings, services.team, control, host)
         except NoetlError as error:
             _log.log(log_level(error), "The leases of a killed worker are taken back later: %s", error)
 
 
-async def _take_back(settings: Settings, control: LocalControlPlane, host: str) -> dict[str, int]:
+async def _take_back(settings: Settings, runtime: Runtime, control: LocalControlPlane, host: str) -> dict[str, int]:
     """Take back the leases of workers that were killed on this machine; count each's."""
     found = {}
     for worker in killed_workers(settings, host):
         found[worker] = await control.take_back(worker)
+        await runtime.set_status(worker, "gone")
         forget_worker(settings, worker)
     return found
 
