@@ -6,7 +6,7 @@ The files in `rules/` turn findings into diagnostics. Tested in tests/unit/dsl/c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from sys import float_info
+from math import isfinite
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -390,6 +390,13 @@ def _applies(need: Need, field: Field, node: Node | None) -> bool:
     return isinstance(node, Scalar) and node.value == need.value
 
 
+def _is_finite(value: float) -> bool:
+    try:
+        return isfinite(value)
+    except OverflowError:  # an integer with more than 308 digits
+        return False
+
+
 def _is_out_of_bounds(value: Any, kind: Choice | Number | Text) -> bool:
     if isinstance(kind, Text):
         fewest, most = kind.length or (0, None)
@@ -398,7 +405,7 @@ def _is_out_of_bounds(value: Any, kind: Choice | Number | Text) -> bool:
         return kind.meant(value) not in kind.words and not any(
             value.startswith(p) and value != p for p in kind.prefixes
         )
-    if kind.finite and not -float_info.max <= value <= float_info.max:
+    if kind.finite and not _is_finite(value):
         return True
     low = kind.least is not None and value < kind.least
     high = kind.most is not None and value > kind.most
