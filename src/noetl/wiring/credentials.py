@@ -82,9 +82,11 @@ def credential_vault(settings: Settings, key: str = "") -> Vault | None:
 
     if key or settings.key:
         return Vault(keys_of(key or settings.key))
-    return None if settings.database else vault_beside(key_file(settings))
+    return None if settings.database else vault_beside(settings.store)
 
 
 def key_file(settings: Settings) -> Path:
-    """Return the file with the key of a SQLite store."""
-    return settings.store.with_name("key")
+    """Return the file with the keys of a SQLite store, and of the others in its folder."""
+    from noetl.server.auth.key_file import KeyFile
+
+    return KeyFile(settings.store).path

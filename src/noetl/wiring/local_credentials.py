@@ -6,21 +6,19 @@ tests/acceptance/admin/test_credential_cli.py.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 from noetl.model.errors import InvalidInput
 from noetl.ports import AuditEntry
-from noetl.private_files import lock_private, write_private
 from noetl.server.auth.credential_types import problems
 from noetl.server.auth.stored_credential import data_key_rows, describe_credential, open_credential, row_of
-from noetl.server.auth.vault import NEW_KEY, Vault, new_key
+from noetl.server.auth.vault import NEW_KEY, Vault
 from noetl.settings import Settings
 from noetl.wire.answers import CredentialDetail, CredentialRow, CredentialTested, DataKeyRows, KeysRotated, Removed
 from noetl.wiring.credential_test import CredentialTests
-from noetl.wiring.credentials import credential_vault, key_file
+from noetl.wiring.credentials import credential_vault
 from noetl.wiring.embedded import Store, confined, egress_rules, open_store, open_team
 
 
@@ -32,6 +30,7 @@ class LocalCredentials:
         self._team = open_team(store)
         self._settings = settings
         self._actor = actor
+        self.kept_for: list[str] = []  # stores for which a rotation kept an older key
 
     async def credentials(self) -> list[CredentialRow]:
         """List credentials without their data."""
@@ -75,26 +74,13 @@ class LocalCredentials:
         return await data_key_rows(self._team, self._some_vault())
 
     async def rotate_keys(self) -> KeysRotated:
-        """Wrap every data key with the first configured master key, or with a new one.
+        """Wrap every data key with the first configured master key, or with a new one of a key file.
 
-        A store with a key file gets a new key: the file has both keys until every data key is wrapped again, so that an
-        interrupted rotation loses nothing and the next one completes it. Servers that run keep the data keys that they have,
-        and read the file again for others.
+        Servers that run keep the data keys that they have, and read the file again for others.
         """
-        if self._settings.key or self._settings.database:
-            return await self._rotate()
-        file, new = key_file(self._settings), new_key()
-        self._some_vault()  # creates a missing file
-        # Else two rotations at once would remove each other's keys.
-        with await asyncio.to_thread(lock_private, file.with_name("key.lock")):
-            write_private(file, f"{new},{file.read_text(encoding='ascii').strip()}")
-            done = await self._rotate()
-            write_private(file, new)
-        return done
-
-    async def _rotate(self) -> KeysRotated:
         vault = self._some_vault()
-        count = await vault.rotate(self._team, self._act("key.rotate", vault.master))
+        count = await vault.rotate(self._team, lambda master: self._act("key.rotate", master))
+        self.kept_for = vault.kept_for
         return KeysRotated(rotated=count, master=vault.master)
 
     def _some_vault(self) -> Vault:

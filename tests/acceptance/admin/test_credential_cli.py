@@ -59,6 +59,31 @@ def test_the_master_key_of_a_store_is_rotated(folder: Folder) -> None:
     assert json.loads(folder.call("credential", "show", "api", "--json").out)["fields"] == ["token"]
 
 
+def test_a_rotation_names_the_stores_that_need_the_older_key(folder: Folder) -> None:
+    other = folder.path / ".noetl" / "other.db"
+    assert put(folder, "api", "bearer", {"token": SECRET}).code == 0
+    given = ("credential", "put", "api", "--data", '{"token": "' + SECRET + '"}', "--store", str(other))
+    assert folder.call(*given).code == 0
+    done = folder.call("key", "rotate")
+    assert (done.code, f"Run `noetl key rotate --store {other}`" in " ".join(done.err.split())) == (0, True), done.err
+    assert json.loads(folder.call("credential", "show", "api", "--store", str(other), "--json").out)["fields"] == [
+        "token"
+    ]
+    assert folder.call("key", "rotate", "--store", str(other)).err.count("may need") == 1
+    assert folder.call("key", "rotate", "--store", str(other)).code == 0
+
+
+def test_a_store_that_does_not_exist_is_refused_and_not_created(folder: Folder) -> None:
+    assert put(folder, "api", "bearer", {"token": SECRET}).code == 0
+    key = (folder.path / ".noetl" / "key").read_text()
+    gone = folder.path / ".noetl" / "gone.db"
+    for command in (("key", "rotate"), ("key", "list"), ("credential", "list"), ("outbox", "list")):
+        refused = folder.call(*command, "--store", str(gone))
+        assert (refused.code, f"No store at {gone}" in " ".join(refused.err.split())) == (2, True), refused.err
+        assert not gone.exists()
+    assert (folder.path / ".noetl" / "key").read_text() == key
+
+
 @pytest.mark.parametrize(
     ("kind", "data", "says"),
     [

@@ -83,6 +83,7 @@ def test_what_is_refused_for_good_is_dead(folder: Folder, web: Web) -> None:
     ],
 )
 def test_what_cannot_be_done_is_told(folder: Folder, arguments: list[str], told: str) -> None:
+    assert folder.call("token", "create", "--role", "viewer").code == 0  # makes the store
     ran = folder.call("outbox", *arguments)
     assert ran.code == 2
     assert told in ran.err

@@ -8,7 +8,7 @@ loses nothing, and the next one completes it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -20,7 +20,7 @@ import pytest
 
 from noetl.model.errors import InvalidInput
 from noetl.private_files import write_private
-from noetl.server.auth.vault import Vault, keys_of, new_key
+from noetl.server.auth.vault import Vault, keys_of, new_key, vault_beside
 from noetl.settings import ServerSettings, Settings
 from noetl.wiring.credentials import key_file
 from noetl.wiring.embedded import Team, open_store, open_team
@@ -187,7 +187,10 @@ async def test_the_key_file_is_replaced_while_tasks_run(
                 took.append(monotonic() - began)
                 assert len(masters) == 2  # one after the other
                 await load.reached(2)
-            assert (await served.json("POST", "/api/keys/rotate", {}))["rotated"] == 0  # it has read the file again
+            listed = await served.json("GET", "/api/keys")
+            assert [one["is_current"] for one in listed["keys"]] == [True]  # it has read the file again
+            assert (await served.json("POST", "/api/keys/rotate", {}))["rotated"] == 1  # to a new key
+            await load.reached(2)
         await load.check(served)
         last = key_file(settings).read_text()
         assert "," not in last
@@ -214,7 +217,7 @@ async def test_an_interrupted_rotation_of_a_key_file_loses_nothing(
         assert served.services.vault is not None
         await fill(served.services.team, served.services.vault, 10)
         with monkeypatch.context() as patch:
-            patch.setattr("noetl.wiring.local_credentials.write_private", interrupted)
+            patch.setattr("noetl.server.auth.key_file.write_private", interrupted)
             async with local_credentials(settings, "test") as local:
                 with pytest.raises(KeyboardInterrupt):
                     await local.rotate_keys()
@@ -225,6 +228,66 @@ async def test_an_interrupted_rotation_of_a_key_file_loses_nothing(
         last = key_file(settings).read_text()
         assert await opened(served.services.team, last, 10) == 10
         assert not set(last.split(",")) & set(both.split(","))
+
+
+async def sealed_store(folder: Path, name: str) -> tuple[Settings, Team, Callable[[], Awaitable[None]]]:
+    """Create a store with one credential in a folder that others may share."""
+    settings = Settings(folder / name)
+    store = open_store(settings)
+    async with local_credentials(settings, "test") as local:
+        await local.put_credential("c0", {"token": token(0)})
+    return settings, open_team(store), store.close
+
+
+async def test_a_rotation_keeps_the_key_of_the_other_stores_of_the_folder(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, first, close_first = await sealed_store(tmp_path, "a.db")
+    two, second, close_second = await sealed_store(tmp_path, "b.db")
+    (tmp_path / "notes.txt").write_text("no store")
+    old = key_file(one).read_text()
+    async with local_credentials(one, "test") as ours, local_credentials(two, "test") as theirs:
+        assert (await theirs.rotate_keys()).rotated == 1
+        both = key_file(one).read_text().split(",")
+        assert (len(both), both[1]) == (2, old)
+        assert "a.db may need" in caplog.text
+        assert await opened(first, ",".join(both), 1) == await opened(second, both[0], 1) == 1
+        assert [row.is_current for row in (await ours.data_keys()).keys] == [False]
+        assert (await theirs.rotate_keys()).rotated == 1
+        assert key_file(one).read_text().split(",")[1:] == [old]  # the one between is needed by none
+        assert (await ours.rotate_keys()).rotated == 1
+    newest, kept = key_file(one).read_text().split(",")
+    assert await opened(first, newest, 1) == await opened(second, kept, 1) == 1
+    await none_opens(first, old)
+    await close_first()
+    await close_second()
+    assert {path.name for path in tmp_path.iterdir()} == {"a.db", "b.db", "key", "key.lock", "notes.txt"}
+
+
+async def test_a_rotation_keeps_all_keys_beside_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    settings, team, close = await sealed_store(tmp_path, "a.db")
+    _, _, close_damaged = await sealed_store(tmp_path, "b.db")
+    await close_damaged()
+    (tmp_path / "b.db").write_bytes((tmp_path / "b.db").read_bytes()[:4096])
+    old = key_file(settings).read_text()
+    async with local_credentials(settings, "test") as local:
+        await local.rotate_keys()
+    newest, *kept = key_file(settings).read_text().split(",")
+    assert kept == [old]
+    assert await opened(team, newest, 1) == 1
+    await close()
+
+
+async def test_a_store_without_a_data_key_gets_its_first_one_from_the_newest_key(tmp_path: Path) -> None:
+    """A server that has an older key reads the file before it wraps a data key."""
+    settings, _, close = await sealed_store(tmp_path, "a.db")
+    late, store = vault_beside(tmp_path / "b.db"), open_store(Settings(tmp_path / "b.db"))
+    async with local_credentials(settings, "test") as local:
+        await local.rotate_keys()
+    await fill(open_team(store), late, 1)
+    assert await opened(open_team(store), key_file(settings).read_text(), 1) == 1
+    await store.close()
+    await close()
 
 
 @pytest.mark.parametrize("size", SIZES)

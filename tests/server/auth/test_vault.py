@@ -88,7 +88,9 @@ async def test_tasks_use_secrets_while_the_key_of_the_store_is_rotated(tmp_path:
         assert (await served.json("GET", "/api/credentials/more"))["fields"] == ["token"]
         keys = await served.json("GET", "/api/keys")
         assert [one["is_current"] for one in keys["keys"]] == [True]
-        assert (await served.json("POST", "/api/keys/rotate", {}))["rotated"] == 0
+        rotated = await served.json("POST", "/api/keys/rotate", {})
+        assert (rotated["rotated"], rotated["master"] != keys["master"]) == (1, True)
+        assert (await served.json("GET", "/api/keys"))["master"] == rotated["master"]
 
 
 def test_keys_are_read_from_a_setting() -> None:

@@ -55,7 +55,7 @@ def put(
         row = await client.put_credential(name, _read_data(data), kind)
         echo(to_json(row) if json else f"{row.name} version {row.version}")
 
-    on_place(server, job)
+    on_place(server, job, creates=True)
 
 
 @command.command("list")
@@ -156,8 +156,13 @@ def _print_detail(row: CredentialDetail) -> None:
     row_of("last used", used)
 
 
-def on_place(place: str | None, job: Callable[[Client | LocalCredentials], Awaitable[None]]) -> None:
-    """Run a job with the credentials of a server or of a local store."""
+def on_place(
+    place: str | None, job: Callable[[Client | LocalCredentials], Awaitable[None]], *, creates: bool = False
+) -> None:
+    """Run a job with the credentials of a server or of a local store.
+
+    A local store that does not exist is refused, unless the job `creates` it.
+    """
 
     async def connected_job() -> None:
         from noetl.cli.runtime.target import connect, server_of
@@ -168,10 +173,11 @@ def on_place(place: str | None, job: Callable[[Client | LocalCredentials], Await
                 await job(client)
             return
         from noetl.cli.runtime.environment import actor
-        from noetl.cli.runtime.store import local_settings
+        from noetl.cli.runtime.store import existing, local_settings
         from noetl.wiring.local_credentials import local_credentials
 
-        async with local_credentials(local_settings(place), actor()) as local:
+        settings = local_settings(place) if creates else existing(local_settings(place))
+        async with local_credentials(settings, actor()) as local:
             await job(local)
 
     call(connected_job)

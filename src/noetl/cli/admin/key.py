@@ -5,6 +5,7 @@ Tested in tests/acceptance/admin/test_credential_cli.py and tests/server/auth/te
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from noetl.cli.admin.credential import on_place
@@ -41,13 +42,17 @@ def list_keys(json: AsJson = False, server: Place = None) -> None:
 def rotate(json: AsJson = False, server: Place = None) -> None:
     """Wrap the data keys with the first master key, or with a new one.
 
-    Servers and workers go on. A SQLite store with a key file gets a new key. Elsewhere, first start every server with
-    NOETL_ENCRYPTION_KEY="NEW,OLD"; after the rotation the old key can go.
+    Servers and workers go on. A SQLite store with a key file gets a new key, also with --server; the file keeps the old one
+    while another store of the folder needs it. Elsewhere, first start every server with NOETL_ENCRYPTION_KEY="NEW,OLD";
+    after the rotation the old key can go.
     """
 
     async def job(client: Client | LocalCredentials) -> None:
         done = await client.rotate_keys()
         keys = "1 data key is" if done.rotated == 1 else f"{done.rotated} data keys are"
         echo(to_json(done) if json else f"{keys} now wrapped by the master key {done.master}")
+        for store in getattr(client, "kept_for", ()):  # a server logs them
+            fix = f"Run `noetl key rotate --store {quote(store)}` to remove it."
+            echo(f"the key file keeps an older key, which {store} may need. {fix}", err=True)
 
     on_place(server, job)

@@ -130,7 +130,7 @@ def drain(store: Place = None) -> None:
 
     async def job() -> None:
         from noetl.cli.driver.outbox_delivery import print_outbox
-        from noetl.cli.runtime.store import local_settings
+        from noetl.cli.runtime.store import existing, local_settings
         from noetl.cli.runtime.target import server_of
         from noetl.wiring.embedded import embedded
 
@@ -138,7 +138,7 @@ def drain(store: Place = None) -> None:
             raise InvalidInput(
                 "A server delivers its messages itself. Send one at once with `noetl outbox retry NUMBER`."
             )
-        async with embedded(local_settings(store)) as app:
+        async with embedded(existing(local_settings(store))) as app:
             async with app.open_relay() as relay:
                 delivered = await relay.drain()
             await print_outbox(app, delivered)
@@ -148,11 +148,11 @@ def drain(store: Place = None) -> None:
 
 @asynccontextmanager
 async def _open_local(store: str | None) -> AsyncIterator[Outbox]:
-    from noetl.cli.runtime.store import local_settings
+    from noetl.cli.runtime.store import existing, local_settings
     from noetl.wiring.embedded import open_store
     from noetl.wiring.outbox import open_outbox
 
-    opened = open_store(local_settings(store))
+    opened = open_store(existing(local_settings(store)))
     try:
         yield open_outbox(opened)
     finally:

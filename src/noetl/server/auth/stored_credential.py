@@ -32,6 +32,7 @@ def row_of(row: Mapping[str, Any]) -> CredentialRow:
 
 async def data_key_rows(team: Credentials, vault: Vault) -> DataKeyRows:
     """Return the data keys of a store, without any key."""
+    vault.refresh()  # another process may have rotated them
     found = [(row, master_of(row)) for row in await team.data_keys()]
     rows = [
         DataKeyRow(key_id=row.key_id, master=master, created_at=row.created_at, is_current=master == vault.master)

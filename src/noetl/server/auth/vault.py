@@ -8,12 +8,12 @@ tests/server/auth/test_vault.py and test_rotation.py.
 
 from __future__ import annotations
 
-import os
+import asyncio
 import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, nullcontext
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -23,7 +23,7 @@ import msgspec
 from noetl.model.errors import InvalidInput
 from noetl.ports import Audit, Credentials
 from noetl.ports.team import DataKey
-from noetl.private_files import open_private
+from noetl.server.auth.key_file import KeyFile
 
 _KEY_BYTES: Final = 32
 _NONCE_BYTES: Final = 12
@@ -39,12 +39,13 @@ _WRAPPED: Final = b"noetl data key "  # what a data key is bound to, with its id
 class Vault:
     """Encrypt and decrypt credentials of a store with the master keys of this process.
 
-    `read` returns the master keys again, for a process that runs while they are rotated.
+    Keys of a file are read again when they must be: another process may have rotated them.
     """
 
-    def __init__(self, keys: Sequence[bytes], read: Callable[[], Sequence[bytes]] | None = None) -> None:
-        self._read = read
+    def __init__(self, keys: Sequence[bytes], file: KeyFile | None = None) -> None:
+        self._file = file
         self.rotations = 0  # by this process
+        self.kept_for: list[str] = []  # stores for which the last one kept an older key
         self._use(keys)
         self._data_keys: dict[bytes, bytes] = {}
         self._newest = b""  # id of the data key that seals
@@ -91,10 +92,15 @@ class Vault:
     async def prepare(self, team: Credentials, now: int) -> None:
         """Unwrap the data keys of the store; a store without any gets its first one."""
         await self.load(team)
-        if not self._newest:
-            key_id, made = secrets.token_bytes(_ID_BYTES), secrets.token_bytes(_KEY_BYTES)
-            await team.add_data_key(DataKey(key_id.hex(), self._wrap(key_id, made), now))
-            self._data_keys[key_id], self._newest = made, key_id
+        if self._newest:
+            return
+        async with self._locked():  # else a rotation could remove the master key that wraps it
+            self.refresh()
+            await self.load(team)
+            if not self._newest:
+                key_id, made = secrets.token_bytes(_ID_BYTES), secrets.token_bytes(_KEY_BYTES)
+                await team.add_data_key(DataKey(key_id.hex(), self._wrap(key_id, made), now))
+                self._data_keys[key_id], self._newest = made, key_id
 
     async def load(self, team: Credentials) -> None:
         """Unwrap the data keys of the store that are not known yet."""
@@ -110,19 +116,37 @@ class Vault:
 
     def refresh(self) -> None:
         """Read the master keys again if they are in a file: a rotation replaces it."""
-        if self._read is not None:
-            self._use(self._read())
+        if self._file is not None:
+            self._use(keys_of(self._file.read()))
 
-    async def rotate(self, team: Credentials, act: Audit = None) -> int:
+    async def rotate(self, team: Credentials, act: Callable[[str], Audit] = lambda _master: None) -> int:
         """Wrap every data key with the first master key; return how many changed.
 
-        On return none is wrapped by another key, so that other keys can be removed. Raises InvalidInput if one is wrapped by
-        a master key that this process does not have.
+        With a key file, that is a new key: the file has both keys until every data key is wrapped again, so that an
+        interrupted rotation loses nothing and the next one completes it. Raises InvalidInput if a data key is wrapped by a
+        master key that this process does not have. `act` makes the entry of the audit trail.
         """
+        async with self._locked():  # else two rotations at once would remove each other's keys
+            self.refresh()
+            if self._file is not None:
+                self._outdated(await team.data_keys())  # refuses before a key is made
+                self._file.put_first(new_key())
+                self.refresh()
+            count = await self._wrap_all(team, act(self.master))
+            if self._file is not None:
+                drop = self._file.drop_unneeded
+                self.kept_for = await asyncio.to_thread(drop, lambda key: _mark(keys_of(key)[0]))
+        self.rotations += 1
+        return count
+
+    def _locked(self) -> AbstractAsyncContextManager[None]:
+        return nullcontext() if self._file is None else self._file.locked()
+
+    async def _wrap_all(self, team: Credentials, act: Audit) -> int:
+        """Wrap the data keys again until none is wrapped by another key."""
         count = await team.rewrap_data_keys(self._outdated(await team.data_keys()), act)
         while changed := self._outdated(await team.data_keys()):  # another process was faster
             count += await team.rewrap_data_keys(changed)
-        self.rotations += 1
         return count
 
     def _outdated(self, rows: Iterable[DataKey]) -> dict[str, tuple[bytes, bytes]]:
@@ -177,15 +201,11 @@ def new_key() -> str:
     return urlsafe_b64encode(secrets.token_bytes(_KEY_BYTES)).decode()
 
 
-def vault_beside(path: Path) -> Vault:
-    """Return a vault whose keys are in a private file; create a missing file."""
-    with suppress(FileExistsError), open(open_private(path, os.O_WRONLY | os.O_EXCL), "w") as file:
-        file.write(new_key())
-
-    def read() -> list[bytes]:
-        return keys_of(path.read_text(encoding="ascii"))
-
-    return Vault(read(), read)
+def vault_beside(store: Path) -> Vault:
+    """Return a vault whose keys are in the file beside a store; create a missing file."""
+    file = KeyFile(store)
+    file.create(new_key())
+    return Vault(keys_of(file.read()), file)
 
 
 def _encrypt(key: bytes, data: bytes, bound: bytes) -> bytes:

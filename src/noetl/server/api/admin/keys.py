@@ -21,8 +21,10 @@ async def listed(call: Call) -> DataKeyRows:
 
 @noun.route("POST", "/api/keys/rotate", "admin", act="key.rotate", problems=(422, 503))
 async def rotate(call: Call) -> KeysRotated:
-    """Wrap every data key with the first master key of this server."""
+    """Wrap every data key with the first master key of this server.
+
+    A server whose key is a file beside its store makes a new key.
+    """
     vault = vault_of(call)
-    vault.refresh()
-    count = await vault.rotate(call.services.team, call.act(vault.master))
+    count = await vault.rotate(call.services.team, call.act)
     return KeysRotated(rotated=count, master=vault.master)
