@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, closing
+from collections.abc import Iterator, Mapping
+from contextlib import AsyncExitStack, closing, nullcontext
 from pathlib import Path
 from sqlite3 import connect
 from typing import Any
@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from noetl.clock import SteadyClock
-from noetl.model.errors import CredentialUnavailable
+from noetl.model.errors import CredentialUnavailable, InvalidInput
+from noetl.ports.keychain import OfferedToken
 from noetl.server.auth.access_tokens import SharedTokens
 from noetl.server.auth.vault import Vault, keys_of, new_key
 from noetl.settings import ServerSettings
@@ -96,6 +97,58 @@ async def test_a_token_is_renewed_before_its_end(tmp_path: Path, server: TokenSe
             rows = store.execute("SELECT expires_at FROM access_token").fetchall()
         ends = sorted(round((row[0] - before) / 1000) for row in rows)
         assert ends == [50, 100]
+
+
+@pytest.mark.parametrize(
+    ("told", "seconds"),
+    [
+        (2**63 - 1, 365 * 86_400),
+        (1e308, 365 * 86_400),
+        (float("inf"), 300),
+        (float("nan"), 300),
+        (10**400, 300),
+        ("soon", 300),
+        (-5, 0),
+    ],
+)
+async def test_a_lifetime_without_sense_is_bounded_and_holds_nobody_up(
+    tmp_path: Path, server: TokenServer, told: Any, seconds: int
+) -> None:
+    async with AsyncExitStack() as stack:
+        made, server.life = Workers(tmp_path, stack), told
+        before, one = made.clock.now(), made.worker("w1", refresh_s=0)
+        assert (await one.get(entry(server)))["token"] == TOKEN
+        kept = next(iter(one._kept.values()))
+        assert round((kept.until - before) / 1000) == seconds
+        async with asyncio.timeout(10):  # not the minute that the right to fetch lasts
+            assert (await made.worker("w2").get(entry(server)))["token"].startswith("token-")
+
+
+class Refusing:
+    """An exchange that grants the right to fetch and cannot take what is fetched."""
+
+    def __init__(self, error: Exception) -> None:
+        self.kept: list[Mapping[str, Any] | None] = []
+        self._error = error
+
+    async def ask(self, key: str, seen: int) -> OfferedToken:
+        return OfferedToken(may_fetch=True)
+
+    async def keep(self, key: str, token: Mapping[str, Any] | None, expires_at: int) -> int:
+        self.kept.append(token)
+        if token is not None:
+            raise self._error
+        return 0
+
+
+@pytest.mark.parametrize("error", [InvalidInput("too large"), OverflowError("too large"), RuntimeError("broken")])
+async def test_the_right_is_given_back_whatever_fails(server: TokenServer, error: Exception) -> None:
+    client, exchange = HttpClient(), Refusing(error)
+    tokens = Tokens(client.get, SteadyClock(), exchange=exchange)
+    with pytest.raises(RuntimeError) if isinstance(error, RuntimeError) else nullcontext():
+        assert (await tokens.get(entry(server)))["token"] == TOKEN  # for this worker alone
+    assert exchange.kept[1:] == [None]
+    await client.close()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,9 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from hashlib import sha256
+from math import isfinite
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
@@ -22,7 +24,8 @@ from noetl.ports.web import WebClient, WebError, WebRequest, basic
 from noetl.ports.work import Masked, unmasked
 
 EARLY_S: Final = 30.0  # a token is renewed this long before its end; a short-lived one after nine tenths
-_UNKNOWN_S: Final = 300  # if the server does not return a lifetime
+_UNKNOWN_S: Final = 300.0  # if the server does not return a lifetime
+_MOST_S: Final = 365 * 86_400.0  # no token is used longer, whatever its server says
 _AGAIN_S: Final = (0.2, 1.0)
 _WAIT_S: Final = 0.1  # between two questions while another worker fetches the token
 _ANSWER_S: Final = 30.0
@@ -103,19 +106,28 @@ class Tokens:
     async def _fetch_for_all(self, key: str, entry: Mapping[str, Any]) -> Kept:
         try:
             found = await self._fetch(entry)
+            version = await self._keep(key, found)
         except BaseException:
-            await self._keep(key, None)
+            await self._give_back(key)
             raise
-        return found._replace(version=await self._keep(key, found))
+        if version is None:
+            await self._give_back(key)
+        return found._replace(version=version or 0)
 
-    async def _keep(self, key: str, found: Kept | None) -> int:
-        """Share a token, or give the right to fetch it back; return its version."""
+    async def _keep(self, key: str, found: Kept) -> int | None:
+        """Share a token; return its version, or None if it cannot be shared."""
         assert self._exchange is not None
         try:
-            return await self._exchange.keep(key, *((None, 0) if found is None else (found.token, found.until)))
-        except NoetlError as error:
+            return await self._exchange.keep(key, found.token, found.until)
+        except (NoetlError, OverflowError) as error:  # it may hold a number that has no place in a store
             _log.warning("An access token is not shared with other workers: %s", error)
-            return 0
+            return None
+
+    async def _give_back(self, key: str) -> None:
+        """Let another worker fetch the token at once."""
+        assert self._exchange is not None
+        with suppress(NoetlError):  # then the right ends by itself
+            await self._exchange.keep(key, None, 0)
 
     async def _fetch(self, entry: Mapping[str, Any]) -> Kept:
         url, form, headers = _request(entry)
@@ -204,10 +216,16 @@ def _why(content: bytes, masked: Masked) -> str:
     return f" ({text if len(text) <= _MOST_WHY else text[:_MOST_WHY] + '…'})" if parts else ""
 
 
-def _life_ms(answer: Mapping[str, Any], entry: Mapping[str, Any], early_s: float) -> int:
-    told = [value for value in (answer.get("expires_in"), entry.get("ttl_seconds")) if value is not None]
+def _seconds(value: Any) -> float:
+    """Return a lifetime; the default for what is no finite number."""
     try:
-        seconds = min((float(value) for value in told), default=float(_UNKNOWN_S))
-    except (TypeError, ValueError):
-        seconds = float(_UNKNOWN_S)
+        seconds = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return _UNKNOWN_S
+    return seconds if isfinite(seconds) else _UNKNOWN_S
+
+
+def _life_ms(answer: Mapping[str, Any], entry: Mapping[str, Any], early_s: float) -> int:
+    told = [_seconds(value) for value in (answer.get("expires_in"), entry.get("ttl_seconds")) if value is not None]
+    seconds = min((*told, _MOST_S)) if told else _UNKNOWN_S
     return round(max(0.0, seconds - (early_s if early_s <= seconds / 2 else seconds / 10)) * 1000)
