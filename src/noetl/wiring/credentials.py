@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from noetl.environ import variables
+from noetl.model.errors import CredentialUnavailable, InvalidInput
 from noetl.ports import AuditEntry, Clock
 from noetl.settings import Settings, credential
 
@@ -25,7 +26,7 @@ _MOST_USES: Final = 4_096  # uses that are remembered, so that each is written o
 
 
 class StoredCredentials:
-    """Resolves names to credentials. Raises KeyError for an unknown name."""
+    """Resolves names to credentials. Raises KeyError for an unknown name, and CredentialUnavailable."""
 
     def __init__(
         self, settings: Settings, team: Callable[[], CredentialTables], clock: Clock, vault: Vault | None = None
@@ -44,7 +45,10 @@ class StoredCredentials:
         team = self._team()
         if await team.sealed_credential(name) is None:
             raise KeyError(name)
-        _, data = await open_credential(team, self._opened(), name)
+        try:
+            _, data = await open_credential(team, self._opened(), name)
+        except InvalidInput as error:  # no key opens it: a problem of the credential, not of what asks for it
+            raise CredentialUnavailable(str(error)) from None
         await self._note(team, name)
         return data
 

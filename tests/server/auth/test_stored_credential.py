@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 
+from tests.client.working import working
 from tests.databases import server_address
-from tests.server.serving import in_process, playbook
+from tests.server.serving import in_process, listening, playbook
 
 pytestmark = pytest.mark.asyncio
 SECRET = "s3cret-value-of-the-api"
@@ -32,6 +34,27 @@ async def test_a_credential_is_shown_with_its_use_and_without_values(tmp_path: P
         uses = [one for one in await served.services.team.audited(entity="api") if one.action == "credential.use"]
         assert len(uses) == 1
         await served.json("GET", "/api/credentials/none", None, 404)
+
+
+@pytest.mark.parametrize("is_remote", [False, True])
+async def test_a_credential_that_no_key_opens_fails_its_task_as_other_credentials_do(
+    tmp_path: Path, is_remote: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with listening(tmp_path) as served, AsyncExitStack() as stack:
+        await served.json("PUT", "/api/credentials/api", {"kind": "bearer", "data": {"token": SECRET}})
+        row = await served.services.team.sealed_credential("api")
+        assert row is not None
+        await served.services.team.put_credential("api", "bearer", bytes(8) + row["sealed"][8:], {}, 2)
+        if is_remote:
+            await stack.enter_async_context(working(tmp_path / "w", served.url, name="w1"))
+        else:
+            await stack.enter_async_context(served.embedded.run_worker(""))
+        started = await served.start(reader("mine", "api"))
+        error = (await served.until(started, "completed", "failed"))["error"]
+        assert (error["kind"], error["code"]) == ("auth", "CREDENTIAL")
+        assert "`api` was sealed with a key that this server does not have" in error["message"]
+        assert "Add that key to NOETL_ENCRYPTION_KEY" in error["message"]
+    assert not [one for one in caplog.records if one.exc_info]
 
 
 async def test_a_server_connects_with_a_credential(tmp_path: Path) -> None:

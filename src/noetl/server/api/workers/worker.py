@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from noetl.model.errors import InvalidInput
 from noetl.server.api.catalog.credentials import vault_of
 from noetl.server.auth.access_tokens import SharedTokens
 from noetl.server.auth.mentioned_credentials import mentioned_in, mentioned_in_patch
@@ -172,7 +173,10 @@ async def credential(call: Call, body: CredentialAsked) -> CredentialGiven:
     row = await call.services.team.sealed_credential(body.name)
     if row is None:
         raise not_found(f"No credential `{body.name}`.", "Store it with PUT /api/credentials/{name}.")
-    data = await vault_of(call).open(call.services.team, body.name, bytes(row["sealed"]))
+    try:
+        data = await vault_of(call).open(call.services.team, body.name, bytes(row["sealed"]))
+    except InvalidInput as error:  # not 400, by which a worker understands that there is none
+        raise Refusal(403, "sealed", str(error)) from None
     call.services.handed_out.learn(body.name, data)
     # Before it is returned.
     await call.services.team.audit([call.act(body.name, work=body.work[0], worker=body.worker)])
