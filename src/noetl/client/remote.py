@@ -251,7 +251,7 @@ class RemoteTokens:
     async def ask(self, key: str, seen: int) -> OfferedToken:
         """Return a token of a version after `seen`, or the right to fetch it."""
         found = await self._send(AccessTokenAsked(key, self._lease(), self._worker, seen))
-        return OfferedToken(found.token, found.expires_at, found.version, found.may_fetch)
+        return OfferedToken(found.token, found.expires_at, found.version, found.may_fetch, found.refresh_token)
 
     async def keep(self, key: str, token: Mapping[str, Any] | None, expires_at: int) -> int:
         """Share a fetched token, or give the right back (None); return its version."""

@@ -47,6 +47,7 @@ class OfferedToken(Struct, frozen=True):
     expires_at: int = 0  # when it must be renewed
     version: int = 0
     may_fetch: bool = False
+    refresh_token: str = ""  # the newest that a token server gave, with the right to fetch
 
 
 class TokenExchange(Protocol):

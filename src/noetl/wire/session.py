@@ -175,6 +175,7 @@ class AccessTokenGiven(msgspec.Struct, frozen=True):
     expires_at: int = 0
     version: int = 0
     may_fetch: bool = False
+    refresh_token: str = ""  # with the right: the newest that a worker has shared
 
 
 class CredentialGiven(msgspec.Struct, frozen=True):

@@ -99,6 +99,86 @@ async def test_a_token_is_renewed_before_its_end(tmp_path: Path, server: TokenSe
         assert ends == [50, 100]
 
 
+class Rotating(TokenServer):
+    """Takes only the newest refresh token, and gives a new one with each token."""
+
+    good = "refresh-0"
+
+    def token(self, form: dict[str, str], header: str) -> tuple[int, dict[str, Any]]:
+        sent = form.get("refresh_token")
+        if sent != self.good:
+            return 400, {"error": "invalid_grant"}
+        status, answer = super().token(form, header)
+        self.good = f"refresh-{len(self.asked)}"
+        return status, {**answer, "refresh_token": self.good}
+
+
+@pytest.fixture
+def rotating() -> Iterator[Rotating]:
+    made = Rotating()
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+async def test_the_newest_refresh_token_renews(tmp_path: Path, rotating: Rotating, is_shared: bool) -> None:
+    given = entry(rotating, grant_type="refresh_token", refresh_token="refresh-0")
+    rotating.life = 0
+    async with AsyncExitStack() as stack:
+        made = Workers(tmp_path, stack)
+        one, two = made.worker("w1"), made.worker("w2")
+        for worker in (one, one, two, one) if is_shared else (one, one):
+            await worker.get(given, is_shared=is_shared)
+        sent = [form["refresh_token"] for form, _ in rotating.asked]
+        assert sent == [f"refresh-{at}" for at in range(len(sent))]
+        # A changed credential begins anew; and so does a token that is refused.
+        rotating.good = "refresh-new"
+        await one.get({**given, "refresh_token": "refresh-new"}, is_shared=is_shared)
+        rotating.good = "refresh-0"
+        await one.get(given, is_shared=is_shared)
+        assert [form["refresh_token"] for form, _ in rotating.asked[-2:]] == ["refresh-new", "refresh-0"]
+        rotating.good = "unknown"
+        with pytest.raises(CredentialUnavailable, match="invalid_grant"):
+            await one.get(given, is_shared=is_shared)
+    stored = b"".join(file.read_bytes() for file in tmp_path.iterdir() if file.is_file())
+    assert b"refresh-" not in stored
+
+
+async def test_a_refresh_token_that_is_not_replaced_stays(tmp_path: Path, server: TokenServer) -> None:
+    server.life = 0
+    async with AsyncExitStack() as stack:
+        made = Workers(tmp_path, stack)
+        for name in ("w1", "w2"):
+            await made.worker(name).get(entry(server, grant_type="refresh_token", refresh_token="fixed"))
+        assert [form["refresh_token"] for form, _ in server.asked] == ["fixed", "fixed"]
+
+
+ROTATING = playbook(
+    "  - step: fetch\n    tool: {kind: http, url: '{{ workload.server }}/page', auth: crm}\n",
+    "rotating",
+    keychain=[
+        {"name": "crm", "kind": "oauth2", "credential": "client", "token_url": "{{ workload.server }}/token",
+         "grant_type": "refresh_token"}
+    ],
+    workload={"server": ""},
+)  # fmt: skip
+
+
+async def test_remote_workers_share_the_newest_refresh_token(tmp_path: Path, rotating: Rotating) -> None:
+    async with listening(tmp_path, ServerSettings(key=new_key())) as served:
+        data = {"client_id": "noetl", "client_secret": "right-secret", "refresh_token": "refresh-0"}
+        await served.json("PUT", "/api/credentials/client", {"data": data})
+        for at in range(3):  # each a new process
+            async with working(tmp_path / str(at), served.url, name=f"w{at}"):
+                started = await served.start(ROTATING, payload={"server": rotating.url})
+                ended = await served.until(started, "completed", "failed")
+                assert (ended["status"], ended["error"]) == ("completed", None)
+            with connect(tmp_path / "noetl.db") as store:
+                store.execute("UPDATE access_token SET expires_at = 0 WHERE length(key) = 64")
+            store.close()
+    assert [form["refresh_token"] for form, _ in rotating.asked] == ["refresh-0", "refresh-1", "refresh-2"]
+
+
 @pytest.mark.parametrize(
     ("told", "seconds"),
     [

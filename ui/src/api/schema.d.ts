@@ -5092,6 +5092,8 @@ export interface components {
             version: number;
             /** @default false */
             may_fetch: boolean;
+            /** @default  */
+            refresh_token: string;
         };
         /**
          * CredentialAsked

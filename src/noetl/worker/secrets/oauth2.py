@@ -1,6 +1,7 @@
 """Cache of OAuth2 tokens, shared by the tasks of all workers.
 
 A token is fetched from the token server once for all workers, sealed in the store, and kept until shortly before it expires.
+It is renewed with the newest refresh token that the server gave.
 Independent of playbooks. Tested in tests/server/auth/test_access_tokens.py and
 tests/unit/worker/secrets/test_keychain.py.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from math import isfinite
@@ -84,12 +85,16 @@ class Tokens:
             if kept is not None and kept is not refused and self._clock.now() < kept.until:
                 return kept.token
             seen = refused.version if refused is not None else 0
-            found = await self._shared(key, entry, seen) if self._exchange is not None and is_shared else None
-            self._kept[key] = found or await self._fetch(entry)
+            newest = "" if kept is None else str(kept.token.get("refresh_token") or "")
+            found = await self._shared(key, entry, seen, newest) if self._exchange is not None and is_shared else None
+            self._kept[key] = found or await self._fetch(entry, (newest,))
             return self._kept[key].token
 
-    async def _shared(self, key: str, entry: Mapping[str, Any], seen: int) -> Kept | None:
-        """Return the token that all share, fetched here if none is; None without a store."""
+    async def _shared(self, key: str, entry: Mapping[str, Any], seen: int, newest: str) -> Kept | None:
+        """Return the token that all share, fetched here if none is; None without a store.
+
+        `newest` is the refresh token that this worker has; another worker may have shared a newer one.
+        """
         assert self._exchange is not None
         while True:
             try:
@@ -100,12 +105,12 @@ class Tokens:
             if offer.token is not None:
                 return Kept(offer.expires_at, offer.token, offer.version)
             if offer.may_fetch:
-                return await self._fetch_for_all(key, entry)
+                return await self._fetch_for_all(key, entry, (offer.refresh_token, newest))
             await self._clock.sleep(_WAIT_S)
 
-    async def _fetch_for_all(self, key: str, entry: Mapping[str, Any]) -> Kept:
+    async def _fetch_for_all(self, key: str, entry: Mapping[str, Any], newest: Sequence[str]) -> Kept:
         try:
-            found = await self._fetch(entry)
+            found = await self._fetch(entry, newest)
             version = await self._keep(key, found)
         except BaseException:
             await self._give_back(key)
@@ -129,10 +134,24 @@ class Tokens:
         with suppress(NoetlError):  # then the right ends by itself
             await self._exchange.keep(key, None, 0)
 
-    async def _fetch(self, entry: Mapping[str, Any]) -> Kept:
+    async def _fetch(self, entry: Mapping[str, Any], newest: Sequence[str]) -> Kept:
+        """Fetch a token, with the first of the `newest` refresh tokens that is not refused, or the stored one."""
         url, form, headers = _request(entry)
-        field = str(entry.get("answer") or "access_token")
-        answer = await self._ask(url, form, headers, field)
+        field, answer = str(entry.get("answer") or "access_token"), None
+        stored = form.get("refresh_token", "")
+        rotated = [one for one in dict.fromkeys(newest) if one not in ("", stored)]
+        for sent in (*(rotated if form["grant_type"] == "refresh_token" else ()), stored):
+            try:
+                answer = await self._ask(url, {**form, "refresh_token": sent} if sent else form, headers, field)
+            except CredentialUnavailable as error:
+                if error.retryable or sent == stored:
+                    raise
+                _log.warning("The newest refresh token for %s is refused; an older one is tried.", url)
+                continue
+            if rotated and sent:
+                answer.setdefault("refresh_token", sent)  # it stays good
+            break
+        assert answer is not None
         early_s = 0.0 if entry.get("auto_renew") is False else self._refresh_s
         return Kept(self._clock.now() + _life_ms(answer, entry, early_s), {**answer, "token": answer[field]})
 

@@ -155,8 +155,9 @@ async def access_token(call: Call, body: AccessTokenAsked) -> AccessTokenGiven:
         return AccessTokenGiven(version=await shared.keep(body.key, body.token, body.expires_at))
     offer = await shared.ask(body.key, body.seen)
     token = None if offer.token is None else dict(offer.token)
-    services.handed_out.learn("access token", token or {})
-    return AccessTokenGiven(token, offer.expires_at, offer.version, offer.may_fetch)
+    newest = {"refresh_token": offer.refresh_token} if offer.refresh_token else {}
+    services.handed_out.learn("access token", {**newest, **(token or {})})
+    return AccessTokenGiven(token, offer.expires_at, offer.version, offer.may_fetch, offer.refresh_token)
 
 
 @noun.route(
