@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import re
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
+
+import msgspec
 
 from noetl.dsl.secret_names import is_secret_name
 from noetl.masking.matcher import Matcher
@@ -21,6 +24,7 @@ MASK: Final = "(masked secret)"
 LEAST: Final = 6  # characters of a value that is masked everywhere; shorter ones occur in innocent text
 _MOST: Final = 10_000  # remembered values; tokens change
 _LINE: Final = 16  # characters of a line of a longer secret, such as a key file
+_LARGEST: Final = 1e308  # of the numbers that are floats
 _PUBLIC: Final = frozenset((  # fields of a credential that are no secret by themselves
     "host", "hostname", "port", "user", "username", "login", "db_host", "db_port", "db_user", "db_name", "dbname",
     "database", "db", "schema", "sslmode", "kind", "type", "header", "scheme", "base_url", "endpoint",
@@ -44,6 +48,7 @@ class KnownValues:
 
     def __init__(self) -> None:
         self.short: set[str] = set()
+        self.numbers: set[int | float] = set()  # of a result or a payload, where 1.0 is 1
         self._values: dict[str, None] = {}
         self._found = Matcher()
         self.longest = 0  # characters of a value in any encoding
@@ -67,8 +72,10 @@ class KnownValues:
         self._values |= fresh
         if len(self._values) > _MOST:
             self._values = dict.fromkeys([*self._values][_MOST // 4 :])
+            self.numbers = _numbers(self._values)
             self._found.replace(self._coded(self._values))
         else:
+            self.numbers |= _numbers(fresh)
             self._found.add(self._coded(fresh))
 
     def _coded(self, values: Mapping[str, None]) -> Iterator[bytes]:
@@ -163,8 +170,36 @@ def _held(credential: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 yield from ((str(name), one) for one in _in_url(value, public))
             elif not public and (inside or not _ADDRESS.search(value)):
                 yield str(name), value
-        elif isinstance(value, int) and not isinstance(value, bool) and not public:
+        elif isinstance(value, int | float) and not isinstance(value, bool) and not public:
             yield str(name), str(value)
+
+
+def _numbers(values: Iterable[str]) -> set[int | float]:
+    """Return the values that are the text of a number, as numbers."""
+    return {number for number in map(_number, values) if number is not None}
+
+
+def _number(value: str) -> int | float | None:
+    """Return the number that a text is; None for 12345.0, since 12345 is short."""
+    for kind in (int, float):
+        try:
+            number = kind(value)
+        except ValueError:  # no number, or too long for one
+            continue
+        if str(number) == value and math.isfinite(number):
+            return None if number == number // 1 and len(str(int(number))) < LEAST else number
+    return None
+
+
+def _written(number: int | float) -> Iterator[str]:
+    """Return a number as code and JSON write it; `1` and `1.0` are the same."""
+    same = {str(number): number}
+    if number == number // 1:
+        same[str(int(number))] = int(number)
+        if abs(number) < _LARGEST and float(number) == number:
+            same[str(float(number))] = float(number)
+    for text, one in same.items():
+        yield from (coded for coded in (text, msgspec.json.encode(one).decode()) if len(coded) >= LEAST)
 
 
 def _in_url(url: str, public: bool) -> Iterator[str]:
@@ -219,3 +254,6 @@ def _variants(value: str) -> Iterator[str]:
             yield coded[first : len(coded) - ((shift + len(data)) % 3 != 0)]
     if "\n" in value:
         yield from (line.strip() for line in value.splitlines() if len(line.strip()) >= _LINE)
+    number = _number(value)
+    if number is not None:
+        yield from _written(number)

@@ -11,6 +11,7 @@ everything that leaves the worker, and so the log and every state derived from i
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import is_
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -52,7 +53,9 @@ class Secrets:
             return self.known.occurs(value)
         if isinstance(value, Mapping):
             return any(map(self.holds, value)) or any(map(self.holds, value.values()))
-        return isinstance(value, list | tuple) and any(map(self.holds, value))
+        if isinstance(value, list | tuple):
+            return any(map(self.holds, value))
+        return self._is_number(value)
 
     def may_be_in(self, data: bytes) -> bool:
         """Return whether data encoded as JSON may contain a secret."""
@@ -78,7 +81,11 @@ class Secrets:
         if isinstance(value, list | tuple):
             items = [self.value(item) for item in value]
             return value if all(one is other for one, other in zip(items, value, strict=True)) else items
-        return value
+        return MASK if self._is_number(value) else value
+
+    def _is_number(self, value: Any) -> bool:
+        """Return whether a value is a number that is a secret."""
+        return bool(self.known.numbers) and isinstance(value, int | float) and value in self.known.numbers
 
     def _whole(self, text: str, cut: Cut) -> str:
         """Return what is surely whole of a cut text, without what may be half a secret."""
@@ -94,7 +101,7 @@ class Secrets:
     def _under(self, key: Any, value: Any) -> Any:
         if key == _SET_COOKIE and self._sees_cookies and isinstance(value, str):
             return MASK
-        short = isinstance(value, str | int) and not isinstance(value, bool) and str(value) in self.known.short
+        short = isinstance(value, str | int | float) and not isinstance(value, bool) and str(value) in self.known.short
         return MASK if short and isinstance(key, str) and is_secret_name(key) else self.value(value)
 
     def outcome(self, outcome: Outcome) -> Outcome:
@@ -114,7 +121,9 @@ class Secrets:
             return self.text(value)
         if isinstance(value, Mapping):
             return {key: self._texts_of(item) for key, item in value.items()}
-        return [self._texts_of(item) for item in value] if isinstance(value, list | tuple) else value
+        if isinstance(value, list | tuple):
+            return [self._texts_of(item) for item in value]
+        return MASK if self._is_number(value) else value
 
     def message(self, message: Message) -> Message:
         """Mask a report; one without secrets is returned unchanged."""
@@ -125,6 +134,26 @@ class Secrets:
                 return message
         except (TypeError, ValueError, OverflowError, RecursionError):
             pass  # not plain data: its receiver refuses it
-        plain = msgspec.to_builtins(message)
+        return self._struct(message)
+
+    def _struct(self, data: Message) -> Message:
+        """Mask a struct, but not its times, epochs and other fields that are numbers."""
+        changes = {}
+        for field in msgspec.structs.fields(data):
+            value = getattr(data, field.name)
+            shown = self._field(value, is_any=field.type is Any)
+            if shown is not value:
+                changes[field.name] = shown
+        return msgspec.structs.replace(data, **changes) if changes else data
+
+    def _field(self, value: Any, *, is_any: bool) -> Any:
+        if isinstance(value, msgspec.Struct):
+            return self._struct(value)
+        if isinstance(value, tuple) and value and isinstance(value[0], msgspec.Struct):
+            items = tuple(map(self._struct, value))
+            return value if all(map(is_, items, value)) else items
+        if not is_any and isinstance(value, int | float):
+            return value
+        plain = msgspec.to_builtins(value)
         masked = self.value(plain)
-        return message if masked is plain else msgspec.convert(masked, type(message))
+        return value if masked is plain else masked

@@ -69,7 +69,7 @@ def shown(value: Any, secrets: Secrets, key: str = "") -> Any:
     if is_secret_name(key):
         return MASK
     if isinstance(value, int | float):
-        return value
+        return secrets.value(value)
     text = str(value)
     is_long = len(text) > _READ
     text = secrets.text(text[:_READ], "end" if is_long else "")  # masked before it is cut to what is kept

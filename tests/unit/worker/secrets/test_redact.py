@@ -177,6 +177,56 @@ def test_a_short_value_is_masked_under_the_name_of_a_secret_only(caplog: pytest.
     }
 
 
+@pytest.mark.parametrize("number", [8765432109, -123456, 98765.4321, 12345678901234567890, 1.25e22, 123456.0])
+def test_a_number_that_is_a_secret_is_masked_as_a_number_too(number: float) -> None:
+    for secrets in (knowing(pin=number), knowing(pins=[{"pin": number}])):
+        data = {"n": number, "all": [number, {number: 1}], "text": f"pin {number}", "other": number * 2}
+        masked = {"n": MASK, "all": [MASK, {MASK: 1}], "text": f"pin {MASK}", "other": number * 2}
+        assert secrets.value(data) == masked
+        assert secrets.may_be_in(msgspec.json.encode([number]))
+        assert all(map(secrets.holds, (number, [number], {"a": number}, {number: 1})))
+        assert not secrets.holds([number * 2, True, None])
+        error = secrets.outcome(failed("auth", "no", details={"n": number})).error
+        assert error is not None
+        assert error.details == {"n": MASK}
+
+
+@pytest.mark.parametrize(
+    ("secret", "number", "is_masked"),
+    [
+        (8765432, 8765432.0, True),
+        (8765432.0, 8765432, True),
+        ("8765432", 8765432, True),
+        (12345678901234567168, 12345678901234567168.0, True),
+        ("008765432", 8765432, False),
+        (12345, 12345, False),
+        (12345.0, 12345, False),
+        (True, True, False),
+        ("infinity", float("inf"), False),
+    ],
+)
+def test_a_number_is_masked_if_it_equals_a_secret_that_is_not_short(secret: Any, number: Any, is_masked: bool) -> None:
+    secrets = knowing(pin=secret)
+    assert secrets.value([number]) == [MASK if is_masked else number]
+    assert secrets.holds(number) is is_masked
+    report = Report("m", "r", 1, ending=Ending("ok", [number]))
+    assert (secrets.message(report) != report) is is_masked
+
+
+def test_a_time_or_an_index_of_a_report_is_no_secret() -> None:
+    row = Record("task.done", 8765432, "t", iteration=8765432, payload={"n": 8765432})
+    report = Report("m", "r", 8765432, "w", (row,), ending=Ending("ok", 8765432))
+    masked = knowing(pin=8765432).message(report)
+    shown = Record("task.done", 8765432, "t", iteration=8765432, payload={"n": MASK})
+    assert masked == Report("m", "r", 8765432, "w", (shown,), ending=Ending("ok", MASK))
+
+
+def test_numbers_are_forgotten_with_their_secrets() -> None:
+    secrets = knowing(pin=8765432)
+    secrets.learn("many", {"tokens": [f"token-{number:06}" for number in range(10_000)]})
+    assert not secrets.holds(8765432)
+
+
 @pytest.mark.parametrize(
     ("line", "masked"),
     [
@@ -245,6 +295,12 @@ def test_a_cookie_that_a_response_sets_is_masked_by_name_once_one_was_seen() -> 
 
 SECRET = "s3cr3t-Value/+"
 LONG = "".join(f"part{number:03d}-" for number in range(60))
+HELD: dict[str, dict[str, Any]] = {
+    "api": {"token": SECRET},
+    "short": {"password": "abc"},
+    "long": {"token": LONG},
+    "pin": {"pin": 8765432109},
+}
 LEAK = """
 - step: leak
   tool:
@@ -257,7 +313,7 @@ LEAK = """
 
 
 async def credential(name: str) -> Mapping[str, Any]:
-    return {"api": {"token": SECRET}, "short": {"password": "abc"}, "long": {"token": LONG}}[name]
+    return HELD[name]
 
 
 def worker_resources(run: System) -> None:
@@ -298,6 +354,26 @@ async def test_writing_a_secret_to_the_state_is_refused(write: str) -> None:
         assert row["status"] == "failed"
         assert "`ctx.t`: a secret of a credential must not be written" in row["error"]["message"]
         assert "`auth`" in row["error"]["message"]
+
+
+@pytest.mark.asyncio
+async def test_a_number_that_is_a_secret_is_not_in_the_log_and_not_written_to_the_state() -> None:
+    leak = "result = {'n': auth['pin'], 'deep': [{auth['pin']: auth['pin'] + 0.0}]}"
+    async with system() as run:
+        worker_resources(run)
+        execution = await run.start(
+            f"""
+            - step: leak
+              tool: {{kind: python, auth: pin, code: "{leak}"}}
+              next: again
+            - step: again
+              tool: {{kind: python, auth: pin, code: "{leak}", set: {{ctx.n: "{{{{ output.data.n }}}}"}}}}
+            """
+        )
+        row = await run.ended(execution)
+        assert "`ctx.n`: a secret of a credential must not be written" in row["error"]["message"]
+        told = b"".join(map(msgspec.json.encode, await run.store.read(execution))) + msgspec.json.encode(row)
+        assert b"8765432109" not in told
 
 
 @pytest.mark.asyncio
