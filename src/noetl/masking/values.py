@@ -1,7 +1,8 @@
 """The secret values that a process knows, and the mask over them in any encoding.
 
 Only whole values are masked: else data that a task makes up would show how a secret begins. A short value is not masked
-by value, because it occurs in innocent text. Tested in tests/unit/worker/secrets/test_redact.py.
+by value, because it occurs in innocent text. Tested in tests/unit/worker/secrets/test_redact.py, and that the fields of all
+types of credentials are known here in tests/server/auth/test_credential_types.py.
 """
 
 from __future__ import annotations
@@ -25,17 +26,22 @@ LEAST: Final = 6  # characters of a value that is masked everywhere; shorter one
 _MOST: Final = 10_000  # remembered values; tokens change
 _LINE: Final = 16  # characters of a line of a longer secret, such as a key file
 _LARGEST: Final = 1e308  # of the numbers that are floats
-_PUBLIC: Final = frozenset((  # fields of a credential that are no secret by themselves
+_PUBLIC: Final = frozenset((  # fields of a credential, and of a token's answer, that are no secret
     "host", "hostname", "port", "user", "username", "login", "db_host", "db_port", "db_user", "db_name", "dbname",
     "database", "db", "schema", "sslmode", "kind", "type", "header", "scheme", "base_url", "endpoint",
     "token_url", "auth_url", "scope", "scopes", "region", "account", "warehouse", "role", "project", "project_id",
     "client_id", "client_email", "tenant", "tenant_id", "audience", "grant_type", "name", "expires_in",
     "expires_at", "token_type", "version", "provider", "bucket", "path", "method", "ttl_seconds", "auto_renew",
     "in", "prefix", "location", "test_url", "token_uri", "auth_uri", "authority", "endpoint_url", "account_name", "url_style",
-    "authenticator", "universe_domain",
+    "authenticator", "universe_domain", "file", "mount", "namespace", "auth_method", "resource", "answer", "servers",
+    "nats_url", "nats_user", "access_key_id", "aws_access_key_id", "key_id", "private_key_id", "aws_region", "region_name",
+    "sf_account", "sf_user", "sf_database", "sf_schema", "sf_warehouse", "sf_role", "auth_provider_x509_cert_url",
+    "client_x509_cert_url", "metadata_url", "target_audience", "expires_on", "ext_expires_in", "refresh_expires_in",
+    "refresh_token_expires_in", "not_before", "not_before_policy", "issued_at", "created_at",
 ))  # fmt: skip
 _PUBLIC_URLS: Final = frozenset(
-    ("token_url", "auth_url", "audience", "token_uri", "auth_uri", "authority", "test_url")
+    ("token_url", "auth_url", "audience", "token_uri", "auth_uri", "authority", "test_url", "resource", "metadata_url",
+     "target_audience", "auth_provider_x509_cert_url", "client_x509_cert_url")
 )  # of an identity provider: every part is known
 _CONNECTION: Final = re.compile(r"\bpassword\s*=\s*(?:'((?:[^'\\]|\\.)*)'|(\S+))")
 _ADDRESS: Final = re.compile(r"^\w[\w+.-]*://|\b(?:host|dbname)\s*=")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from noetl.masking.values import KnownValues
 from noetl.server.auth.credential_types import TYPES, problems
 from noetl.tools.sql.connections import _PARTS
 from noetl.worker.secrets.oauth2 import _SENT
@@ -16,6 +17,30 @@ from tests.server.serving import in_process
 def test_the_fields_are_those_that_are_read() -> None:
     assert set(TYPES["postgres"].names()) == {*_PARTS, "dsn", "url", "conninfo", "data"}
     assert set(_SENT) <= set(TYPES["oauth2"].names())
+
+
+_BOTH = {"url"}  # an address with a password, a web hook, or a server of NATS: what is secret in it is looked for
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_the_fields_that_are_secret_are_those_that_are_masked(kind: str) -> None:
+    for field in TYPES[kind].fields:
+        for name in {field.name, *field.aliases} - _BOTH - {"data"}:
+            for value in ("text-of-it", 8765432109):
+                known = KnownValues()
+                known.learn("c", {name: value})
+                assert known.occurs(f"a {value} b") is field.secret, name
+            if field.form == "url":
+                known.learn("c", {name: "https://example.org/path/of"})
+                assert not known.occurs("https://example.org/path/of"), name
+
+
+def test_a_name_that_two_types_have_is_a_secret_in_both_or_in_none() -> None:
+    found: dict[str, set[bool]] = {}
+    for field in (field for kind in TYPES.values() for field in kind.fields):
+        for name in (field.name, *field.aliases):
+            found.setdefault(name, set()).add(field.secret)
+    assert {name for name, secret in found.items() if len(secret) == 2} == _BOTH
 
 
 @pytest.mark.parametrize("kind", TYPES)

@@ -76,6 +76,19 @@ def test_what_is_no_secret_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize(
+    "credential",
+    [
+        {"token": "s3cret-value", "namespace": "admins-of-it", "mount": "kv-prod", "url": "https://vault.local:8200"},
+        {"access_token": "s3cret-value", "expires_on": 1800000000, "ext_expires_in": 864000, "not-before-policy": 1700000},
+        {"client_secret": "s3cret-value", "auth_method": "private_key", "answer": "id_token", "resource": "https://h/api/x"},
+    ],
+)
+def test_what_says_where_or_how_long_is_no_secret(credential: dict[str, Any]) -> None:
+    secrets = knowing(**credential)
+    assert secrets.value(credential) == {name: MASK if "s3cret" in str(v) else v for name, v in credential.items()}
+
+
+@pytest.mark.parametrize(
     "dsn",
     [
         "postgresql://reader:hunt%2Fer2@db.local/orders",
