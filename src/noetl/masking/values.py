@@ -40,8 +40,20 @@ _PUBLIC: Final = frozenset((  # fields of a credential, and of a token's answer,
     "refresh_token_expires_in", "not_before", "not_before_policy", "issued_at", "created_at",
 ))  # fmt: skip
 _PUBLIC_URLS: Final = frozenset(
-    ("token_url", "auth_url", "audience", "token_uri", "auth_uri", "authority", "test_url", "resource", "metadata_url",
-     "target_audience", "auth_provider_x509_cert_url", "client_x509_cert_url")
+    (
+        "token_url",
+        "auth_url",
+        "audience",
+        "token_uri",
+        "auth_uri",
+        "authority",
+        "test_url",
+        "resource",
+        "metadata_url",
+        "target_audience",
+        "auth_provider_x509_cert_url",
+        "client_x509_cert_url",
+    )
 )  # of an identity provider: every part is known
 _CONNECTION: Final = re.compile(r"\bpassword\s*=\s*(?:'((?:[^'\\]|\\.)*)'|(\S+))")
 _ADDRESS: Final = re.compile(r"^\w[\w+.-]*://|\b(?:host|dbname)\s*=")
@@ -242,13 +254,11 @@ def _inside(text: str) -> Iterator[str]:
 
 
 def _variants(value: str) -> Iterator[str]:
-    import html  # only where something was resolved: it is slow to load
     from urllib.parse import quote, quote_plus
 
     data = value.encode(errors="replace")  # it may not be valid Unicode
     quoted = {quote(data), quote(data, safe=""), quote_plus(data)}
-    escaped = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}
-    escaped |= {html.escape(value), repr(value)[1:-1]}
+    escaped = {*_in_code(value, data), *_in_markup(value)}
     yield value
     yield from (data.hex(), data.hex().upper())
     yield from quoted | {re.sub("%..", lambda found: found[0].lower(), one) for one in quoted}
@@ -263,3 +273,21 @@ def _variants(value: str) -> Iterator[str]:
     number = _number(value)
     if number is not None:
         yield from _written(number)
+
+
+def _in_code(value: str, data: bytes) -> Iterator[str]:
+    """Return a value as JSON writes it, in several languages, and Python."""
+    for text in (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]):
+        in_pages = text.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")  # Go, Flask
+        yield from (text, text.replace("/", r"\/"), in_pages, in_pages.replace("'", r"\u0027"))
+    for quoted in (repr(value)[1:-1], repr(data)[2:-1]):
+        plain = quoted.replace(r"\'", "'")
+        yield from (plain, plain.replace("'", r"\'"))  # which of both depends on the text around it
+
+
+def _in_markup(value: str) -> Iterator[str]:
+    """Return a value as HTML and XML write it, with any of the usual forms of quotes."""
+    text = value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    for double in ('"', "&quot;", "&#34;"):
+        for single in ("'", "&#x27;", "&#39;", "&apos;"):
+            yield text.replace('"', double).replace("'", single)

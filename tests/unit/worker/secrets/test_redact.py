@@ -11,13 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
+from xml.sax.saxutils import escape
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noetl.masking.values import LEAST, MASK
+from noetl.masking.values import LEAST, MASK, _variants
 from noetl.model.messages import Ending, Record, Report
 from noetl.model.outcome import failed
 from noetl.model.refs import expanded
@@ -25,6 +26,7 @@ from noetl.worker.secrets.redact import Secrets
 from tests.unit.worker.system import System, system
 
 TOKEN = 'tök/en+"7&'
+MARKED = """a'b"c<d>é/&\\9"""
 
 
 def knowing(**credential: Any) -> Secrets:
@@ -58,6 +60,45 @@ def test_a_value_is_found_in_every_encoding(coded: str) -> None:
     assert secrets.holds([{"k": coded}])
 
 
+@pytest.mark.parametrize(
+    "coded",
+    [
+        html.escape(MARKED),
+        html.escape(MARKED, quote=False),
+        escape(MARKED, {'"': "&quot;"}),
+        escape(MARKED, {'"': "&quot;", "'": "&apos;"}),
+        escape(MARKED, {'"': "&#34;", "'": "&#39;"}),
+        json.dumps(MARKED).replace("/", "\\/"),
+        json.dumps(MARKED, ensure_ascii=False).replace("/", "\\/"),
+        *(
+            json.dumps(MARKED, ensure_ascii=ascii)
+            .replace("<", "\\u003c")
+            .replace(">", "\\u003e")
+            .replace("&", "\\u0026")
+            .replace("'", quote)
+            for ascii in (True, False)
+            for quote in ("'", "\\u0027")
+        ),
+        *(repr(f"{more}{MARKED}") for more in ("", "'", '"')),
+        *(repr((more + MARKED).encode()) for more in ("", "'", '"')),
+        repr("a'bcdefg"),
+        repr(b"a'bcdefg"),
+        repr(b"a'bcdefg\""),
+        str({"k": [MARKED.encode()]}),
+    ],
+)
+def test_a_value_is_found_however_code_and_markup_escape_it(coded: str) -> None:
+    secrets = knowing(token=MARKED, other="a'bcdefg")
+    left = secrets.text(f"before {coded} after").replace(MASK, "")
+    assert not any(part in left for part in ("c<d", "c&lt;d", "c\\u003cd", "9", "bcdefg")), left
+    assert secrets.may_be_in(msgspec.json.encode({"a": coded}))
+    assert secrets.value([coded]) != [coded]
+
+
+def test_a_secret_of_ordinary_characters_has_few_forms() -> None:
+    assert len(set(_variants("s3cret-value_of.it"))) < 16  # each makes the search slower
+
+
 @given(st.text(min_size=LEAST), st.text(), st.text())
 def test_no_value_survives(value: str, before: str, after: str) -> None:
     secrets = Secrets()
@@ -79,8 +120,18 @@ def test_what_is_no_secret_is_left_alone() -> None:
     "credential",
     [
         {"token": "s3cret-value", "namespace": "admins-of-it", "mount": "kv-prod", "url": "https://vault.local:8200"},
-        {"access_token": "s3cret-value", "expires_on": 1800000000, "ext_expires_in": 864000, "not-before-policy": 1700000},
-        {"client_secret": "s3cret-value", "auth_method": "private_key", "answer": "id_token", "resource": "https://h/api/x"},
+        {
+            "access_token": "s3cret-value",
+            "expires_on": 1800000000,
+            "ext_expires_in": 864000,
+            "not-before-policy": 1700000,
+        },
+        {
+            "client_secret": "s3cret-value",
+            "auth_method": "private_key",
+            "answer": "id_token",
+            "resource": "https://h/api/x",
+        },
     ],
 )
 def test_what_says_where_or_how_long_is_no_secret(credential: dict[str, Any]) -> None:
