@@ -285,8 +285,8 @@ CODE_WORDS = {
 CREDENTIALS = """\
 # Credentials
 
-`noetl credential put NAME --kind TYPE --data @FILE` stores a credential; a field that its type does not have, or a field that \
-is missing, is an error. A playbook names the credential with `auth: NAME`. `noetl credential test NAME` connects with it, where its type has something to connect to. The environment variable \
+`noetl credential put NAME --kind TYPE --data @FILE` stores a credential; a field that its type does not have, a field that \
+is missing, or a value of the wrong type, is an error. Where nothing else is said, a value is a text; a number is read as its text. A playbook names the credential with `auth: NAME`. `noetl credential test NAME` connects with it, where its type has something to connect to. The environment variable \
 `NOETL_CREDENTIAL_NAME` holds the same fields as a JSON object. [Secrets](../explanation/secrets.md) explains what is masked.
 """
 

@@ -31,6 +31,7 @@ def test_the_fields_that_are_secret_are_those_that_are_masked(kind: str) -> None
                 known.learn("c", {name: value})
                 assert known.occurs(f"a {value} b") is field.secret, name
             if field.form == "url":
+                known = KnownValues()
                 known.learn("c", {name: "https://example.org/path/of"})
                 assert not known.occurs("https://example.org/path/of"), name
 
@@ -62,11 +63,35 @@ def test_the_example_of_each_type_is_right(kind: str) -> None:
         ("postgres", {"host": "h", "port": 70000}, "$.data.port", "is no port"),
         ("postgres", {"host": "h", "sslmode": "hush"}, "$.data.sslmode", "is none of `disable`"),
         ("oauth2", {"client_id": "c", "token_url": "hush"}, "$.data.token_url", "is no URL"),
-        ("service_account", {"service_account_json": "hush"}, "$.data.service_account_json", "is no JSON object"),
+        ("service_account", {"service_account_json": "hush"}, "$.data.service_account_json", "is no key file"),
         ("service_account", {"client_email": "a@b"}, "$.data", "needs `service_account_json` or `private_key`"),
         ("azure", {"client_id": "c"}, "$.data", "needs `tenant_id`"),
         ("snowflake", {"account": "a", "user": "u"}, "$.data", "needs `password` or `private_key`"),
         ("nats", {"user": "u"}, "$.data", "needs `url`"),
+        ("postgres", {"host": ["hush"]}, "$.data.host", "is no text"),
+        ("postgres", {"host": "h", "password": {"hush": 1}}, "$.data.password", "is no text"),
+        ("postgres", {"host": "h", "user": True}, "$.data.user", "is no text"),
+        ("postgres", {"host": "h", "port": [5432]}, "$.data.port", "is no port"),
+        ("postgres", {"host": "h", "sslmode": ["require"]}, "$.data.sslmode", "is none of `disable`"),
+        ("postgres", {"dsn": "hush not a dsn"}, "$.data.dsn", "is no address"),
+        ("postgres", {"url": {"hush": 1}}, "$.data.url", "is no address"),
+        ("postgres", {"data": "hush"}, "$.data.data", "is no map"),
+        ("postgres", {"data": {"host": "h", "password": ["hush"]}}, "$.data.data.password", "is no text"),
+        ("mysql", {"dsn": "hush"}, "$.data.dsn", "is no address"),
+        ("bearer", {"token": ["hush"]}, "$.data.token", "`token` of a credential of type `bearer` is no text"),
+        ("bearer", {"access_token": {"hush": 1}}, "$.data.access_token", "is no text"),
+        ("service_account", {"service_account_json": {"hush": 1}}, "$.data.service_account_json", "is no key file"),
+        ("service_account", {"service_account_json": '{"hush": 1}'}, "$.data.service_account_json", "`client_email`"),
+        ("oauth2", {"client_id": "c", "grant_type": ["hush"]}, "$.data.grant_type", "is no grant"),
+        ("oauth2", {"client_id": "c", "grant_type": "hush hush"}, "$.data.grant_type", "is no grant"),
+        ("oauth2", {"client_id": "c", "auth_method": "hush"}, "$.data.auth_method", "is none of `basic` and `body`"),
+        ("oauth2", {"client_id": "c", "auth_method": {}}, "$.data.auth_method", "is none of"),
+        ("oauth2", {"client_id": "c", "ttl_seconds": "hush"}, "$.data.ttl_seconds", "is no number of seconds"),
+        ("oauth2", {"client_id": "c", "ttl_seconds": -1}, "$.data.ttl_seconds", "is no number of seconds"),
+        ("oauth2", {"client_id": "c", "ttl_seconds": True}, "$.data.ttl_seconds", "is no number of seconds"),
+        ("oauth2", {"client_id": "c", "scopes": [{"hush": 1}]}, "$.data.scopes", "is no list of texts"),
+        ("oauth2", {"client_id": "c", "data": {"client_secret": [1]}}, "$.data.data.client_secret", "is no text"),
+        ("nats", {"url": [1]}, "$.data.url", "is no list of texts"),
         ("postgress", {"dsn": "x"}, "$.kind", "Did you mean 'postgres'?"),
     ],
 )
@@ -86,6 +111,18 @@ def test_what_is_wrong_is_named_by_its_path(kind: str, data: dict[str, Any], whe
         ("basic", {"user": "u", "password": "p"}),
         ("oauth2", {"client_id": "c", "client_secret": "s"}),
         ("generic", {"anything": {"at": "all"}}),
+        ("postgres", {"host": "h", "port": "5432", "user": 7, "password": 87654321}),
+        ("postgres", {"data": {"host": "h", "password": "p", "sslmode": "require"}}),
+        ("postgres", {"dsn": "host=h dbname=n"}),
+        ("postgres", {"dsn": "postgres:///n?host=/run/pg"}),
+        ("mysql", {"dsn": "mysql+pymysql://u:p@h/n"}),
+        ("oauth2", {"client_id": "c", "ttl_seconds": "60", "auth_method": "basic", "scopes": "a b"}),
+        ("oauth2", {"client_id": "c", "ttl_seconds": 0.5, "grant_type": "account_credentials", "scopes": ["a", "b"]}),
+        ("oauth2", {"assertion": "a", "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer"}),
+        ("oauth2", {"data": {"client_id": "c", "more": ["of", "it"]}, "token_url": "{{ workload.url }}"}),
+        ("service_account", {"service_account_json": {"client_email": "a@b", "private_key": "k"}}),
+        ("gcs", {"service_account_json": '{"client_email": "a@b", "private_key": "k"}'}),
+        ("nats", {"servers": ["nats://a:4222", "nats://b:4222"]}),
     ],
 )
 def test_other_spellings_and_parts_are_right(kind: str, data: dict[str, Any]) -> None:
@@ -100,4 +137,4 @@ async def test_a_wrong_credential_is_refused_and_not_stored(tmp_path: Path) -> N
         assert told["where"] == "$.data.pasword"
         assert "hush-hush" not in str(told)
         assert (await served.json("GET", "/api/credentials"))["credentials"] == []
-        await served.json("PUT", "/api/credentials/pg", {"kind": "postgres", "data": {"dsn": "x"}})
+        await served.json("PUT", "/api/credentials/pg", {"kind": "postgres", "data": {"dsn": "host=h"}})

@@ -19,6 +19,7 @@ from tests.server.serving import ONE, Served, in_process, places, playbook
 
 KEY, OTHER = bytes(range(32)), bytes(32)
 SECRET = "s3cret-value-of-the-database"
+ADDRESS = f"postgresql://loader:{SECRET}@db.local/sales"
 
 
 def memory() -> MemoryTeam:
@@ -28,11 +29,11 @@ def memory() -> MemoryTeam:
 @pytest.mark.asyncio
 async def test_what_is_sealed_is_opened_by_its_name_and_key_only() -> None:
     vault, team = Vault([KEY]), memory()
-    sealed = await vault.seal(team, "pg", {"dsn": SECRET}, 1)
+    sealed = await vault.seal(team, "pg", {"dsn": ADDRESS}, 1)
     assert SECRET.encode() not in sealed
-    assert await vault.open(team, "pg", sealed) == {"dsn": SECRET}
-    assert await Vault([OTHER, KEY]).open(team, "pg", sealed) == {"dsn": SECRET}
-    assert await vault.seal(team, "pg", {"dsn": SECRET}, 2) != sealed
+    assert await vault.open(team, "pg", sealed) == {"dsn": ADDRESS}
+    assert await Vault([OTHER, KEY]).open(team, "pg", sealed) == {"dsn": ADDRESS}
+    assert await vault.seal(team, "pg", {"dsn": ADDRESS}, 2) != sealed
     assert len(await team.data_keys()) == 1
     for name, data, by in (
         ("other", sealed, vault),
@@ -104,7 +105,7 @@ def test_keys_are_read_from_a_setting() -> None:
 @pytest.mark.asyncio
 async def test_a_sealed_credential_without_a_key_says_what_is_missing(tmp_path: Path) -> None:
     async with in_process(tmp_path) as served:
-        await served.http.put("/api/credentials/pg", json={"kind": "postgres", "data": {"dsn": SECRET}})
+        await served.http.put("/api/credentials/pg", json={"kind": "postgres", "data": {"dsn": ADDRESS}})
         team = served.services.team
         with pytest.raises(CredentialUnavailable, match="`pg` is encrypted, and this server has no key"):
             await open_credential(team, None, "pg")
@@ -122,7 +123,7 @@ async def leased(served: Served, worker: str = "w") -> dict[str, Any]:
 @pytest.mark.asyncio
 async def test_a_credential_is_kept_sealed_and_given_to_whoever_holds_a_lease(tmp_path: Path) -> None:
     async with in_process(tmp_path) as served:
-        put = await served.http.put("/api/credentials/pg", json={"kind": "postgres", "data": {"dsn": SECRET}})
+        put = await served.http.put("/api/credentials/pg", json={"kind": "postgres", "data": {"dsn": ADDRESS}})
         assert put.status_code == 200
         assert SECRET not in put.text
         listed = await served.http.get("/api/credentials")
@@ -132,7 +133,7 @@ async def test_a_credential_is_kept_sealed_and_given_to_whoever_holds_a_lease(tm
         lease = await leased(served)
         held = [lease["work"]["work_id"], lease["epoch"]]
         given = await served.json("POST", "/api/worker/credential", {"name": "pg", "worker": "w", "work": held})
-        assert given["data"] == {"dsn": SECRET}
+        assert given["data"] == {"dsn": ADDRESS}
         await served.json("POST", "/api/worker/hello", {"worker": "thief"})
         for worker, work in (("thief", held), ("w", [held[0], held[1] + 1]), ("w", ["1:x#1", 1])):
             await served.json("POST", "/api/worker/credential", {"name": "pg", "worker": worker, "work": work}, 403)
@@ -205,7 +206,7 @@ async def test_the_keychain_of_a_playbook_is_listed_without_what_it_holds(tmp_pa
     ]
     text = playbook("  - step: a\n    tool: {kind: noop}\n", "keys", keychain=keychain)
     async with in_process(tmp_path) as served:
-        body = {"kind": "postgres", "data": {"dsn": SECRET}, "about": {"expires_at": 77}}
+        body = {"kind": "postgres", "data": {"dsn": ADDRESS}, "about": {"expires_at": 77}}
         await served.http.put("/api/credentials/pg", json=body)
         started = await served.start(text)
         answer = await served.http.get(f"/api/keychain/{started}")

@@ -7,7 +7,7 @@ tests/server/auth/test_credential_types.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -16,7 +16,10 @@ from msgspec import Struct
 from noetl.dsl.diagnostic import did_you_mean
 
 GENERIC: Final = "generic"
-_URL: Final = re.compile(r"https?://[^\s/]|\{\{")  # or a template, which the keychain renders
+# Each may be a template, which the keychain renders.
+_URL: Final = re.compile(r"https?://[^\s/]|\{\{")
+_DSN: Final = re.compile(r"\s*\w[\w+.-]*://\S|\s*\w+\s*=|\{\{")
+_GRANT: Final = re.compile(r"[A-Za-z][\w.:/+-]*\Z|\{\{")
 
 
 class WrongField(NamedTuple):
@@ -34,7 +37,7 @@ class CredentialField(Struct, frozen=True):
     about: str
     secret: bool = False
     aliases: tuple[str, ...] = ()
-    form: str = ""  # of its value: `port`, `url` or `json`
+    form: str = ""  # of its value, if it is no text: a key of `_FORMS`
     choices: tuple[str, ...] = ()
 
 
@@ -64,7 +67,7 @@ _HOST = _field("host", "Host name.")
 _DATABASE = _field("database", "Database.", aliases=("dbname", "db_name"))
 _SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 _KEY_FILE = (
-    _field("service_account_json", "Key file of the account, as text or as a map.", secret=True, form="json"),
+    _field("service_account_json", "Key file of the account, as text or as a map.", secret=True, form="key_file"),
     _field("client_email", "Address of the account, if the fields of its key file are given one by one."),
     _field("private_key", "Private key of the account, in PEM.", secret=True),
     _field("private_key_id", "Id of the private key."),
@@ -83,14 +86,20 @@ _TYPES: Final = (
         "postgres",
         "A PostgreSQL database, for the kinds `postgres`, `transfer` and cursors: one address, or its parts.",
         (
-            _field("dsn", "Address: `postgresql://user:password@host/name`.", secret=True, aliases=("url", "conninfo")),
+            _field(
+                "dsn",
+                "Address: `postgresql://user:password@host/name`.",
+                secret=True,
+                aliases=("url", "conninfo"),
+                form="dsn",
+            ),
             _field("host", "Host name.", aliases=("db_host",)),
             _field("port", "Port. Default: 5432.", aliases=("db_port",), form="port"),
             _field("user", "User name.", aliases=("username", "db_user")),
             _field("password", "Password.", secret=True, aliases=("db_password",)),
             _field("dbname", "Database.", aliases=("database", "db_name")),
             _field("sslmode", "How the connection is encrypted.", choices=_SSL_MODES),
-            _field("data", "Map of these fields; with it, the others are not read."),
+            _field("data", "Map of these fields; with it, the others are not read.", form="map"),
         ),
         (("dsn", "host", "dbname", "data"),),
         {"dsn": "postgresql://loader:secret@db.example.org/sales"},
@@ -99,7 +108,7 @@ _TYPES: Final = (
         "mysql",
         "A MySQL or MariaDB database: one address, or its parts.",
         (
-            _field("dsn", "Address: `mysql://user:password@host/name`.", secret=True, aliases=("url",)),
+            _field("dsn", "Address: `mysql://user:password@host/name`.", secret=True, aliases=("url",), form="dsn"),
             _HOST,
             _field("port", "Port. Default: 3306.", form="port"),
             _field("user", "User name.", aliases=("username",)),
@@ -168,20 +177,24 @@ _TYPES: Final = (
         "playbook's `keychain` entry instead.",
         (
             _field("token_url", "URL of the token endpoint.", aliases=("endpoint",), form="url"),
-            _field("grant_type", "Grant. Default: `client_credentials`."),
+            _field("grant_type", "Grant: a name or a URI. Default: `client_credentials`.", form="grant"),
             _field("client_id", "Id of the client."),
             _field("client_secret", "Secret of the client.", secret=True),
             _field("scope", "Scope to request, as one text."),
-            _field("scopes", "Scopes to request, as a list."),
+            _field("scopes", "Scopes to request, as a list.", form="list"),
             _field("audience", "Audience of the token."),
             _field("resource", "Resource of the token."),
             _field("refresh_token", "With `grant_type: refresh_token`: the token to exchange.", secret=True),
             _field("username", "With `grant_type: password`: user name."),
             _field("password", "With `grant_type: password`: password.", secret=True),
             _field("assertion", "With a JWT bearer grant: the assertion.", secret=True),
-            _field("auth_method", "`basic` sends the client in a header instead of the body."),
-            _field("ttl_seconds", "Longest time that a token is used, in seconds."),
-            _field("data", "Map of further fields, read like the others."),
+            _field(
+                "auth_method",
+                "Where the client is sent: in a header, or in the body (the default).",
+                choices=("basic", "body"),
+            ),
+            _field("ttl_seconds", "Longest time that a token is used, in seconds.", form="seconds"),
+            _field("data", "Map of further fields, read like the others.", form="map"),
         ),
         (("client_id", "refresh_token", "username", "assertion", "data"),),
         {"token_url": "https://auth.example.org/token", "client_id": "loader", "client_secret": "secret"},
@@ -189,7 +202,7 @@ _TYPES: Final = (
     CredentialType(
         "service_account",
         "A service account of Google Cloud: its key file as text, or the fields of the file.",
-        (*_KEY_FILE, _field("scopes", "Scopes to request, as a list.")),
+        (*_KEY_FILE, _field("scopes", "Scopes to request, as a list.", form="list")),
         (("service_account_json", "client_email"), ("service_account_json", "private_key")),
         {"client_email": "loader@acme.iam.gserviceaccount.com", "private_key": "-----BEGIN PRIVATE KEY-----"},
     ),
@@ -245,7 +258,7 @@ _TYPES: Final = (
         "nats",
         "A NATS server.",
         (
-            _field("url", "URL: `nats://host:4222`; several as a list.", aliases=("servers", "nats_url")),
+            _field("url", "URL: `nats://host:4222`; several as a list.", aliases=("servers", "nats_url"), form="list"),
             _field("user", "User name.", aliases=("username", "nats_user")),
             _field("password", "Password.", secret=True, aliases=("nats_password",)),
             _field("token", "Token.", secret=True),
@@ -296,30 +309,83 @@ def _wrong(kind: CredentialType, data: Mapping[str, Any]) -> Iterator[WrongField
             yield WrongField("$.data", f"A credential of type `{kind.name}` needs {_listed(group, 'or')}.", "Add it.")
 
 
-def _wrong_value(kind: CredentialType, name: str, field: CredentialField, value: Any) -> Iterator[WrongField]:
+def _wrong_value(
+    kind: CredentialType, name: str, field: CredentialField, value: Any, within: str = "$.data"
+) -> Iterator[WrongField]:
     """Yield why a value cannot be right. The value itself is never shown."""
-    where = f"$.data.{name}"
-    if field.choices and value not in field.choices:
-        message = f"`{name}` of a credential of type `{kind.name}` is none of {_listed(field.choices)}."
-        yield WrongField(where, message, f"Use one of {_listed(field.choices)}.")
-    elif field.form == "port" and not (
-        str(value).isascii() and str(value).isdigit() and 0 < int(str(value)[:6]) < 65536
-    ):
-        message = f"`{name}` of a credential of type `{kind.name}` is no port."
-        yield WrongField(where, message, "Use a number from 1 to 65535.")
-    elif field.form == "url" and not (isinstance(value, str) and _URL.match(value)):
-        message = f"`{name}` of a credential of type `{kind.name}` is no URL."
-        yield WrongField(where, message, "Use a URL that begins with `https://` or `http://`.")
-    elif field.form == "json" and not isinstance(value, Mapping) and not _is_json_object(value):
-        message = f"`{name}` of a credential of type `{kind.name}` is no JSON object."
-        yield WrongField(where, message, "Use the content of the key file.")
+    where, about = f"{within}.{name}", f"`{name}` of a credential of type `{kind.name}`"
+    if field.choices and (not isinstance(value, str) or value not in field.choices):
+        yield WrongField(
+            where, f"{about} is none of {_listed(field.choices)}.", f"Use one of {_listed(field.choices)}."
+        )
+        return
+    form = _FORMS[field.form]
+    if not form.is_right(value):
+        yield WrongField(where, f"{about} is no {form.what}.", form.fix)
+    elif field.form == "map":
+        names = {one: known for known in kind.fields for one in (known.name, *known.aliases) if known is not field}
+        for one, inner in value.items():
+            if one in names and inner not in (None, ""):
+                yield from _wrong_value(kind, one, names[one], inner, where)
 
 
-def _is_json_object(value: Any) -> bool:
+def _is_text(value: Any) -> bool:
+    """Return whether a value can be sent as a text; a password may be a number."""
+    return isinstance(value, str | int | float) and not isinstance(value, bool)
+
+
+def _is_port(value: Any) -> bool:
+    return str(value).isascii() and str(value).isdigit() and 0 < int(str(value)[:6]) < 65536
+
+
+def _is_duration(value: Any) -> bool:
     try:
-        return isinstance(msgspec.json.decode(str(value)), dict)
-    except msgspec.DecodeError:
-        return False
+        return _is_text(value) and 0 <= float(value) < 1e12
+    except (ValueError, OverflowError):
+        return isinstance(value, str) and "{{" in value
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, str) or (isinstance(value, list | tuple) and all(isinstance(one, str) for one in value))
+
+
+def _is_key_file(value: Any) -> bool:
+    """Return whether a value is a key file, as text or as a map."""
+    if isinstance(value, str):
+        try:
+            value = msgspec.json.decode(value)
+        except msgspec.DecodeError:
+            return False
+    return isinstance(value, Mapping) and all(
+        value.get(name) and isinstance(value[name], str) for name in ("client_email", "private_key")
+    )
+
+
+def _matches(pattern: re.Pattern[str]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, str) and pattern.match(value) is not None
+
+
+class _Form(NamedTuple):
+    what: str
+    fix: str
+    is_right: Callable[[Any], bool]
+
+
+_FORMS: Final[Mapping[str, _Form]] = {
+    "": _Form("text", "Use a text.", _is_text),
+    "port": _Form("port", "Use a number from 1 to 65535.", _is_port),
+    "url": _Form("URL", "Use a URL that begins with `https://` or `http://`.", _matches(_URL)),
+    "dsn": _Form("address", "Use a URL, such as `postgresql://user:password@host/name`.", _matches(_DSN)),
+    "grant": _Form("grant", "Use a name or a URI, such as `client_credentials`.", _matches(_GRANT)),
+    "seconds": _Form("number of seconds", "Use a number that is at least 0.", _is_duration),
+    "list": _Form("list of texts", "Use a text, or a list of texts.", _is_list),
+    "map": _Form("map", "Use a map with the names of fields.", lambda value: isinstance(value, Mapping)),
+    "key_file": _Form(
+        "key file of a service account, which is a JSON object with `client_email` and `private_key`",
+        "Use the content of the key file.",
+        _is_key_file,
+    ),
+}
 
 
 def _listed(names: Any, last: str = "and") -> str:
