@@ -1091,7 +1091,17 @@ def credential(environment: Mapping[str, str], name: str) -> Mapping[str, Any]:
             raise CredentialUnavailable(f"{variable} begins with a brace and is no JSON object: {error}") from None
         if isinstance(found, dict):
             return found
+    if text.startswith("[") and _is_json(text):
+        raise CredentialUnavailable(f"{variable} is a JSON list. Set a JSON object, a URL, or the text of a token.")
     return {"dsn": text} if "://" in text else {"token": text}
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def credential_suffix(name: str) -> str:

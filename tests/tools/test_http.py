@@ -33,6 +33,11 @@ CREDENTIALS: dict[str, dict[str, Any]] = {
     "token": {"token": "t0ken"},
     "user": {"username": "ada", "password": "pw"},
     "key": {"api_key": "k3y", "header": "X-Key"},
+    "number": {"token": 12345678},
+    "listed": {"token": ["hush-hush"]},
+    "mapped": {"value": {"hush": "hush"}},
+    "scheme": {"token": "hush", "scheme": ["hush"]},
+    "other": {"nothing": "hush-hush", "token": None, "user": ""},
 }
 
 
@@ -115,6 +120,7 @@ async def test_every_body_is_sent_as_it_says(
 @pytest.mark.parametrize(
     ("auth", "header", "value"),
     [("token", "authorization", "Bearer t0ken"), ("user", "authorization", "Basic YWRhOnB3"), ("key", "x-key", "k3y"),
+     ("number", "authorization", "Bearer 12345678"),
      ({"token": "inline"}, "authorization", "Bearer inline")],
 )  # fmt: skip
 async def test_a_credential_goes_where_it_belongs(
@@ -128,6 +134,28 @@ async def test_an_unknown_credential_is_an_error_and_nothing_is_sent(web: Web, c
     outcome = await send(client, "nobody", url=f"{web.url}/json")
     assert outcome.error is not None
     assert (outcome.error.kind, outcome.error.retryable) == ("auth", False)
+    assert web.asked == []
+
+
+@pytest.mark.parametrize(
+    ("auth", "message"),
+    [
+        ("listed", "`token` of the credential `listed` is a list"),
+        ("mapped", "`value` of the credential `mapped` is a map"),
+        ("scheme", "`scheme` of the credential `scheme` is a list"),
+        ("other", "the credential `other` has no token, user or key to send. It needs `token`, `username` with"),
+        ({"nothing": "hush"}, "the credential in `auth` has no token"),
+        ({"password": True, "user": "ada"}, "`password` of the credential in `auth` is no text"),
+    ],
+)
+async def test_a_credential_that_cannot_be_sent_is_an_error_and_nothing_is_sent(
+    web: Web, client: WebClient, auth: Any, message: str
+) -> None:
+    outcome = await send(client, auth, url=f"{web.url}/json")
+    assert outcome.error is not None
+    assert (outcome.error.kind, outcome.error.retryable) == ("auth", False)
+    assert message in outcome.error.message
+    assert "hush" not in outcome.error.message
     assert web.asked == []
 
 

@@ -97,6 +97,9 @@ def test_a_credential_that_is_not_there(environment: dict[str, str]) -> None:
 def test_a_credential_that_is_broken_names_its_variable() -> None:
     with pytest.raises(CredentialUnavailable, match="NOETL_CREDENTIAL_PG begins with a brace and is no JSON object"):
         credential({"NOETL_CREDENTIAL_PG": "{broken"}, "pg")
+    with pytest.raises(CredentialUnavailable, match=r"NOETL_CREDENTIAL_PG is a JSON list\. Set a JSON object"):
+        credential({"NOETL_CREDENTIAL_PG": "[1, 2]"}, "pg")
+    assert credential({"NOETL_CREDENTIAL_PG": "[a-token"}, "pg") == {"token": "[a-token"}
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("", 10.0), ("3", 3.0), ("0.25", 0.25)])

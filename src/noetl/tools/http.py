@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 from noetl.blobs import pieces
+from noetl.model.errors import CredentialUnavailable
 from noetl.model.outcome import ErrorKind, Outcome, failed, ok
 from noetl.ports import ToolContext
 from noetl.ports.web import CONNECT_S, WebClient, WebError, WebRequest, WebResponse, basic
@@ -133,6 +134,8 @@ async def _send(input: Input, context: ToolContext, credential: Mapping[str, Any
         request = await _request(input, context, credential)
     except KeyError as error:
         return failed("auth", f"unknown credential {error}", code="NO_CREDENTIAL")
+    except CredentialUnavailable as error:
+        return failed("auth", str(error), retryable=error.retryable)
     try:
         async with client.send(request) as response:
             return await _outcome(response, context)
@@ -189,25 +192,44 @@ async def _headers(input: Input, context: ToolContext, credential: Mapping[str, 
     if context.auth is None:
         return headers
     given = credential if credential is not None else context.auth
-    given = given if isinstance(given, Mapping) else await context.credential(str(given))
-    for name, value in signed_headers(given).items():
+    owner = "" if isinstance(context.auth, Mapping) else str(context.auth)
+    given = given if isinstance(given, Mapping) else await context.credential(owner)
+    for name, value in signed_headers(given, owner).items():
         headers.pop(known.get(name.lower(), ""), None)
         headers[name] = value
     return headers
 
 
-def signed_headers(credential: Mapping[str, Any]) -> dict[str, str]:
-    """Return the header of a credential: its token, its user or its key."""
-    user, password = credential.get("username") or credential.get("user"), credential.get("password")
-    token = credential.get("token") or credential.get("access_token") or credential.get("bearer")
-    key = credential.get("api_key") or credential.get("value")
-    if token is not None:
-        return {"Authorization": f"{credential.get('scheme', 'Bearer')} {token}"}
-    if user is not None:
-        return {"Authorization": basic(str(user), str(password or ""))}
-    if key is not None:
-        return {str(credential.get("header", "X-API-Key")): str(key)}
-    return {}
+def signed_headers(credential: Mapping[str, Any], name: str = "") -> dict[str, str]:
+    """Return the header of a credential: its token, its user or its key.
+
+    Raises CredentialUnavailable if it has none of them, or one that is no text.
+    """
+    whose = f"the credential `{name}`" if name else "the credential in `auth`"
+    token = _part(credential, whose, "token", "access_token", "bearer")
+    user, password = _part(credential, whose, "username", "user"), _part(credential, whose, "password")
+    key = _part(credential, whose, "api_key", "value")
+    if token:
+        return {"Authorization": f"{_part(credential, whose, 'scheme') or 'Bearer'} {token}"}
+    if user:
+        return {"Authorization": basic(user, password)}
+    if key:
+        return {_part(credential, whose, "header") or "X-API-Key": key}
+    raise CredentialUnavailable(
+        f"{whose} has no token, user or key to send. It needs `token`, `username` with `password`, or `api_key`."
+    )
+
+
+def _part(credential: Mapping[str, Any], whose: str, *names: str) -> str:
+    """Return the first of these fields that is set, as a text; empty without any."""
+    for name in names:
+        value = credential.get(name)
+        if value is not None and value != "":
+            if isinstance(value, str | int | float) and not isinstance(value, bool):
+                return str(value)
+            what = "a list" if isinstance(value, list | tuple) else "a map" if isinstance(value, Mapping) else "no text"
+            raise CredentialUnavailable(f"`{name}` of {whose} is {what}. Store a text.")
+    return ""
 
 
 def _body(input: Input, headers: Mapping[str, str]) -> tuple[bytes | None, str]:
