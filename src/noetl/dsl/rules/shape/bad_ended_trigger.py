@@ -25,7 +25,7 @@ triggers:
 
 def check(subject: CheckContext) -> Iterator[Finding]:
     playbook = subject.playbook
-    return trigger_findings(playbook, "ended", EndedSpec, lambda spec: check_spec(spec, playbook.path))
+    return trigger_findings(subject, "ended", EndedSpec, lambda spec: check_spec(spec, playbook.path))
 
 
 RULE = Rule(

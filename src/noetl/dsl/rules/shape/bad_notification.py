@@ -24,7 +24,7 @@ notifications:
 
 
 def check(subject: CheckContext) -> Iterator[Finding]:
-    return trigger_findings(subject.playbook, "notification", NotificationSpec, check_spec)
+    return trigger_findings(subject, "notification", NotificationSpec, check_spec)
 
 
 RULE = Rule(

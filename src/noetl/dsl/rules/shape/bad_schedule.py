@@ -21,7 +21,7 @@ triggers:
 
 
 def check(subject: CheckContext) -> Iterator[Finding]:
-    return trigger_findings(subject.playbook, "schedule", ScheduleSpec, _check_spec)
+    return trigger_findings(subject, "schedule", ScheduleSpec, _check_spec)
 
 
 def _check_spec(spec: ScheduleSpec) -> None:

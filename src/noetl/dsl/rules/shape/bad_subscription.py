@@ -26,7 +26,7 @@ triggers:
 
 
 def check(subject: CheckContext) -> Iterator[Finding]:
-    return trigger_findings(subject.playbook, "subscription", SubscriptionSpec, check_spec)
+    return trigger_findings(subject, "subscription", SubscriptionSpec, check_spec)
 
 
 RULE = Rule(

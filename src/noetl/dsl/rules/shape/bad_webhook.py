@@ -25,7 +25,7 @@ triggers:
 
 def check(subject: CheckContext) -> Iterator[Finding]:
     # An empty credential is reported by NOE104.
-    return trigger_findings(subject.playbook, "webhook", WebhookSpec, check_spec, unless="credential")
+    return trigger_findings(subject, "webhook", WebhookSpec, check_spec, unless="credential")
 
 
 RULE = Rule(
