@@ -218,3 +218,17 @@ async def test_what_ends_during_a_pause_starts_nothing(place: Place) -> None:
         await system.reader().look()
         [row] = await system.started()
         assert row["payload"]["execution"]["execution_id"] == "2"
+
+
+async def test_a_trigger_that_cannot_be_read_does_not_stop_the_others(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with line(place) as system:
+        await system.add("broken", "a", "never", tags=[5])
+        await system.add("next", "a", "next")
+        await system.start("a")
+        reader = system.reader()
+        for _ in range(3):
+            await reader.look()
+        assert [row["path"] for row in await system.started()] == ["next"]
+        assert len([one for one in caplog.records if "broken" in one.getMessage()]) == 1

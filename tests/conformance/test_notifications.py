@@ -287,3 +287,19 @@ async def test_what_happens_during_a_pause_is_not_sent(place: Place) -> None:
         await here.play(ONE, fails, number="2")
         await here.reader().look()
         assert [one.execution_id for one in await here.messages()] == ["2"]
+
+
+async def test_a_notification_that_cannot_be_read_does_not_stop_the_others(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with system(place) as here:
+        await here.add("broken", "failed", to=[5])
+        await here.add("n", "failed")
+        await here.play(ONE, fails)
+        reader = here.reader()
+        for _ in range(3):
+            await reader.look()
+        assert [one.payload["notification"] for one in await here.messages()] == ["n"]
+        [logged] = [one for one in caplog.records if "broken" in one.getMessage()]
+        assert "got `int` - at `$.to[0]`" in logged.getMessage()
+        assert logged.exc_info is None

@@ -3317,7 +3317,7 @@ export interface components {
          * WebhookRow
          * @description A webhook; `owner` is the playbook whose `triggers` define it, if one does.
          *
-         *         `problem` says why it refuses deliveries, if it does; it is empty in lists.
+         *         `problem` says why it refuses deliveries, if it does. In lists it is empty, unless what is stored cannot be read.
          */
         WebhookRow: {
             webhook_id: string;
@@ -3420,7 +3420,7 @@ export interface components {
          * NotificationRow
          * @description A notification; `owner` is the playbook that defines it, if one does.
          *
-         *         `problem` says why it cannot be sent, and is empty in lists.
+         *         `problem` says why it cannot be sent. In lists it is empty, unless what is stored cannot be read.
          */
         NotificationRow: {
             notification_id: string;
@@ -3617,6 +3617,8 @@ export interface components {
         /**
          * TriggerRow
          * @description A trigger; `owner` is the playbook whose `triggers` define it, if one does.
+         *
+         *         `problem` says why what is stored cannot be read; such a trigger starts nothing.
          */
         TriggerRow: {
             trigger_id: string;
@@ -3639,6 +3641,8 @@ export interface components {
             created_by: string;
             /** @default 0 */
             changed_at: number;
+            /** @default  */
+            problem: string;
         };
         /**
          * TriggerRows

@@ -48,7 +48,8 @@ async def _page(client: Client, path: str | None, cursor: str | None) -> tuple[l
 
 def _line(row: NotificationRow) -> str:
     late = f" (after {row.sla})" if "sla" in row.on else ""
-    return f"{', '.join(row.on)}{late} of {row.path}{' (paused)' if row.paused else ''}"
+    events = ", ".join(row.on) or "broken:"
+    return f"{events}{late} of {row.path}{' (paused)' if row.paused else ''}"
 
 
 def _lines(row: NotificationRow) -> Iterator[str]:

@@ -76,7 +76,8 @@ def _lines(row: SubscriptionRow) -> Iterator[str]:
         yield f"  last poll: {format_time(row.polled_at)}"
     if row.error:
         later = "" if row.next_at is None else f", tried again at {format_time(row.next_at)}"
-        yield f"  cannot be read ({row.failures} times{later}): {row.error}"
+        times = f" ({row.failures} times{later})" if row.failures else ""
+        yield f"  cannot be read{times}: {row.error}"
 
 
 NOUN: TriggerNoun[SubscriptionRow] = TriggerNoun(

@@ -34,12 +34,14 @@ def _line(row: TriggerRow) -> str:
 
 
 def _state(row: TriggerRow) -> str:
-    return "paused" if row.paused else "active"
+    return "broken" if row.problem else "paused" if row.paused else "active"
 
 
 def _lines(row: TriggerRow) -> Iterator[str]:
     yield f"{row.trigger_id}: {_line(row)} ({_state(row)})"
     yield f"  made by {maker(row)}"
+    if row.problem:
+        yield f"  starts nothing: {row.problem}"
     if row.payload:
         yield f"  payload: {to_json(row.payload)}"
 

@@ -79,7 +79,7 @@ NOUN: TriggerNoun[WebhookRow] = TriggerNoun(
     pause=lambda client, id: client.pause_webhook(id),
     resume=lambda client, id: client.resume_webhook(id),
     delete=lambda client, id: client.delete_webhook(id),
-    line=lambda row: f"{row.webhook_id:<28} {row.auth:<8} {_state(row):<8} {row.path}",
+    line=lambda row: f"{row.webhook_id:<28} {row.auth:<8} {'broken' if row.problem else _state(row):<8} {row.path}",
     changed=lambda row: f"{row.webhook_id}: POST {row.url} starts {row.path}",
 )
 Id = Annotated[str, NOUN.id]

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from msgspec import convert
 from msgspec.structs import replace
 
 from noetl.engine.plan.patches import put_at
@@ -22,6 +21,7 @@ from noetl.ports.triggers import Message, Triggers
 from noetl.server.background.subscriptions.feed import KIND
 from noetl.server.background.subscriptions.poller import Render, payload_of
 from noetl.server.cache.ids import is_started_by
+from noetl.triggers.stored import read_spec
 from noetl.triggers.subscription import SubscriptionSpec
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ async def prepared(store: Store, triggers: Triggers, render: Render, letter: Dea
     facts = dict(letter.payload)
     message = Message(str(facts.pop("id", "")), facts.pop("data"), facts)
     try:
-        payload = await payload_of(convert(trigger.spec, SubscriptionSpec), message, render, most_bytes)
+        payload = await payload_of(read_spec(trigger.spec, SubscriptionSpec), message, render, most_bytes)
     except InvalidInput as error:
         raise InvalidInput(f"Dead letter {letter.message_id} would start nothing again: {error}") from None
     name = f"{KIND}:letter:{letter.message_id}"

@@ -29,7 +29,10 @@ class TriggerAsked(Asked, frozen=True):
 
 
 class TriggerRow(Answer, frozen=True):
-    """A trigger; `owner` is the playbook whose `triggers` define it, if one does."""
+    """A trigger; `owner` is the playbook whose `triggers` define it, if one does.
+
+    `problem` says why what is stored cannot be read; such a trigger starts nothing.
+    """
 
     trigger_id: str
     path: str
@@ -43,6 +46,7 @@ class TriggerRow(Answer, frozen=True):
     created_at: int = 0
     created_by: str = ""
     changed_at: int = 0
+    problem: str = ""
 
 
 class TriggerRows(Answer, frozen=True):

@@ -29,7 +29,7 @@ class NotificationAsked(Asked, frozen=True):
 class NotificationRow(Answer, frozen=True):
     """A notification; `owner` is the playbook that defines it, if one does.
 
-    `problem` says why it cannot be sent, and is empty in lists.
+    `problem` says why it cannot be sent. In lists it is empty, unless what is stored cannot be read.
     """
 
     notification_id: str

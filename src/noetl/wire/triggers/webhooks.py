@@ -45,7 +45,7 @@ class DeliveryAsked(Asked, frozen=True):
 class WebhookRow(Answer, frozen=True):
     """A webhook; `owner` is the playbook whose `triggers` define it, if one does.
 
-    `problem` says why it refuses deliveries, if it does; it is empty in lists.
+    `problem` says why it refuses deliveries, if it does. In lists it is empty, unless what is stored cannot be read.
     """
 
     webhook_id: str

@@ -5,8 +5,7 @@ Tested in tests/server/api/triggers/test_ended_triggers.py.
 
 from __future__ import annotations
 
-from msgspec import convert
-
+from noetl.model.errors import InvalidInput
 from noetl.ports.triggers import StoredTrigger
 from noetl.server.api.triggers.verbs import (
     TriggerNoun,
@@ -17,7 +16,7 @@ from noetl.server.api.triggers.verbs import (
     refusing,
     store_of,
 )
-from noetl.server.background.reactions.ended_triggers import KIND
+from noetl.server.background.reactions.ended_triggers import KIND, spec_of
 from noetl.server.http.endpoint import Call, Noun
 from noetl.triggers.ended import EndedSpec, check
 from noetl.wire.triggers.ended import TriggerAsked, TriggerRow, TriggerRows
@@ -30,14 +29,18 @@ _EXAMPLE = {
 
 async def row_of(_: Call, trigger: StoredTrigger) -> TriggerRow:
     """Return a trigger as callers see it."""
-    spec = convert(trigger.spec, EndedSpec)
-    known = ("trigger_id", "path", "paused", "version", "owner", "created_at", "created_by", "changed_at")
+    names = ("trigger_id", "path", "paused", "version", "owner", "created_at", "created_by", "changed_at")
+    known = {name: getattr(trigger, name) for name in names}
+    try:
+        spec = spec_of(trigger)
+    except InvalidInput as error:
+        return TriggerRow(after="", problem=str(error), **known)
     return TriggerRow(
         after=spec.path,
         status=list(spec.status),
         tags=list(spec.tags),
         payload=dict(spec.payload),
-        **{name: getattr(trigger, name) for name in known},
+        **known,
     )
 
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from noetl.model.errors import NoetlError
+from msgspec.structs import replace
+
+from noetl.model.errors import InvalidInput, NoetlError
 from noetl.ports.triggers import StoredTrigger
 from noetl.server.api.triggers.verbs import TriggerNoun, add_changes, add_reads, new_trigger, refusing, store_of
 from noetl.server.auth.stored_credential import open_credential
@@ -23,17 +25,22 @@ _EXAMPLE = {
 }  # fmt: skip
 
 
-async def row_of(_: Call, notification: StoredTrigger, problem: str = "") -> NotificationRow:
+async def row_of(_: Call, notification: StoredTrigger) -> NotificationRow:
     """Return a notification as callers see it."""
-    spec = spec_of(notification)
+    known: dict[str, Any] = {"notification_id": notification.trigger_id}
+    known |= {name: getattr(notification, name) for name in ("path", "created_at", "created_by", "paused", "owner")}
+    try:
+        spec = spec_of(notification)
+    except InvalidInput as error:
+        return NotificationRow(on=[], channel="", problem=str(error), **known)
     fields: dict[str, Any] = {name: getattr(spec, name) for name in _SPEC}
-    fields |= {name: getattr(notification, name) for name in ("path", "created_at", "created_by", "paused", "owner")}
-    fields |= {"on": list(spec.on), "to": list(spec.to), "problem": problem}
-    return NotificationRow(notification_id=notification.trigger_id, **fields)
+    fields |= {"on": list(spec.on), "to": list(spec.to)}
+    return NotificationRow(**known, **fields)
 
 
 async def _shown(call: Call, notification: StoredTrigger) -> NotificationRow:
-    return await row_of(call, notification, await _lack(call, spec_of(notification)))
+    row = await row_of(call, notification)
+    return row if row.problem else replace(row, problem=await _lack(call, spec_of(notification)))
 
 
 async def _lack(call: Call, spec: NotificationSpec) -> str:

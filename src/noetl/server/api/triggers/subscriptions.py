@@ -9,8 +9,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from msgspec import convert
-
 from noetl.model.errors import InvalidInput, NoetlError
 from noetl.ports.triggers import Message, StoredTrigger
 from noetl.server.api.triggers.verbs import (
@@ -26,6 +24,7 @@ from noetl.server.background.subscriptions.feed import KIND
 from noetl.server.background.subscriptions.poller import payload_of
 from noetl.server.http.endpoint import Call, Noun
 from noetl.server.processes.render_apart import render_apart
+from noetl.triggers.stored import read_spec
 from noetl.triggers.subscription import SubscriptionSpec, check, described, state_id
 from noetl.wire.triggers.subscriptions import (
     MessagePreview,
@@ -46,26 +45,29 @@ _TEST_S: Final = 20.0
 
 async def row_of(call: Call, trigger: StoredTrigger) -> SubscriptionRow:
     """Return a subscription as callers see it."""
-    spec = spec_of(trigger)
+    names = ("path", "version", "owner", "paused", "created_at", "created_by", "changed_at")
+    known: dict[str, Any] = {name: getattr(trigger, name) for name in names}
+    known |= {"subscription_id": trigger.trigger_id, "spec": dict(trigger.spec)}
+    try:
+        spec = spec_of(trigger)
+    except InvalidInput as error:
+        return SubscriptionRow(source=str(trigger.spec.get("source", "")), reads="", error=str(error), **known)
     name = state_id(trigger.trigger_id, trigger.created_at, spec)
     progress = await call.services.subscriptions.progress(name)
     noted = ("lag", "polled_at", "error", "failures", "next_at")
-    known = ("path", "version", "owner", "paused", "created_at", "created_by", "changed_at")
     return SubscriptionRow(
-        subscription_id=trigger.trigger_id,
         source=spec.source,
         reads=described(spec),
-        spec=dict(trigger.spec),
         position=dict(progress.position),
         **{name: getattr(progress, name) for name in ("received", "poisoned", "last_message", "last_at")},
         **{name: progress.status[name] for name in noted if name in progress.status},
-        **{name: getattr(trigger, name) for name in known},
+        **known,
     )
 
 
 def spec_of(trigger: StoredTrigger) -> SubscriptionSpec:
-    """Return what a stored subscription holds."""
-    return convert(trigger.spec, SubscriptionSpec)
+    """Return what a stored subscription holds. Raises InvalidInput."""
+    return read_spec(trigger.spec, SubscriptionSpec)
 
 
 noun = Noun("subscriptions", "Subscriptions: sources whose messages start playbooks.")

@@ -10,7 +10,6 @@ from typing import Any, Final
 from urllib.parse import quote
 from uuid import uuid4
 
-from msgspec import convert
 from msgspec.structs import replace
 
 from noetl.model.errors import CredentialUnavailable, InvalidInput, NoetlError
@@ -42,6 +41,7 @@ from noetl.server.http.limits import read_body
 from noetl.server.http.start_request import start
 from noetl.server.problems import Refusal
 from noetl.triggers.signatures import signed_headers
+from noetl.triggers.stored import read_spec
 from noetl.triggers.webhook import WebhookSpec, check
 from noetl.wire.requests import Execute
 from noetl.wire.triggers.webhooks import Delivered, DeliveryAsked, WebhookAsked, WebhookRow, WebhookRows
@@ -55,25 +55,29 @@ _EXAMPLE = {
 _log = logging.getLogger(__name__)
 
 
-async def row_of(_: Call, webhook: StoredTrigger, problem: str = "") -> WebhookRow:
+async def row_of(_: Call, webhook: StoredTrigger) -> WebhookRow:
     """Return a webhook as callers see it."""
-    spec = spec_of(webhook)
-    fields: dict[str, Any] = {name: getattr(spec, name) for name in _SPEC}
-    fields |= {"payload": dict(spec.payload), "header": spec.carrier, "problem": problem}
     url = f"/api/hooks/{quote(webhook.trigger_id, safe=':')}"
-    known = ("path", "version", "owner", "paused", "created_at", "created_by", "changed_at")
-    return WebhookRow(
-        webhook_id=webhook.trigger_id, url=url, **fields, **{name: getattr(webhook, name) for name in known}
-    )
+    names = ("path", "version", "owner", "paused", "created_at", "created_by", "changed_at")
+    known: dict[str, Any] = {"webhook_id": webhook.trigger_id, "url": url}
+    known |= {name: getattr(webhook, name) for name in names}
+    try:
+        spec = spec_of(webhook)
+    except InvalidInput as error:
+        return WebhookRow(auth="", credential="", header="", problem=str(error), **known)
+    fields: dict[str, Any] = {name: getattr(spec, name) for name in _SPEC}
+    fields |= {"payload": dict(spec.payload), "header": spec.carrier}
+    return WebhookRow(**known, **fields)
 
 
 async def _shown(call: Call, webhook: StoredTrigger) -> WebhookRow:
-    return await row_of(call, webhook, await not_ready(call.services, spec_of(webhook)))
+    row = await row_of(call, webhook)
+    return row if row.problem else replace(row, problem=await not_ready(call.services, spec_of(webhook)))
 
 
 def spec_of(webhook: StoredTrigger) -> WebhookSpec:
-    """Return what a stored webhook holds."""
-    return convert(webhook.spec, WebhookSpec)
+    """Return what a stored webhook holds. Raises InvalidInput."""
+    return read_spec(webhook.spec, WebhookSpec)
 
 
 noun = Noun("webhooks", "Webhooks: endpoints that start playbooks, and their deliveries.")
@@ -162,9 +166,9 @@ async def receive(call: Call, webhook_id: str) -> Delivered:
 
 async def _deliver(call: Call, webhook: StoredTrigger, delivery: Delivery) -> Delivered:
     """Authenticate a delivery, then parse it and start its execution. Raises Refusal."""
-    services, spec = call.services, spec_of(webhook)
-    kind = media_type(delivery.first)
+    services, kind = call.services, media_type(delivery.first)
     try:
+        spec = spec_of(webhook)
         secret = await shared_secret(services, spec)
     except (CredentialUnavailable, InvalidInput) as error:
         _log.error("Webhook %s refuses deliveries: %s", webhook.trigger_id, error)

@@ -11,8 +11,6 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Protocol
 
-from msgspec import convert
-
 from noetl.model.errors import Conflict, InvalidInput, LimitReached
 from noetl.model.events import Event
 from noetl.model.messages import AnyMessage, Start
@@ -23,6 +21,7 @@ from noetl.ports.triggers import StoredTrigger, Triggers
 from noetl.server.background.reactions.trigger_feed import Duties, TriggerFeed
 from noetl.server.cache.ids import is_started_by, key_name, new_execution
 from noetl.triggers.ended import MOST_CHAIN, EndedSpec, chain_of, tags_of
+from noetl.triggers.stored import read_spec
 
 KIND: Final = "ended"
 _log = logging.getLogger(__name__)
@@ -65,7 +64,7 @@ class EndedTriggers:
         self._render = render
         self._clock = clock
         self._every_s = every_s
-        self._feed = TriggerFeed(KIND, triggers, store, duties, clock, self._react, holder=holder)
+        self._feed = TriggerFeed(KIND, triggers, store, duties, clock, self._react, spec_of, holder=holder)
 
     async def run(self) -> None:
         """Start what ends demand until cancelled."""
@@ -81,7 +80,7 @@ class EndedTriggers:
             return  # it was deleted
         path, status, tags = str(row.get("path", "")), str(event.status), list(row.get("tags") or ())
         for trigger in triggers:
-            spec = convert(trigger.spec, EndedSpec)
+            spec = spec_of(trigger)
             is_older = event.timestamp < trigger.created_at
             if is_older or path == trigger.path or not spec.matches(path, status, tags):
                 continue
@@ -136,6 +135,11 @@ class EndedTriggers:
         detail = {"ended": event.execution_id, "reason": why[:2_000]}
         by = f"{KIND}:{trigger.trigger_id}"
         await self._team.audit([AuditEntry(self._clock.now(), by, "ended.refuse", trigger.trigger_id, detail)])
+
+
+def spec_of(trigger: StoredTrigger) -> EndedSpec:
+    """Return what a stored trigger holds. Raises InvalidInput."""
+    return read_spec(trigger.spec, EndedSpec)
 
 
 def ended_facts(event: Event, row: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from typing import Any, Final, Protocol
 from uuid import uuid4
 
-from msgspec import convert
 from msgspec.structs import replace
 
 from noetl.engine.plan.plan import Plan
@@ -29,6 +28,7 @@ from noetl.server.background.reactions.trigger_feed import Duties, TriggerFeed
 from noetl.server.background.subscriptions.poisoned import KIND as SUBSCRIPTION
 from noetl.server.cache.ids import key_name
 from noetl.triggers.notification import News, NotificationSpec, is_for, payload_of
+from noetl.triggers.stored import read_spec
 
 KIND: Final = "notification"
 SLA: Final = "notification-sla"  # name of the position of the last look for what no event tells
@@ -84,7 +84,7 @@ class Notifications:
         self._base = base  # public URL of the server
         self._mask = mask
         self._every_s = every_s
-        self._feed = TriggerFeed(KIND, triggers, log, duties, clock, self._react, holder=holder)
+        self._feed = TriggerFeed(KIND, triggers, log, duties, clock, self._react, spec_of, holder=holder)
         self._put: dict[str, None] = {}  # keys of messages that this server has put
 
     async def run(self) -> None:
@@ -213,8 +213,8 @@ class Notifications:
 
 
 def spec_of(trigger: StoredTrigger) -> NotificationSpec:
-    """Return what a stored notification holds."""
-    return convert(trigger.spec, NotificationSpec)
+    """Return what a stored notification holds. Raises InvalidInput."""
+    return read_spec(trigger.spec, NotificationSpec)
 
 
 def message_of(key: str, trigger: StoredTrigger, spec: NotificationSpec, news: News, base: str) -> OutboxMessage:

@@ -1,7 +1,8 @@
 """Read the feed of the log for the triggers of one kind, on one server at a time.
 
 The position is in the store and moves on when the reactions to a page are durable. A page can be read again, after a crash or
-by another server, so a reaction must have a key that makes it happen once. Tested in tests/conformance/test_ended_triggers.py and
+by another server, so a reaction must have a key that makes it happen once. A trigger that cannot be read is logged once and left
+out, so it does not stop the others. Tested in tests/conformance/test_ended_triggers.py and
 test_notifications.py.
 """
 
@@ -11,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection
 from typing import Final, Protocol
 
-from noetl.model.errors import NoetlError, log_level
+from noetl.model.errors import InvalidInput, NoetlError, log_level
 from noetl.model.events import Event
 from noetl.ports import Clock, EventLog
 from noetl.ports.triggers import StoredTrigger, Triggers
@@ -20,6 +21,7 @@ _log = logging.getLogger(__name__)
 _DUTY_MS: Final = 10_000
 _PAGE: Final = 500
 _SKIP_EVERY: Final = 30  # looks without triggers after which the position moves on
+Read = Callable[[StoredTrigger], object]  # raises InvalidInput for one that cannot be read
 React = Callable[[list[StoredTrigger], Event], Awaitable[None]]
 
 
@@ -33,7 +35,16 @@ class TriggerFeed:
     """Feed of the log as the triggers of a kind see it."""
 
     def __init__(
-        self, kind: str, triggers: Triggers, log: EventLog, duties: Duties, clock: Clock, react: React, *, holder: str
+        self,
+        kind: str,
+        triggers: Triggers,
+        log: EventLog,
+        duties: Duties,
+        clock: Clock,
+        react: React,
+        read: Read,
+        *,
+        holder: str,
     ) -> None:
         self._kind = kind
         self._triggers = triggers
@@ -41,8 +52,10 @@ class TriggerFeed:
         self._duties = duties
         self._clock = clock
         self._react = react
+        self._read = read
         self._holder = holder
         self._idle = _SKIP_EVERY
+        self._broken: frozenset[tuple[str, int]] = frozenset()  # ids and revisions that were logged
 
     async def repeat(self, look: Callable[[], Awaitable[None]], every_s: float) -> None:
         """Look until cancelled; what fails is tried again."""
@@ -58,7 +71,8 @@ class TriggerFeed:
     async def look(self, wanted: Callable[[list[StoredTrigger]], Collection[str]]) -> list[StoredTrigger]:
         """Read the feed to its end, and react to events of the wanted types.
 
-        Events that paused triggers watch are passed over. Returns all triggers, or nothing if another server reads.
+        Events that paused triggers watch are passed over. Returns all triggers that can be read, or nothing if another
+        server reads the feed.
         """
         found = await self._all()
         if not found:
@@ -85,7 +99,24 @@ class TriggerFeed:
         while page := await self._triggers.triggers(self._kind, after=after, limit=_PAGE):
             after = page[-1].trigger_id
             found += page
-        return found
+        return self._readable(found)
+
+    def _readable(self, found: list[StoredTrigger]) -> list[StoredTrigger]:
+        """Leave out triggers that cannot be read, and log each of them once."""
+        readable: list[StoredTrigger] = []
+        broken: set[tuple[str, int]] = set()
+        for one in found:
+            try:
+                self._read(one)
+            except InvalidInput as error:
+                name = (one.trigger_id, one.revision)
+                broken.add(name)
+                if name not in self._broken:
+                    _log.error("Left out the %s %s: %s", self._kind, one.trigger_id, error)
+            else:
+                readable.append(one)
+        self._broken = frozenset(broken)
+        return readable
 
     async def _skip(self) -> None:
         """Move on without triggers, so that the first one does not read all that was."""

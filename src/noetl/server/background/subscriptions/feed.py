@@ -9,9 +9,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Protocol
 
-from msgspec import convert
-
 from noetl.ports.triggers import Page, Progress, Source, StoredTrigger, Subscriptions
+from noetl.triggers.stored import read_spec
 from noetl.triggers.subscription import SubscriptionSpec, state_id
 
 KIND: Final = "subscription"
@@ -35,7 +34,7 @@ class Feed:
 
     def __init__(self, trigger: StoredTrigger) -> None:
         self.trigger = trigger
-        self.spec = convert(trigger.spec, SubscriptionSpec)
+        self.spec = read_spec(trigger.spec, SubscriptionSpec)  # raises InvalidInput
         self.state_id = state_id(trigger.trigger_id, trigger.created_at, self.spec)
         self.source: Source | None = None
         self.task: asyncio.Task[None] | None = None

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
-from msgspec import ValidationError, json
+from msgspec import json
 from msgspec.structs import replace
 
 from noetl.model.commit import Intake
@@ -88,6 +88,7 @@ class SubscriptionPoller:
         self._every_s = every_s
         self._feeds: dict[str, Feed] = {}
         self._prune_at = 0
+        self._broken: dict[str, int] = {}  # revisions that were logged, by id
 
     async def run(self) -> None:
         """Poll until cancelled; then close all sources."""
@@ -131,11 +132,13 @@ class SubscriptionPoller:
             await self._subscriptions.prune()
 
     def _add(self, trigger: StoredTrigger) -> bool:
-        """Add a subscription; False if another version of NoETL wrote what it holds."""
+        """Add a subscription; False if what is stored cannot be read, which is logged once."""
         try:
             self._feeds[trigger.trigger_id] = Feed(trigger)
-        except ValidationError as error:
-            _log.error("Subscription %s cannot be read: %s", trigger.trigger_id, error)
+        except InvalidInput as error:
+            if self._broken.get(trigger.trigger_id) != trigger.revision:
+                self._broken[trigger.trigger_id] = trigger.revision
+                _log.error("Left out the subscription %s: %s", trigger.trigger_id, error)
             return False
         return True
 
