@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from msgspec import convert
+from msgspec import ValidationError, convert
 from msgspec.structs import replace
 
-from noetl.model.errors import Conflict
+from noetl.model.errors import Conflict, InvalidInput
 from noetl.ports import AuditEntry
 from noetl.ports.schedules import Firing, Schedule, Schedules
 from noetl.ports.team import Audit
@@ -90,8 +90,7 @@ async def follow_playbook(
     schedules: Schedules, path: str, triggers: Sequence[Mapping[str, Any]], by: str, now: int
 ) -> None:
     """Make the schedules of a playbook those of its `triggers`; others stay."""
-    prefix = trigger_prefix(path)
-    wanted = {f"{prefix}:{one['schedule']}": _spec(one) for one in triggers if "schedule" in one}
+    wanted = wanted_schedules(path, triggers)
     for old in await schedules.schedules(owner=path, limit=_MOST):
         if old.schedule_id not in wanted:
             await schedules.remove(old.schedule_id, AuditEntry(now, by, "schedule.delete", old.schedule_id))
@@ -104,6 +103,15 @@ async def follow_playbook(
             await apply(schedules, name, respecified(spec, None, now), AuditEntry(now, by, "schedule.change", name))
 
 
+def wanted_schedules(path: str, triggers: Sequence[Mapping[str, Any]]) -> dict[str, ScheduleSpec]:
+    """Return the schedules of a playbook by id, each with times. Raises InvalidInput."""
+    prefix = trigger_prefix(path)
+    wanted = {f"{prefix}:{one['schedule']}": _spec(one) for one in triggers if "schedule" in one}
+    for spec in wanted.values():
+        times_of(spec)
+    return wanted
+
+
 def trigger_prefix(path: str) -> str:
     """Return the first part of the ids of a playbook's triggers.
 
@@ -113,7 +121,11 @@ def trigger_prefix(path: str) -> str:
 
 
 def _spec(trigger: Mapping[str, Any]) -> ScheduleSpec:
-    return convert({key: value for key, value in trigger.items() if key != "schedule"}, ScheduleSpec)
+    try:
+        return convert({key: value for key, value in trigger.items() if key != "schedule"}, ScheduleSpec)
+    except ValidationError as error:
+        what = f"The schedule `{trigger['schedule']}` cannot be read: {error}. Write a value of the right type."
+        raise InvalidInput(what) from None
 
 
 async def pause_all(schedules: Schedules, now: int) -> int:

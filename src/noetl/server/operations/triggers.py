@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from noetl.dsl.tree.playbook import OF_THE_START
@@ -19,8 +20,19 @@ from noetl.server.background.reactions.ended_triggers import KIND as ENDED
 from noetl.server.background.reactions.notifications import KIND as NOTIFICATION
 from noetl.server.background.subscriptions.feed import KIND as SUBSCRIPTION
 from noetl.server.operations.schedules import trigger_prefix
+from noetl.triggers.ended import EndedSpec
+from noetl.triggers.notification import NotificationSpec
+from noetl.triggers.stored import read_spec
+from noetl.triggers.subscription import SubscriptionSpec
+from noetl.triggers.webhook import WebhookSpec
 
-KINDS: Final = ("webhook", ENDED, SUBSCRIPTION, NOTIFICATION)
+_SPECS: Final[Mapping[str, type[Struct]]] = {
+    "webhook": WebhookSpec,
+    ENDED: EndedSpec,
+    SUBSCRIPTION: SubscriptionSpec,
+    NOTIFICATION: NotificationSpec,
+}
+KINDS: Final = tuple(_SPECS)
 _TRIES: Final = 20
 _MOST: Final = 10_000  # triggers of one playbook
 Change = Callable[[StoredTrigger], StoredTrigger]
@@ -28,25 +40,29 @@ Change = Callable[[StoredTrigger], StoredTrigger]
 
 async def follow_playbook(triggers: Triggers, path: str, tree: Mapping[str, Any], by: str, now: int) -> None:
     """Make the stored triggers and notifications of a playbook its own; others stay."""
-    prefix = trigger_prefix(path)
-    told = ({NOTIFICATION: one["name"], **_spec(one, "name")} for one in tree.get("notifications", ()))
-    given: list[Mapping[str, Any]] = [*tree.get("triggers", ()), *told]
+    every = wanted_triggers(path, tree)
     for kind in KINDS:
-        wanted = {f"{prefix}:{one[kind]}": one for one in given if kind in one}
+        wanted = {one.trigger_id: one for one in every if one.kind == kind}
         for old in await triggers.triggers(kind, owner=path, limit=_MOST):
             if old.trigger_id not in wanted:
                 act = AuditEntry(now, by, f"{kind}.delete", old.trigger_id)
                 await triggers.remove(kind, old.trigger_id, act)
-        for name, one in wanted.items():
-            target = one.get("dispatch", {})
-            start = (
-                target.get("playbook", path),
-                _spec(one, kind),
-                target.get("version"),
-                path,
-                bool(one.get("paused")),
-            )
-            await _put(triggers, StoredTrigger(kind, name, *start), by, now)
+        for one in wanted.values():
+            await _put(triggers, one, by, now)
+
+
+def wanted_triggers(path: str, tree: Mapping[str, Any]) -> list[StoredTrigger]:
+    """Return the triggers and notifications of a playbook. Raises InvalidInput."""
+    prefix = trigger_prefix(path)
+    told = ({NOTIFICATION: one["name"], **_spec(one, "name")} for one in tree.get("notifications", ()))
+    given: list[Mapping[str, Any]] = [*tree.get("triggers", ()), *told]
+    found: list[StoredTrigger] = []
+    for kind, one in ((kind, one) for one in given for kind in KINDS if kind in one):
+        name, spec, target = f"{prefix}:{one[kind]}", _spec(one, kind), one.get("dispatch") or {}
+        read_spec(spec, _SPECS[kind])
+        start = (target.get("playbook", path), spec, target.get("version"), path, bool(one.get("paused")))
+        found.append(StoredTrigger(kind, name, *start))
+    return found
 
 
 async def _put(triggers: Triggers, wanted: StoredTrigger, by: str, now: int) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import json
 
 from noetl.ports.triggers import StoredTrigger
-from tests.server.serving import in_process
+from noetl.server.api.catalog import catalog
+from noetl.server.http.playbook_check import Checked
+from tests.server.serving import in_process, playbook
 
 pytestmark = pytest.mark.asyncio
 BROKEN: dict[str, tuple[str, dict[str, Any], str]] = {  # word → kind, what is stored, field of the row with the reason
@@ -40,3 +44,38 @@ async def test_a_delivery_to_a_webhook_that_cannot_be_read_is_refused(tmp_path: 
         await served.services.triggers.add(StoredTrigger("webhook", "b", "test/x", BROKEN["webhook"][1]))
         answer = await served.http.post("/api/hooks/b", content=b"{}", headers={"content-type": "application/json"})
         assert (answer.status_code, answer.json()["detail"]) == (503, "This webhook cannot check deliveries now.")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"triggers": [{"schedule": "s", "cron": 5}]},
+        {"triggers": [{"schedule": "s", "cron": "99 * * * *"}]},
+        {"triggers": [{"schedule": "s", "every": 5.5}, {"ended": "e", "path": "a"}]},
+        {"triggers": [{"webhook": "w", "auth": "secret", "credential": 5}]},
+        {"notifications": [{"name": "n", "on": ["failed"], "channel": "email", "to": [5]}]},
+    ],
+)
+async def test_a_version_whose_triggers_cannot_be_made_is_not_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, Any]
+) -> None:
+    """The checker refuses these; here it lets them through, as another version of it could."""
+    content = playbook("  - {step: one, tool: {kind: noop}}\n", "broken", **more).encode()
+    tree = json.encode({"triggers": [], **more})
+    passed = Checked("test/broken", content, tree, sha256(content).hexdigest(), [])
+
+    async def check(*_: Any, **__: Any) -> Checked:
+        return passed
+
+    async with in_process(tmp_path) as served:
+        monkeypatch.setattr(catalog, "check_playbook", check)
+        answer = await served.json("POST", "/api/catalog", {"content": "x"}, 422)
+        assert "cannot be made" in answer["detail"]
+        assert (await served.json("GET", "/api/catalog"))["playbooks"] == []
+        # A version that was stored before such checks becomes the latest again.
+        await served.services.store.register("test/broken", content, tree, passed.playbook, 1)
+        good = playbook("  - {step: one, tool: {kind: noop}}\n", "broken")
+        monkeypatch.undo()
+        await served.register(good)
+        await served.json("DELETE", "/api/catalog?path=test/broken&version=2")
+        assert await served.services.schedules.schedules(owner="test/broken") == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
@@ -9,6 +10,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from noetl.engine.queries.view import changed
+from noetl.model.errors import InvalidInput
 from noetl.ports import Selection
 from noetl.server.api.triggers.verbs import find_playbook
 from noetl.server.auth.gate import refusal
@@ -49,6 +51,7 @@ class _Triggers(TypedDict, total=False):
     notifications: list[dict[str, Any]]
 
 
+_log = logging.getLogger(__name__)
 _triggers = msgspec.json.Decoder(_Triggers).decode
 noun = Noun("catalog", "Playbooks by path and version.")
 
@@ -81,7 +84,7 @@ async def register(call: Call, body: Registration) -> Registered:
         raise refusal(call.actor, "editor")
     act, now, version = call.act(made.path, playbook=made.playbook), call.services.clock.now(), 0
     if not body.check_only:
-        await _find_targets(call, made.canonical)
+        await _check_triggers(call, made.path, made.canonical)
         parts = (made.path, made.content, made.canonical, made.playbook)
         version = await call.services.store.register(*parts, now, act, body.expected)
         await _follow(call, made.path)
@@ -176,17 +179,37 @@ async def remove(call: Call, query: PlaybookQuery) -> Removed:
     return Removed(removed=removed)
 
 
-async def _find_targets(call: Call, canonical: bytes) -> None:
-    """Check that the caller sees the playbooks which triggers start. Raises Refusal."""
-    for one in _triggers(canonical).get("triggers", ()):
+async def _check_triggers(call: Call, path: str, canonical: bytes) -> None:
+    """Check that triggers can be made, and that the caller sees what they start.
+
+    A version is stored only then, so it never lacks its triggers. Raises Refusal.
+    """
+    try:
+        tree = _triggers(canonical)
+        _check_own(path, tree)
+    except (InvalidInput, msgspec.ValidationError) as error:
+        detail = f"A trigger of the playbook cannot be made: {error} Nothing was stored."
+        raise Refusal(422, "invalid-input", detail, where="$.content", fix="Correct the trigger.") from None
+    for one in tree.get("triggers", ()):
         if "dispatch" in one:
             await find_playbook(call, one["dispatch"]["playbook"], one["dispatch"].get("version"))
+
+
+def _check_own(path: str, tree: _Triggers) -> None:
+    """Check that the triggers of a path can be made. Raises InvalidInput."""
+    schedules.wanted_schedules(path, tree.get("triggers", ()))
+    triggers.wanted_triggers(path, tree)
 
 
 async def _follow(call: Call, path: str) -> None:
     """Make the triggers of a path those of its latest version."""
     latest = await call.services.store.find(path, None)
-    tree = _triggers(await _canonical(call, latest)) if latest is not None else {}
+    tree = _triggers(await _canonical(call, latest)) if latest is not None else _Triggers()
+    try:
+        _check_own(path, tree)
+    except InvalidInput as error:  # a version of before, which is the latest again
+        _log.error("The triggers of %s are removed: %s", path, error)
+        tree = _Triggers()
     now = call.services.clock.civil()
     given, by = tree.get("triggers", ()), call.actor.name
     await schedules.follow_playbook(call.services.schedules, path, given, by, now)
