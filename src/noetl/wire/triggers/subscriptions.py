@@ -52,7 +52,7 @@ class SubscriptionRow(Answer, frozen=True):
     version: int | None = None
     owner: str = ""
     spec: dict[str, Any] = field(default_factory=dict)  # fields as they were given
-    position: dict[str, Any] = field(default_factory=dict)
+    position: dict[str, Any] = field(default_factory=dict)  # of a table: the last key, as `after`
     received: int = 0  # messages that started executions
     poisoned: int = 0  # messages that became dead letters
     last_message: str = ""

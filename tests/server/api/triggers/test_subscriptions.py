@@ -278,6 +278,7 @@ async def test_rows_and_notifications_of_postgresql_start_executions(tmp_path: P
         await connection.execute("NOTIFY orders")
         await connection.execute("NOTIFY news, '{\"n\": 7}'")
         assert sorted(one["n"] for one in await payloads(served, 3)) == [5, 6, 7]
+        assert (await served.json("GET", "/api/subscriptions/t"))["position"] == {"after": "2"}
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ _EXAMPLE = {
     "name": "orders", "path": "examples/hello", "source": "table", "auth": "orders_db", "table": "public.orders", "key": "id",
     "payload": {"who": "{{ message.data.customer }}"},
 }  # fmt: skip
+_SHOWN_AS: Final = {"key": "after"}  # in a position: a value under the name `key` would be masked as a secret
 _SHOWN: Final = 5  # messages of a test
 _TEST_S: Final = 20.0
 
@@ -58,7 +59,7 @@ async def row_of(call: Call, trigger: StoredTrigger) -> SubscriptionRow:
     return SubscriptionRow(
         source=spec.source,
         reads=described(spec),
-        position=dict(progress.position),
+        position={_SHOWN_AS.get(name, name): value for name, value in progress.position.items()},
         **{name: getattr(progress, name) for name in ("received", "poisoned", "last_message", "last_at")},
         **{name: progress.status[name] for name in noted if name in progress.status},
         **known,
