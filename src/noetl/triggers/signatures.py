@@ -19,12 +19,12 @@ _MOST_DIGITS: Final = 12  # of a timestamp in seconds
 
 
 def refusal_of(spec: WebhookSpec, secret: bytes, headers: Mapping[bytes, bytes], body: bytes, now: int) -> str:
-    """Return why a delivery is not authentic, in one word; empty: it is."""
+    """Return why a delivery is not authentic, in a word that no mask hides; empty: it is."""
     given = headers.get(spec.carrier.encode())
     if given is None:
         return "unsigned"
     if spec.auth == "secret":
-        return "" if hmac.compare_digest(sha256(given).digest(), sha256(secret).digest()) else "secret"
+        return "" if hmac.compare_digest(sha256(given).digest(), sha256(secret).digest()) else "secret-mismatch"
     if spec.auth == "stripe":
         return _check_stripe(spec, secret, given, body, now)
     if spec.auth == "github":

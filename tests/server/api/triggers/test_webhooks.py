@@ -194,6 +194,15 @@ async def test_a_hostile_delivery_starts_nothing_and_is_audited(
         assert await reasons(served) == {reason: 1}
 
 
+async def test_the_audit_trail_counts_wrong_secrets(tmp_path: Path) -> None:
+    async with in_process(tmp_path, SERVER) as served:
+        spec = await made(served, auth="secret")
+        answer = await deliver(served, spec, x_webhook_secret="wrong")
+        assert answer.status_code == 401
+        [entry] = (await served.json("GET", "/api/audit?entity=h&limit=1"))["entries"]
+        assert entry["detail"]["reasons"] == {"secret-mismatch": 1}
+
+
 async def test_a_body_without_a_length_is_refused_before_it_is_read_whole(tmp_path: Path) -> None:
     sent = 0
 
