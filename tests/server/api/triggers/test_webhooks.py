@@ -203,6 +203,20 @@ async def test_the_audit_trail_counts_wrong_secrets(tmp_path: Path) -> None:
         assert entry["detail"]["reasons"] == {"secret-mismatch": 1}
 
 
+async def test_a_sender_learns_no_name_of_the_catalog(tmp_path: Path) -> None:
+    async with in_process(tmp_path, SERVER) as served:
+        spec = await made(served)
+        await served.register(playbook("  - {step: one, tool: {kind: noop}}\n", "echos"))
+        await served.json("DELETE", "/api/catalog?path=test/echo")
+        answer = await deliver(served, spec)
+        assert answer.status_code == 404
+        assert answer.json()["detail"] == "The playbook of this webhook is gone."
+        assert "test/" not in answer.text
+        assert await reasons(served) == {"not-found": 1}
+        shown = await served.json("GET", "/api/webhooks/h")
+        assert shown["problem"] == "The catalog has no `test/echo`. Register it, or delete the webhook."
+
+
 async def test_a_body_without_a_length_is_refused_before_it_is_read_whole(tmp_path: Path) -> None:
     sent = 0
 

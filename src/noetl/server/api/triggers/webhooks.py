@@ -72,7 +72,13 @@ async def row_of(_: Call, webhook: StoredTrigger) -> WebhookRow:
 
 async def _shown(call: Call, webhook: StoredTrigger) -> WebhookRow:
     row = await row_of(call, webhook)
-    return row if row.problem else replace(row, problem=await not_ready(call.services, spec_of(webhook)))
+    if row.problem:
+        return row
+    problem = await not_ready(call.services, spec_of(webhook))
+    if await call.services.lookups.content_hash(webhook.path, webhook.version) is None:
+        which = f"version {webhook.version} of `{webhook.path}`" if webhook.version else f"`{webhook.path}`"
+        problem = f"{problem} The catalog has no {which}. Register it, or delete the webhook.".strip()
+    return replace(row, problem=problem)
 
 
 def spec_of(webhook: StoredTrigger) -> WebhookSpec:
@@ -184,7 +190,15 @@ async def _deliver(call: Call, webhook: StoredTrigger, delivery: Delivery) -> De
         wait_ms=spec.wait_ms,
     )  # fmt: skip
     name = key_name(f"webhook\0{webhook.trigger_id}", key) if key else ""
-    started = await start(call, asked, name, is_checked=False)
+    try:
+        started = await start(call, asked, name, is_checked=False)
+    except Refusal as refusal:
+        if refusal.problem.status != 404:
+            raise
+        # The sender may not read the catalog, so its names stay here.
+        _log.error("Webhook %s refuses deliveries: %s", webhook.trigger_id, refusal.problem.detail)
+        fix = "Its owner finds the reason with `noetl webhook show`."
+        raise Refused(404, "not-found", "The playbook of this webhook is gone.", fix) from None
     found = {field: getattr(started, field) for field in Delivered.__struct_fields__}
     return Delivered(**found)
 
