@@ -39,12 +39,13 @@ class FolderSource:
         self._allowed = allowed  # folders that this server may read
         self._most_bytes = most_bytes
         self._settled_ns = settled_ns
+        self._odd: dict[str, bytes] = {}  # paths that are not UTF-8, by message id, of the last poll
 
     async def poll(self, position: Mapping[str, Any], most: int, known: Known) -> Page:
         found = await asyncio.to_thread(self._files)
         taken = await known(list(found)) if found else set()
         if taken and self._spec.after == "delete":  # a server died between the start and the ack
-            await asyncio.to_thread(self._delete, [found[name] for name in taken])
+            await asyncio.to_thread(self._delete, [(name, found[name]) for name in taken])
         fresh = [(name, entry) for name, entry in found.items() if name not in taken]
         read = await asyncio.to_thread(lambda: [self._message(*one) for one in fresh[:most]])
         lag = len(fresh) - len(read)
@@ -52,7 +53,7 @@ class FolderSource:
 
     async def ack(self, messages: Sequence[Message]) -> None:
         if self._spec.after == "delete":
-            await asyncio.to_thread(self._delete, [message.facts["file"] for message in messages])
+            await asyncio.to_thread(self._delete, [(one.message_id, one.facts["file"]) for one in messages])
 
     async def is_woken(self) -> bool:
         return False
@@ -76,12 +77,15 @@ class FolderSource:
                         raise SourceUnavailable(f"{folder} has more than {_MOST_FILES:,} files. Take some away.")
         except OSError as error:
             raise SourceUnavailable(f"Cannot read the folder {folder}: {error.strerror}.") from None
-        return {
-            message_key(f"{_text(name)}:{size}:{changed}"): {
-                "name": _text(name), "path": _text(os.path.join(folder, name)), "size": size, "modified_at": changed // 1_000_000,
-            }
-            for changed, name, size in sorted(found)
-        }  # fmt: skip
+        files: dict[str, Mapping[str, Any]] = {}
+        self._odd = {}
+        for changed, name, size in sorted(found):
+            path, message_id = os.path.join(folder, name), message_key(f"{_text(name)}:{size}:{changed}")
+            shown = {"name": _text(name), "path": _text(path)}
+            if shown["path"] != path:
+                self._odd[message_id] = os.fsencode(path)
+            files[message_id] = {**shown, "size": size, "modified_at": changed // 1_000_000}
+        return files
 
     def _folder(self) -> str:
         """Return the folder, if this server may read it. Raises SourceUnavailable."""
@@ -102,7 +106,7 @@ class FolderSource:
         if file["size"] > self._most_bytes:
             return Message(message_id, None, facts, problem=f"The file is larger than {self._most_bytes:,} bytes.")
         try:
-            number = os.open(_bytes(file["path"]), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            number = os.open(self._path(message_id, file), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             with os.fdopen(number, "rb") as opened:
                 content = opened.read(self._most_bytes + 1)
         except FileNotFoundError:
@@ -114,9 +118,12 @@ class FolderSource:
         data, problem = parse(content, self._spec.format)
         return Message(message_id, data, facts, problem=problem)
 
-    def _delete(self, files: Sequence[Mapping[str, Any]]) -> None:
-        for file in files:
-            path = _bytes(file["path"])
+    def _path(self, message_id: str, file: Mapping[str, Any]) -> bytes:
+        return self._odd.get(message_id) or str(file["path"]).encode()
+
+    def _delete(self, files: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+        for message_id, file in files:
+            path = self._path(message_id, file)
             try:
                 known = os.lstat(path)
                 if (known.st_size, known.st_mtime_ns // 1_000_000) == (file["size"], file["modified_at"]):
@@ -140,8 +147,5 @@ def parse(content: bytes, form: str) -> tuple[Any, str]:
 
 
 def _text(name: str) -> str:
+    """Return a name as events can hold it: bytes that are not UTF-8 as `\\xff`."""
     return os.fsencode(name).decode(errors="backslashreplace")
-
-
-def _bytes(path: str) -> bytes:
-    return path.encode()

@@ -129,10 +129,19 @@ async def test_a_file_that_cannot_be_read_does_not_stop_the_others(tmp_path: Pat
     assert await drop.take() == ["b.json"]
 
 
-async def test_a_name_that_is_no_text_is_named(tmp_path: Path) -> None:
-    drop = Drop(tmp_path, format="none")
+@pytest.mark.parametrize("form", ["json", "none"])
+async def test_a_file_whose_name_is_no_text_is_taken_in(tmp_path: Path, form: str) -> None:
+    drop = Drop(tmp_path, format=form, after="delete")
     path = os.path.join(os.fsencode(tmp_path), b"\xff.json")
     with open(path, "wb") as opened:
-        opened.write(b"{}")
+        opened.write(b'{"n": 2}')
     os.utime(path, ns=(OLD_NS, OLD_NS))
-    assert await drop.take() == ["\\xff.json"]
+    drop.put("\\xff.json", at=1)  # another file, whose name has a backslash
+    page = await drop.poll()
+    assert [one.facts["file"]["name"] for one in page.messages] == ["\\xff.json"] * 2
+    assert [one.data for one in page.messages] == ([{"n": 2}, {"n": 1}] if form == "json" else [None, None])
+    drop.taken |= {one.message_id for one in page.messages}
+    await drop.source.ack(page.messages[:1])
+    assert os.listdir(tmp_path) == ["\\xff.json"]
+    assert await drop.take() == []
+    assert os.listdir(tmp_path) == []
