@@ -2148,7 +2148,7 @@ export interface paths {
         /** Create a group, or replace its roles. */
         put: operations["groups_put"];
         post?: never;
-        /** Delete a group: its members lose its roles. */
+        /** Delete a group: its members leave it and lose its roles. */
         delete: operations["groups_remove"];
         options?: never;
         head?: never;
@@ -2340,7 +2340,8 @@ export interface components {
          * Started
          * @description A started execution; `repeated` if an earlier request with its key did it.
          *
-         *         With `wait_ms`, also its outcome, if it has ended.
+         *         With `wait_ms`, also its outcome, if it has ended. Of many, one may be `rejected` by a limit with `on_limit: reject`: it
+         *         has no id, and `error` says which limit.
          */
         Started: {
             execution_id: string;
