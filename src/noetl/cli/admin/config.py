@@ -79,14 +79,14 @@ def check() -> None:
 
 
 def _check_limits(given: Mapping[str, str]) -> None:
-    """Check limits as the start of a server does. Raises InvalidSetting."""
+    """Check limits as a server's start does. Raises InvalidSetting."""
     from noetl.wiring.embedded import check_kind_limits
 
     check_kind_limits(settings(given, Path.cwd()))
 
 
 def _check_provider(given: Mapping[str, str]) -> None:
-    """Check the identity provider as the start of a server does. Raises InvalidSetting."""
+    """Check the identity provider as a server's start does. Raises InvalidSetting."""
     from noetl.server.auth.people.oidc import checked_roles
 
     oidc = server_settings(given).oidc
