@@ -23,6 +23,7 @@ from noetl.worker.secrets.keychain import Users
 from noetl.worker.secrets.oauth2 import Tokens
 from tests.client.working import working
 from tests.server.serving import listening, places, playbook
+from tests.tools.web import Web
 from tests.unit.worker.secrets.test_keychain import TokenServer
 
 pytestmark = pytest.mark.asyncio
@@ -177,6 +178,32 @@ async def test_remote_workers_share_the_newest_refresh_token(tmp_path: Path, rot
                 store.execute("UPDATE access_token SET expires_at = 0 WHERE length(key) = 64")
             store.close()
     assert [form["refresh_token"] for form, _ in rotating.asked] == ["refresh-0", "refresh-1", "refresh-2"]
+
+
+TIMED = playbook(
+    "  - step: one\n    tool: {kind: http, url: '{{ workload.server }}/status/200', auth: made}\n    next: two\n"
+    "  - step: two\n    tool: {kind: http, url: '{{ workload.server }}/status/200', auth: made}\n",
+    "timed",
+    keychain=[{"name": "made", "kind": "http", "url": "{{ workload.server }}/value", "ttl_seconds": 3600}],
+    workload={"server": ""},
+)
+
+
+async def test_workers_share_a_fetched_value_for_its_time(tmp_path: Path) -> None:
+    secret, web = "hush-hush-value", Web()
+    web.pages["/value"] = {"token": secret}
+    try:
+        async with listening(tmp_path, ServerSettings(key=new_key())) as served:
+            for at in range(2):  # each a new process
+                async with working(tmp_path / str(at), served.url, name=f"w{at}"):
+                    started = await served.start(TIMED, payload={"server": web.url})
+                    ended = await served.until(started, "completed", "failed")
+                    assert (ended["status"], ended["error"]) == ("completed", None)
+    finally:
+        web.close()
+    assert [one.path for one in web.asked].count("/value") == 1
+    assert {one.headers["authorization"] for one in web.asked if one.path != "/value"} == {f"Bearer {secret}"}
+    assert secret.encode() not in b"".join(file.read_bytes() for file in tmp_path.glob("noetl.db*"))
 
 
 @pytest.mark.parametrize(

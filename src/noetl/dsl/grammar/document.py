@@ -105,7 +105,12 @@ DOCUMENT_LEVELS: tuple[Level, ...] = (
                 "OAuth scope to request, and all share the token.",
             ),
             Field("token_url", Text(), "With `oauth2`: URL of the token endpoint.", rendered="worker"),
-            Field("ttl_seconds", TIME, "How long workers may cache the resolved value, in seconds."),
+            Field(
+                "ttl_seconds",
+                TIME,
+                "How long workers may use a token, or the value of an `http` or `secret_manager` entry, before they fetch it "
+                "again, in seconds.",
+            ),
             Field(
                 "auto_renew",
                 Flag(),

@@ -23,7 +23,7 @@ from noetl.model.errors import CredentialUnavailable
 from noetl.ports.web import basic
 from noetl.worker.cooperative import Cooperation
 from noetl.worker.secrets.managers.access import Access, Asked, Found, request
-from noetl.worker.secrets.managers.registry import read_secret, selected
+from noetl.worker.secrets.managers.registry import LOCAL, read_secret, selected
 from noetl.worker.secrets.oauth2 import Tokens, token_url
 from noetl.worker.secrets.redact import Secrets
 
@@ -76,15 +76,16 @@ class KeyRing:
         self._cooperation = cooperation
         self._access = access
         self._users = users
+        self._timed: set[str] = set()  # entries whose values are cached
 
     async def get(self, name: str, *, fresh: bool = False) -> Mapping[str, Any]:
         """Resolve and mask a credential. Raises KeyError and CredentialUnavailable."""
         return await self._get(name, (), fresh)
 
     async def renew(self, name: str) -> Mapping[str, Any] | None:
-        """Fetch a new token after a refusal; None if it is not from a token server."""
+        """Fetch a new token or value after a refusal; None if none was cached."""
         entry = await self._entry(name, ())
-        if not _has_server(entry) or entry.get("auto_renew") is False:
+        if not (_has_server(entry) or name in self._timed) or entry.get("auto_renew") is False:
             return None
         return await self.get(name, fresh=True)
 
@@ -157,7 +158,7 @@ class KeyRing:
         return found
 
     async def _get(self, name: str, asking: tuple[str, ...], fresh: bool = False) -> Mapping[str, Any]:
-        entry = await self._entry(name, asking)
+        entry = await self._entry(name, asking, fresh)
         self._secrets.learn(name, entry)
         if not _has_server(entry):
             return entry
@@ -167,7 +168,7 @@ class KeyRing:
         self._secrets.learn(name, {"token": token["token"], **token})
         return token
 
-    async def _entry(self, name: str, asking: tuple[str, ...]) -> dict[str, Any]:
+    async def _entry(self, name: str, asking: tuple[str, ...], fresh: bool = False) -> dict[str, Any]:
         """Return an entry with its fields, before a token is fetched."""
         declared = self._declared.get(name)
         if declared is None:
@@ -178,7 +179,7 @@ class KeyRing:
             )
         fields = {key: value.data for key, value in declared.fields.items()}
         rendered = await self._rendered(name, fields, (*asking, name))
-        made = await self._made(name, rendered)
+        made = await self._made(name, rendered, fresh)
         if made is not None:
             return made
         own = {key: value for key, value in rendered.items() if key not in _ABOUT}
@@ -198,7 +199,7 @@ class KeyRing:
             found["kind"] = "oauth2"
         return found
 
-    async def _made(self, name: str, rendered: dict[str, Any]) -> dict[str, Any] | None:
+    async def _made(self, name: str, rendered: dict[str, Any], fresh: bool) -> dict[str, Any] | None:
         """Return what an entry of a kind of its own holds; None for stored credentials."""
         kind = str(rendered.get("kind", ""))
         if kind == "static":
@@ -206,11 +207,14 @@ class KeyRing:
             held = own.get("data", own.get("map"))
             return dict(held) if isinstance(held, Mapping) and len(own) == 1 else own
         if kind.startswith("secret") and (rendered.get("provider") not in (None, *STORED)):
-            return await self._managed(name, rendered)
+            is_here = rendered["provider"] in LOCAL  # then each worker has its own
+            return await (
+                self._managed(name, rendered) if is_here else self._read(name, rendered, self._managed, fresh)
+            )
         if kind.startswith("secret") and isinstance(rendered.get("map"), Mapping):
             return await self._mapped(name, rendered["map"])
         if kind == "http":
-            return await self._fetched(name, rendered) if rendered.get("url") else None
+            return await self._read(name, rendered, self._fetched, fresh) if rendered.get("url") else None
         if kind == "google_id_token":
             from noetl.worker.secrets.managers.google import id_token
 
@@ -220,6 +224,29 @@ class KeyRing:
             credential = await self.manager_credential(_source(rendered))
             return {"token": (await id_token(credential, str(audience), self._access))["token"]}
         return None
+
+    async def _read(
+        self, name: str, rendered: dict[str, Any], read: Callable[..., Awaitable[dict[str, Any]]], fresh: bool
+    ) -> dict[str, Any]:
+        """Return what an entry reads elsewhere, kept for its `ttl_seconds`.
+
+        The credential that it signs in with is part of what it is kept by, so a changed one reads again. Without one, a
+        manager knows the worker by its machine, and the value is for this worker only.
+        """
+        ttl_s = rendered.get("ttl_seconds")
+        if not isinstance(ttl_s, int | float) or not ttl_s > 0:
+            return await read(name, rendered)
+        if rendered.get("auto_renew") is not False:
+            self._timed.add(name)
+        credential = dict(await self.manager_credential(_source(rendered)))
+        users, is_shared = self._users.of(str(rendered.get("scope") or ""))
+        is_shared &= bool(credential) or rendered["kind"] == "http"
+        about = [rendered, credential]
+        return dict(
+            await self._tokens.value(
+                about, lambda: read(name, rendered), ttl_s, fresh=fresh, users=users, is_shared=is_shared
+            )
+        )
 
     async def _managed(self, name: str, rendered: Mapping[str, Any]) -> dict[str, Any]:
         """Return the secrets of a manager that an entry names, in `map` or `secret`."""

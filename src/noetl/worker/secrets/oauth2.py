@@ -1,4 +1,4 @@
-"""Cache of OAuth2 tokens, shared by the tasks of all workers.
+"""Cache of OAuth2 tokens and of values with a lifetime, shared by all workers.
 
 A token is fetched from the token server once for all workers, sealed in the store, and kept until shortly before it expires.
 It is renewed with the newest refresh token that the server gave.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from math import isfinite
@@ -48,6 +48,10 @@ class Kept(NamedTuple):
     version: int = 0  # in the store
 
 
+Fetch = Callable[[Sequence[str]], Awaitable[Kept]]  # with the newest refresh tokens
+Read = Callable[[], Awaitable[Mapping[str, Any]]]
+
+
 class Tokens:
     """The tokens of a worker, by the request for them.
 
@@ -77,8 +81,23 @@ class Tokens:
 
         Only the same `users` share it, and only on this worker unless `is_shared`.
         """
-        request = _request(entry)
-        key = sha256(json.dumps([users, *request], sort_keys=True).encode()).hexdigest()
+        about = [users, *_request(entry)]
+        return await self._cached(about, lambda newest: self._fetch(entry, newest), fresh, is_shared)
+
+    async def value(
+        self, about: Any, read: Read, ttl_s: float, *, fresh: bool = False, users: str = "", is_shared: bool = True
+    ) -> Mapping[str, Any]:
+        """Return a value that is read once in `ttl_s` seconds, and shared as a token is."""
+
+        async def fetch(_newest: Sequence[str]) -> Kept:
+            held = {"value": dict(await read())}
+            return Kept(self._clock.now() + round(min(ttl_s, _MOST_S) * 1000), held)
+
+        found: Mapping[str, Any] = (await self._cached(["value", users, about], fetch, fresh, is_shared))["value"]
+        return found
+
+    async def _cached(self, about: list[Any], fetch: Fetch, fresh: bool, is_shared: bool) -> Mapping[str, Any]:
+        key = sha256(json.dumps(about, sort_keys=True, default=str).encode()).hexdigest()
         refused = self._kept.get(key) if fresh else None
         async with self._locks.setdefault(key, asyncio.Lock()):
             kept = self._kept.get(key)
@@ -86,11 +105,11 @@ class Tokens:
                 return kept.token
             seen = refused.version if refused is not None else 0
             newest = "" if kept is None else str(kept.token.get("refresh_token") or "")
-            found = await self._shared(key, entry, seen, newest) if self._exchange is not None and is_shared else None
-            self._kept[key] = found or await self._fetch(entry, (newest,))
+            found = await self._shared(key, fetch, seen, newest) if self._exchange is not None and is_shared else None
+            self._kept[key] = found or await fetch((newest,))
             return self._kept[key].token
 
-    async def _shared(self, key: str, entry: Mapping[str, Any], seen: int, newest: str) -> Kept | None:
+    async def _shared(self, key: str, fetch: Fetch, seen: int, newest: str) -> Kept | None:
         """Return the token that all share, fetched here if none is; None without a store.
 
         `newest` is the refresh token that this worker has; another worker may have shared a newer one.
@@ -105,12 +124,12 @@ class Tokens:
             if offer.token is not None:
                 return Kept(offer.expires_at, offer.token, offer.version)
             if offer.may_fetch:
-                return await self._fetch_for_all(key, entry, (offer.refresh_token, newest))
+                return await self._fetch_for_all(key, fetch, (offer.refresh_token, newest))
             await self._clock.sleep(_WAIT_S)
 
-    async def _fetch_for_all(self, key: str, entry: Mapping[str, Any], newest: Sequence[str]) -> Kept:
+    async def _fetch_for_all(self, key: str, fetch: Fetch, newest: Sequence[str]) -> Kept:
         try:
-            found = await self._fetch(entry, newest)
+            found = await fetch(newest)
             version = await self._keep(key, found)
         except BaseException:
             await self._give_back(key)
@@ -124,7 +143,7 @@ class Tokens:
         assert self._exchange is not None
         try:
             return await self._exchange.keep(key, found.token, found.until)
-        except (NoetlError, OverflowError) as error:  # it may hold a number that has no place in a store
+        except (NoetlError, OverflowError, TypeError) as error:  # it may hold what has no place in a store
             _log.warning("An access token is not shared with other workers: %s", error)
             return None
 

@@ -380,6 +380,40 @@ async def test_each_kind_of_entry_has_its_fields() -> None:
         web.close()
 
 
+@pytest.mark.parametrize(("ttl", "asked"), [(None, 3), (0, 3), (60, 1), (30.5, 1)])
+async def test_a_fetched_value_is_kept_for_its_time(ttl: float | None, asked: int) -> None:
+    client, web, clock = HttpClient(), Web(pages={"/value": {"user": "ada"}}), Clock()
+    web.pages["/v1/secret/data/orders"] = {"data": {"data": {"password": "from-the-vault"}, "metadata": {"version": 1}}}
+    more = {} if ttl is None else {"ttl_seconds": ttl}
+    tokens = Tokens(client.get, clock)
+    keys = ring(
+        client=client,
+        tokens=tokens,
+        declared=(
+            entry("fetched", kind="http", url=f"{web.url}/value", **more),
+            entry("vault", kind="static", token="vault-token"),
+            entry("kept", kind="secret_manager", provider="vault", url=web.url, auth="vault", secret="orders", **more),
+        ),
+    )
+    try:
+        for name, value in (("fetched", {"user": "ada"}), ("kept", {"password": "from-the-vault"})):
+            web.asked.clear()
+            for _ in range(3):
+                assert await keys.get(name) == value
+            assert len(web.asked) == asked
+            if ttl:
+                await keys.renew(name)  # as after a 401
+                assert len(web.asked) == 2
+                clock.ahead += 61_000
+                await keys.get(name)
+                assert len(web.asked) == 3
+            else:
+                assert await keys.renew(name) is None
+    finally:
+        await client.close()
+        web.close()
+
+
 async def test_auth_names_a_source_or_several_by_alias() -> None:
     keys = ring()
     assert await keys.auth({"source": "credential", "key": "api"}) == {"token": "t"}

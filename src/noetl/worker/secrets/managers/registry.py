@@ -29,6 +29,7 @@ PROVIDERS: Final[Mapping[str, str]] = {
     "gcp": f"{_HERE}.google",
     "azure": f"{_HERE}.azure",
 }
+LOCAL: Final = frozenset({"env", "environment", "file", "files", "kubernetes", "docker"})  # of the worker's machine
 
 
 async def read_secret(provider: str, asked: Asked, access: Access) -> Found:
