@@ -84,6 +84,14 @@ def test_a_store_that_does_not_exist_is_refused_and_not_created(folder: Folder) 
     assert (folder.path / ".noetl" / "key").read_text() == key
 
 
+@pytest.mark.parametrize("name", ["", "a b/c", "..", "a\x1b"])
+def test_a_wrong_name_is_refused(folder: Folder, name: str) -> None:
+    refused = put(folder, name, "generic", {"token": SECRET})
+    assert refused.code == 2
+    assert "cannot be the name of a credential" in " ".join(refused.err.split())
+    assert folder.call("credential", "list").out == ""
+
+
 @pytest.mark.parametrize(
     ("kind", "data", "says"),
     [

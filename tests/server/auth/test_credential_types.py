@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from noetl.masking.values import KnownValues
-from noetl.server.auth.credential_types import TYPES, problems
+from noetl.server.auth.credential_types import TYPES, name_problem, problems
 from noetl.tools.sql.connections import _PARTS
 from noetl.worker.secrets.oauth2 import _SENT
 from tests.server.serving import in_process
@@ -127,6 +127,32 @@ def test_what_is_wrong_is_named_by_its_path(kind: str, data: dict[str, Any], whe
 )
 def test_other_spellings_and_parts_are_right(kind: str, data: dict[str, Any]) -> None:
     assert problems(kind, data) == ()
+
+
+WRONG_NAMES = ["", " ", "a b", "a/c", "a\\c", ".", "..", "\x00x", "a\nb", "a\x1b[2J", "a\u202eb", "\ud800", "n" * 201]
+
+
+@pytest.mark.parametrize("name", WRONG_NAMES)
+def test_a_name_that_a_credential_cannot_have(name: str) -> None:
+    found = name_problem(name)
+    assert found is not None
+    assert "cannot be the name of a credential. A name has 1 to 200 characters" in found.message
+    assert found.message.isprintable()
+    assert len(found.message) < 250
+
+
+@pytest.mark.parametrize("name", ["pg_main", "pg-main", "team.pg@eu", "Größe", "n" * 200, "...x", "a%b", "a:b", "#1?"])
+def test_a_name_that_a_credential_can_have(name: str) -> None:
+    assert name_problem(name) is None
+
+
+@pytest.mark.asyncio
+async def test_a_server_refuses_a_wrong_name(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served:
+        for name in ("%00x", "a%20b", "a%0Ab%1B", "n" * 201):
+            told = await served.json("PUT", f"/api/credentials/{name}", {"data": {"a": "hush-hush"}}, 422)
+            assert (told["where"], "`pg_main`" in told["fix"]) == ("name", True)
+        assert (await served.json("GET", "/api/credentials"))["credentials"] == []
 
 
 @pytest.mark.asyncio

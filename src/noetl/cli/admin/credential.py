@@ -51,7 +51,12 @@ def put(
 ) -> None:
     """Create or replace a credential."""
 
+    from noetl.server.auth.credential_types import name_problem
+
     async def job(client: Client | LocalCredentials) -> None:
+        misnamed = name_problem(name)  # a local store takes any name
+        if misnamed:
+            raise InvalidInput(f"{misnamed.message} {misnamed.fix}")
         row = await client.put_credential(name, _read_data(data), kind)
         echo(to_json(row) if json else f"{row.name} version {row.version}")
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 from noetl.dsl.diagnostic import did_you_mean
 
 GENERIC: Final = "generic"
+_LONGEST_NAME: Final = 200
 # Each may be a template, which the keychain renders.
 _URL: Final = re.compile(r"https?://[^\s/]|\{\{")
 _DSN: Final = re.compile(r"\s*\w[\w+.-]*://\S|\s*\w+\s*=|\{\{")
@@ -280,6 +281,19 @@ _TYPES: Final = (
     ),
 )
 TYPES: Final[Mapping[str, CredentialType]] = {one.name: one for one in _TYPES}
+
+
+def name_problem(name: str) -> WrongField | None:
+    """Return why a credential cannot have this name: it stands in URLs and in lists."""
+    is_short = 0 < len(name) <= _LONGEST_NAME
+    if is_short and name.isprintable() and not set(name) & set(" /\\") and name.strip("."):
+        return None
+    shown = ascii(name[:40])[1:-1] + ("…" if len(name) > 40 else "")
+    message = (
+        f"`{shown}` cannot be the name of a credential. A name has 1 to {_LONGEST_NAME} characters, none of them a space, "
+        "a slash, a backslash or a control character, and not only dots."
+    )
+    return WrongField("name", message, "Use a name such as `pg_main`.")
 
 
 def problems(kind: str, data: Mapping[str, Any]) -> tuple[WrongField, ...]:

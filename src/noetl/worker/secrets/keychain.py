@@ -170,6 +170,8 @@ class KeyRing:
 
     async def _entry(self, name: str, asking: tuple[str, ...], fresh: bool = False) -> dict[str, Any]:
         """Return an entry with its fields, before a token is fetched."""
+        if not name:  # a store of an earlier version may hold one
+            raise KeyError(name)
         declared = self._declared.get(name)
         if declared is None:
             return dict(await self._resolve(name))

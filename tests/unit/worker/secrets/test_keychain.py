@@ -122,6 +122,17 @@ async def test_one_that_is_not_there_is_left_out_of_templates() -> None:
         await ring().get("gone")
 
 
+async def test_no_credential_has_an_empty_name() -> None:
+    async def resolve(name: str) -> Mapping[str, Any]:
+        return {"token": "of a store of an earlier version"}
+
+    found = ring()
+    found._resolve = resolve
+    assert await found.get("any")
+    with pytest.raises(KeyError):
+        await found.get("")
+
+
 async def test_the_whole_keychain_is_what_is_declared() -> None:
     declared = DECLARED[:4]
     assert set(await ring(declared=declared).read([("keychain",)])) == {"api", "db", "made"}

@@ -6,7 +6,7 @@ tests/server/auth/test_stored_credential.py.
 
 from __future__ import annotations
 
-from noetl.server.auth.credential_types import problems
+from noetl.server.auth.credential_types import name_problem, problems
 from noetl.server.auth.stored_credential import describe_credential, open_credential, row_of
 from noetl.server.auth.vault import NEW_KEY, Vault
 from noetl.server.http.endpoint import Call, Noun
@@ -43,7 +43,8 @@ async def put(call: Call, name: str, body: CredentialPut) -> CredentialRow:
 
     The fields of `data` are those of its `kind`, and their values are checked. With `generic`, the default, nothing is.
     """
-    wrong = problems(body.kind, body.data)
+    misnamed = name_problem(name)
+    wrong = (misnamed,) if misnamed else problems(body.kind, body.data)
     if wrong:
         detail = " ".join(one.message for one in wrong)
         raise Refusal(422, "invalid", detail, where=wrong[0].where, fix=wrong[0].fix)
