@@ -57,6 +57,16 @@ async def test_a_credential_that_no_key_opens_fails_its_task_as_other_credential
     assert not [one for one in caplog.records if one.exc_info]
 
 
+async def test_the_answer_to_a_put_says_when_the_credential_was_created(tmp_path: Path) -> None:
+    async with in_process(tmp_path) as served:
+        for version in (1, 2):
+            put = await served.json("PUT", "/api/credentials/api", {"kind": "bearer", "data": {"token": SECRET}})
+            shown = await served.json("GET", "/api/credentials/api")
+            assert put["version"] == version
+            assert 0 < put["created_at"] <= put["updated_at"]
+            assert {name: shown[name] for name in put} == put
+
+
 async def test_a_server_connects_with_a_credential(tmp_path: Path) -> None:
     address = server_address()
     async with in_process(tmp_path) as served:

@@ -51,7 +51,11 @@ async def put(call: Call, name: str, body: CredentialPut) -> CredentialRow:
     team, now = call.services.team, call.services.clock.now()
     sealed = await vault_of(call).seal(team, name, body.data, now)
     version = await team.put_credential(name, body.kind, sealed, body.about, now, call.act(name, kind=body.kind))
-    return CredentialRow(name=name, kind=body.kind, version=version, about=body.about, updated_at=now)
+    stored = await team.sealed_credential(name)
+    created_at = now if stored is None else int(stored["created_at"])
+    return CredentialRow(
+        name=name, kind=body.kind, version=version, about=body.about, created_at=created_at, updated_at=now
+    )
 
 
 @noun.route("GET", "/api/credentials", "editor")
