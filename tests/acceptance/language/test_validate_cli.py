@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -106,6 +107,16 @@ def test_a_folder_means_the_playbooks_below_it(folder: Path) -> None:
     ran = noetl("validate", ".", cwd=folder)
     assert ran.code == 1
     assert "in 3 files." in ran.out
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are of POSIX")
+def test_a_named_pipe_in_the_folder_holds_up_nothing(folder: Path) -> None:
+    for name in ("pipe.json", "pipe.yaml"):
+        os.mkfifo(folder / name)
+    calls = GOOD.replace("tool: { kind: noop }\n    next", "tool: { kind: playbook, path: ./missing.yaml }\n    next")
+    (folder / "good.yaml").write_text(calls)  # its path is looked for in all files
+    assert "missing.yaml" in noetl("validate", "good.yaml", cwd=folder).out
+    assert "in 2 files." in noetl("validate", ".", cwd=folder).out
 
 
 def test_tolerant_turns_unknown_keys_into_warnings(folder: Path) -> None:

@@ -1,7 +1,12 @@
-"""Find and read the files that a command line names."""
+"""Find and read the files that a command line names.
+
+Tested in tests/acceptance/language/test_validate_cli.py.
+"""
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +19,7 @@ SUFFIXES = (".yaml", ".yml", ".json")
 TESTS = (".test.yaml", ".test.yml")
 _MAX_BYTES = 64 * 1024 * 1024
 _HEAD_BYTES = 4096
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)  # Windows has neither
 
 
 class FileProblem(Struct, frozen=True):
@@ -41,11 +47,20 @@ def playbook_files(names: list[str], problems: list[FileProblem]) -> Iterator[st
 
 
 def _is_playbook(path: Path) -> bool:
+    return not path.name.endswith(TESTS) and b"noetl.io/" in read_head(path)
+
+
+def read_head(path: Path) -> bytes:
+    """Return the first bytes of a found file; none if it cannot be read, or is a pipe or device.
+
+    A pipe would hold up its reader until something is written.
+    """
     try:
-        with path.open("rb") as file:
-            return not path.name.endswith(TESTS) and b"noetl.io/" in file.read(_HEAD_BYTES)
+        opened = os.open(path, os.O_RDONLY | _AT_ONCE)
+        with os.fdopen(opened, "rb") as file:
+            return file.read(_HEAD_BYTES) if stat.S_ISREG(os.fstat(opened).st_mode) else b""
     except OSError:
-        return False
+        return b""
 
 
 def read_file(name: str, problems: list[FileProblem]) -> bytes | None:

@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
-from noetl.cli.arguments.files import SUFFIXES
+from noetl.cli.arguments.files import SUFFIXES, read_head
 
 _PATH = re.compile(rb"""["']?\bpath["']?\s*:\s*["']?([^\s"'},#]+)""")
 _SKIPPED = frozenset({"node_modules", "__pycache__", "venv"})
@@ -81,10 +81,6 @@ def _folders(folder: Path) -> Iterator[tuple[str, list[str]]]:
 
 def catalog_path(file: Path) -> str | None:
     """Return the `metadata.path` in a playbook's text, or None."""
-    try:
-        with file.open("rb") as opened:
-            head = opened.read(4096)
-    except OSError:
-        return None
+    head = read_head(file)
     found = _PATH.search(head) if b"noetl.io/" in head else None
     return found.group(1).decode("utf-8", "replace") if found else None
