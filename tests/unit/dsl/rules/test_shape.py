@@ -236,6 +236,15 @@ def test_a_shared_node_is_told_once() -> None:
     assert codes(text.replace("«", "").replace("»", "")) == ["NOE103"]
 
 
+def test_a_word_of_a_list_names_the_words_that_are_allowed() -> None:
+    triggers = "triggers: [{ ended: e, path: other/*, status: [waiting, falied] }]\n"
+    text = HEAD + "workflow:\n  - step: a\n    tool: { kind: noop }\n" + triggers
+    waiting, failed = checked(text)
+    words = "one of completed, failed, cancelled, partial"
+    assert (waiting.message, waiting.fix) == (f"An item of 'status' takes {words}, not 'waiting'.", f"Write {words}.")
+    assert failed.fix == "Write `failed`."
+
+
 def test_a_word_in_capitals_is_suggested_too() -> None:
     (found,) = checked(with_task("  kind: http\n  method: GETT\n  url: https://example.org"))
     assert found.message.endswith("Did you mean 'GET'?")

@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from noetl.dsl.checking.context import CheckContext
 from noetl.dsl.checking.rule import Finding, Rule, at, example
 from noetl.dsl.checking.shape import ShapeFinding
-from noetl.dsl.grammar.types import Choice, Type
+from noetl.dsl.grammar.types import Choice, ListOf, Type
 from noetl.dsl.grammar.wording import shown, takes
 from noetl.dsl.reading.nodes import Scalar
 
@@ -35,13 +35,18 @@ def check(subject: CheckContext) -> Iterator[Finding]:
         wanted = takes(_wanted(finding))
         meant = _nearest(subject, finding)
         hint = f" Did you mean '{meant}'?" if meant else ""
-        message = f"'{finding.name}' takes {wanted}, not '{shown(finding.node)}'.{hint}"
-        yield at(finding.node, message, f"Write `{finding.name}: {meant}`." if meant else f"Write {wanted}.")
+        is_item = finding.field is not None and isinstance(finding.field.type, ListOf)
+        owner = f"An item of '{finding.name}'" if is_item else f"'{finding.name}'"
+        message = f"{owner} takes {wanted}, not '{shown(finding.node)}'.{hint}"
+        right = f"`{meant}`" if is_item else f"`{finding.name}: {meant}`"
+        yield at(finding.node, message, f"Write {right}." if meant else f"Write {wanted}.")
 
 
 def _wanted(finding: ShapeFinding) -> Type:
     """Return the type of the field, or of the part that the value is."""
     known, expected = finding.field, finding.expected or Type()
+    if known and isinstance(known.type, ListOf) and known.type.item == expected:
+        return expected
     return known.type if known and finding.name in (known.name, *known.aliases) else expected
 
 
