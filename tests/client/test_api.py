@@ -72,6 +72,15 @@ async def test_a_search_goes_back_as_far_as_it_must(tmp_path: Path) -> None:
         assert len(await history.executions(Selection(text="usual", limit=20))) == 20
 
 
+async def test_a_list_longer_than_a_page_of_the_server_is_read_by_pages(tmp_path: Path) -> None:
+    async with listening(tmp_path) as served, Client(served.url) as client:
+        rows = {number: {"status": "completed", "path": "p", "started_at": number} for number in range(1, 1_202)}
+        await served.services.store.commit([commit(str(number), projection=row) for number, row in rows.items()])
+        found = await RemoteHistory(client).executions(Selection(limit=1_200))
+        assert [row["execution_id"] for row in found] == [str(number) for number in range(1_201, 1, -1)]
+        assert len(await RemoteHistory(client).executions(Selection(limit=5_000))) == 1_201
+
+
 async def test_versions_ctx_steps_and_acts_are_looked_after(tmp_path: Path) -> None:
     async with listening(tmp_path) as served, working(tmp_path, served.url), Client(served.url) as client:
         for text in (WAITS, WAITS + "# again\n"):

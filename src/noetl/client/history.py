@@ -17,6 +17,8 @@ from noetl.model.work import Line
 from noetl.ports import Selection, WorkerInfo
 from noetl.wire.screens.compare import Compared
 
+PAGE = 1_000  # executions that a server lists at once
+
 
 class RemoteHistory:
     """Executions and their logs on a server."""
@@ -32,7 +34,7 @@ class RemoteHistory:
         return found
 
     async def executions(self, selection: Selection) -> list[Mapping[str, Any]]:
-        """List executions; a search goes back as far as it must."""
+        """List executions, a page at a time; a search goes back as far as it must."""
         found: list[Mapping[str, Any]] = []
         cursor = selection.before
         while True:
@@ -45,10 +47,10 @@ class RemoteHistory:
                 since=selection.since,
                 until=selection.until,
                 cursor=cursor,
-                limit=selection.limit - len(found),
+                limit=min(selection.limit - len(found), PAGE),
             )
             found += [msgspec.to_builtins(row) for row in page.executions]
-            cursor = page.scanned_to
+            cursor = page.scanned_to or page.next
             if cursor is None or len(found) >= selection.limit:
                 return found
 
