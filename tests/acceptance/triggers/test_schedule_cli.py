@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from tests.acceptance.running import Folder, until
 from tests.server.serving import process
@@ -18,7 +19,9 @@ def test_a_schedule_from_its_creation_to_its_end(folder: Folder) -> None:
             "--tz", "Europe/Vienna", *where,
         )  # fmt: skip
         assert made.code == 0, made.err
-        assert "created schedule tick, next: " in made.err
+        assert re.search(r"created schedule tick, next: \S+[+]0[12]:00 Europe/Vienna$", made.err, re.MULTILINE)
+        listed = folder.call("schedule", "list", *where).out
+        assert re.search(r" every 1s +\S+[+]0[12]:00 Europe/Vienna +test/play$", listed, re.MULTILINE)
 
         def firings() -> list[dict[str, str]]:
             shown = folder.call("schedule", "show", "tick", "--json", *where)
@@ -50,6 +53,7 @@ def test_mistakes_are_told_without_a_trace(folder: Folder) -> None:
             (("--cron", "61 * * * *"), "bad minute"),
             (("--every", "1h", "--tz", "Mars"), "'Mars' is no time zone"),
             (("--date", "x"), "'x' is no day"),
+            (("--date", "2020-01-01"), "no time to come"),
             (("--at", "08:00"), "needs --date"),
             ((), "has no time"),
         ):
@@ -57,4 +61,17 @@ def test_mistakes_are_told_without_a_trace(folder: Folder) -> None:
             assert ran.code != 0
             assert text in ran.err
             assert "Traceback" not in ran.err
+        made = ("--cron", "0 2 * * *", "--tz", "Asia/Tokyo")
+        assert folder.call("schedule", "create", "nightly", "test/play", *made, *where).code == 0
+        for first, end, text in (
+            ("1900-01-01", "2026-01-02", "`--from` is 1900-01-01, which is before 1970"),
+            ("2026-01-02", "2026-01-01", "`--to` is 2026-01-01, which is not after `--from`, 2026-01-02"),
+            ("2026-01-01T03:00", "2026-01-01T04:00", "no time in this range (--from, --to)"),
+        ):
+            ran = folder.call("schedule", "backfill", "nightly", "--from", first, "--to", end, *where)
+            assert ran.code == 2
+            assert text in ran.err
+        range_ = ("--from", "2026-01-01", "--to", "2026-01-03", "--dry-run")
+        dry = folder.call("schedule", "backfill", "nightly", *range_, *where)
+        assert "2026-01-01T02:00:00+09:00 Asia/Tokyo to 2026-01-02T02:00:00+09:00 Asia/Tokyo" in dry.err
         assert "No schedule s" in folder.call("schedule", "show", "s", *where).err

@@ -11,7 +11,7 @@ import typer
 
 from noetl.cli.arguments.command_group import command_group
 from noetl.cli.arguments.options import AsJson, Payload, Place, SetValue
-from noetl.cli.output.format import format_time, to_json
+from noetl.cli.output.format import to_json
 from noetl.cli.runtime.terminal import echo
 from noetl.cli.triggers.actions import PAGE, Paused, TriggerNoun, add_changes, add_list, maker
 from noetl.model.errors import InvalidInput
@@ -61,7 +61,18 @@ def _times(row: ScheduleRow) -> str:
 def _next(row: ScheduleRow) -> str:
     if row.paused:
         return "paused"
-    return "never" if row.next_at is None else format_time(row.next_at)
+    return "never" if row.next_at is None else f"{_local(row.next_at, row.timezone)}"
+
+
+def _local(at: int, zone: str) -> str:
+    """Return a time in the time zone of a schedule, with its name; in UTC if it is unknown here."""
+    from datetime import UTC, datetime
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+    try:
+        return f"{datetime.fromtimestamp(at / 1000, ZoneInfo(zone)).isoformat()} {zone}"
+    except ZoneInfoNotFoundError:
+        return f"{datetime.fromtimestamp(at / 1000, UTC).isoformat()} UTC"
 
 
 NOUN: TriggerNoun[ScheduleRow] = TriggerNoun(
@@ -72,7 +83,7 @@ NOUN: TriggerNoun[ScheduleRow] = TriggerNoun(
     pause=lambda client, id: client.pause_schedule(id),
     resume=lambda client, id: client.resume_schedule(id),
     delete=lambda client, id: client.delete_schedule(id),
-    line=lambda row: f"{row.schedule_id:<28} {_times(row):<28} {_next(row):<24} {row.path}",
+    line=lambda row: f"{row.schedule_id:<28} {_times(row):<28} {_next(row):<40} {row.path}",
     changed=lambda row: f"{row.schedule_id}, next: {_next(row)}",
 )
 Id = Annotated[str, NOUN.id]
@@ -179,12 +190,17 @@ def backfill(
 
     async def job(client: Client) -> None:
         zone = (await client.schedule(id)).timezone
-        times = (_moment(since, zone, "--from"), _moment(until, zone, "--to"))
-        made = await client.backfill(id, *times, at_once=at_once, dry_run=dry_run)
+        first, end = _moment(since, zone, "--from"), _moment(until, zone, "--to")
+        if end <= first:
+            raise InvalidInput(f"`--to` is {until}, which is not after `--from`, {since}. Write a later end.")
+        try:
+            made = await client.backfill(id, first, end, at_once=at_once, dry_run=dry_run)
+        except InvalidInput as error:  # the options have other names in the API
+            raise InvalidInput(str(error).replace("($.until)", "(--from, --to)")) from None
         if json:
             echo(to_json(made))
         what = "would start" if dry_run else "starts"
-        span = f"{format_time(made.first)} to {format_time(made.last)}"
+        span = f"{_local(made.first, zone)} to {_local(made.last, zone)}"
         echo(f"backfill {made.schedule_id} {what} {made.count} executions, {span}", err=True)
         if follow and not dry_run:
             await _wait_for(client, made.schedule_id)
@@ -243,7 +259,10 @@ def _moment(text: str, zone: str, option: str) -> int:
     except ValueError:
         fix = "Write a day such as 2026-01-31, or a time such as 2026-01-31T08:00."
         raise InvalidInput(f"`{option}` is {text!r}, which is no day or time. {fix}") from None
-    return round((found if found.tzinfo else found.replace(tzinfo=zone_of(zone))).timestamp() * 1000)
+    moment = round((found if found.tzinfo else found.replace(tzinfo=zone_of(zone))).timestamp() * 1000)
+    if moment < 0:
+        raise InvalidInput(f"`{option}` is {text}, which is before 1970. Write a later day or time.")
+    return moment
 
 
 add_changes(

@@ -90,8 +90,13 @@ async def create(call: Call, body: ScheduleAsked) -> ScheduleRow:
     """Create a schedule of a registered playbook."""
     now, by = call.services.clock.civil(), call.actor.name
     spec = ScheduleSpec(**{name: getattr(body, name) for name in _ASKED})
-    made = Schedule(body.name, body.path, spec, body.version, paused=body.paused, created_at=now, created_by=by)
-    return await SCHEDULES.add(call, await _checked(call, made, now))
+    asked = Schedule(body.name, body.path, spec, body.version, paused=body.paused, created_at=now, created_by=by)
+    made = await _checked(call, asked, now)
+    if made.next_at is None:
+        kind = next((one for one in KINDS if getattr(spec, one) is not None), "cron")
+        fix = "Write a day that has not passed, or one of every year, such as 12-24."
+        raise Refusal(422, "invalid-input", "The schedule has no time to come.", where=f"$.{kind}", fix=fix)
+    return await SCHEDULES.add(call, made)
 
 
 add_reads(SCHEDULES, ScheduleRows, "Return a schedule.")
