@@ -26,7 +26,7 @@ _MOST_USES: Final = 4_096  # uses that are remembered, so that each is written o
 
 
 class StoredCredentials:
-    """Resolves names to credentials. Raises KeyError for an unknown name, and CredentialUnavailable."""
+    """Resolves names to credentials. Raises KeyError and CredentialUnavailable."""
 
     def __init__(
         self, settings: Settings, team: Callable[[], CredentialTables], clock: Clock, vault: Vault | None = None
@@ -90,7 +90,7 @@ def credential_vault(settings: Settings, key: str = "") -> Vault | None:
 
 
 def key_file(settings: Settings) -> Path:
-    """Return the file with the keys of a SQLite store, and of the others in its folder."""
+    """Return the file with the keys of the SQLite stores of a folder."""
     from noetl.server.auth.key_file import KeyFile
 
     return KeyFile(settings.store).path

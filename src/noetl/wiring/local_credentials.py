@@ -74,7 +74,7 @@ class LocalCredentials:
         return await data_key_rows(self._team, self._some_vault())
 
     async def rotate_keys(self) -> KeysRotated:
-        """Wrap every data key with the first configured master key, or with a new one of a key file.
+        """Wrap every data key with the first master key, or a new one of a key file.
 
         Servers that run keep the data keys that they have, and read the file again for others.
         """

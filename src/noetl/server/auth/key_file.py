@@ -57,7 +57,7 @@ class KeyFile:
         write_private(self.path, f"{key},{self.read()}")
 
     def drop_unneeded(self, mark_of: Callable[[str], bytes]) -> list[str]:
-        """Remove the older keys that no other store of the folder needs; return those stores."""
+        """Remove older keys that no other store needs; return the stores that need one."""
         first, *older = self.read().split(",")
         users = {key: _users(mark_of(key), needed_marks(self._store, len(mark_of(key)))) for key in older}
         write_private(self.path, ",".join([first, *(key for key in older if users[key])]))
@@ -75,7 +75,7 @@ def _users(mark: bytes, needed: Mapping[Path, set[bytes] | None]) -> list[Path]:
 
 
 def needed_marks(store: Path, length: int) -> dict[Path, set[bytes] | None]:
-    """Return the other stores of a folder with the names of the master keys that they need.
+    """Return the other stores of a folder, and the master keys that each needs.
 
     None: the file cannot be read, so it may need any. Stores without a data key are left out.
     """

@@ -148,13 +148,16 @@ class Tokens:
             return None
 
     async def _give_back(self, key: str) -> None:
-        """Let another worker fetch the token at once."""
+        """Return the right to fetch, so that another worker can."""
         assert self._exchange is not None
         with suppress(NoetlError):  # then the right ends by itself
             await self._exchange.keep(key, None, 0)
 
     async def _fetch(self, entry: Mapping[str, Any], newest: Sequence[str]) -> Kept:
-        """Fetch a token, with the first of the `newest` refresh tokens that is not refused, or the stored one."""
+        """Fetch a token with the newest refresh token that the server takes.
+
+        Of `newest`, the first that is not refused is sent; else the one of the entry.
+        """
         url, form, headers = _request(entry)
         field, answer = str(entry.get("answer") or "access_token"), None
         stored = form.get("refresh_token", "")
