@@ -19,7 +19,10 @@ _MOST_DIGITS: Final = 12  # of a timestamp in seconds
 
 
 def refusal_of(spec: WebhookSpec, secret: bytes, headers: Mapping[bytes, bytes], body: bytes, now: int) -> str:
-    """Return why a delivery is not authentic, in a word that no mask hides; empty: it is."""
+    """Return why a delivery is not authentic, in a word; empty: it is.
+
+    Reasons are names in the audit trail, so none is a name of secrets, whose values are masked.
+    """
     given = headers.get(spec.carrier.encode())
     if given is None:
         return "unsigned"

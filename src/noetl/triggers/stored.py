@@ -1,6 +1,6 @@
-"""Specifications of triggers as they are stored, which another version may have written.
+"""Read specifications of triggers that the store holds.
 
-Tested in tests/unit/triggers/test_stored.py.
+Another version may have written them. Tested in tests/unit/triggers/test_stored.py.
 """
 
 from __future__ import annotations

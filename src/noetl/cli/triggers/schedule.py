@@ -65,7 +65,7 @@ def _next(row: ScheduleRow) -> str:
 
 
 def _local(at: int, zone: str) -> str:
-    """Return a time in the time zone of a schedule, with its name; in UTC if it is unknown here."""
+    """Return a time in the zone of a schedule, or in UTC, with the name."""
     from datetime import UTC, datetime
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 

@@ -57,7 +57,7 @@ def trigger_findings(
 
 
 def _mistyped(trigger: Trigger, given: Mapping[str, Any], spec: type[Spec], reported: set[int]) -> Iterator[Finding]:
-    """Yield values that the grammar takes as text and the trigger cannot hold, such as a number."""
+    """Yield scalars that the grammar accepts and the trigger cannot hold."""
     types = {one.name: one.type for one in (*msgspec.structs.fields(spec), *msgspec.structs.fields(_Start))}
     for field, data in given.items():
         try:
@@ -106,7 +106,7 @@ def _node_of(trigger: Trigger, field: str) -> Node | None:
 
 
 def _inside(node: Node | None, parts: Iterable[str]) -> Node | None:
-    """Return the node at keys and numbers of items inside another; None if there is none."""
+    """Return the node at keys and item numbers inside another, or None."""
     for part in parts:
         if isinstance(node, ListNode) and part.isdigit() and int(part) < len(node.items):
             node = node.items[int(part)]

@@ -59,7 +59,7 @@ async def test_a_delivery_to_a_webhook_that_cannot_be_read_is_refused(tmp_path: 
 async def test_a_version_whose_triggers_cannot_be_made_is_not_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, Any]
 ) -> None:
-    """The checker refuses these; here it lets them through, as another version of it could."""
+    """The checker refuses these; here it passes them, as another version could."""
     content = playbook("  - {step: one, tool: {kind: noop}}\n", "broken", **more).encode()
     tree = json.encode({"triggers": [], **more})
     passed = Checked("test/broken", content, tree, sha256(content).hexdigest(), [])

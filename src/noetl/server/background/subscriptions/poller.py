@@ -132,7 +132,7 @@ class SubscriptionPoller:
             await self._subscriptions.prune()
 
     def _add(self, trigger: StoredTrigger) -> bool:
-        """Add a subscription; False if what is stored cannot be read, which is logged once."""
+        """Add a subscription; False, and one line in the log, if it is broken."""
         try:
             self._feeds[trigger.trigger_id] = Feed(trigger)
         except InvalidInput as error:
