@@ -289,6 +289,18 @@ async def test_a_missing_playbook_holds_messages_back(place: Place, is_ordered: 
         await poller.close()
 
 
+async def test_the_time_of_the_last_poll_is_noted_while_nothing_happens(place: Place) -> None:
+    async with line(place, is_ordered=True) as system:
+        poller = system.poller()
+        for _ in range(3):
+            await poller.look()
+            noted = (await system.progress()).status
+            assert system.clock.now() - noted["polled_at"] < 5_000
+            assert noted["lag"] == 0
+            system.clock.ahead += 11_000  # `every` is 10s
+        await poller.close()
+
+
 async def test_a_paused_subscription_goes_on_where_it_was(place: Place) -> None:
     async with line(place, is_ordered=True) as system:
         system.shelf.put({"n": 1})
