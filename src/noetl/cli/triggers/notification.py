@@ -48,12 +48,17 @@ async def _page(client: Client, path: str | None, cursor: str | None) -> tuple[l
 
 def _line(row: NotificationRow) -> str:
     late = f" (after {row.sla})" if "sla" in row.on else ""
-    events = ", ".join(row.on) or "broken:"
+    if not row.on:
+        return f"broken, of {row.path}"
+    events = ", ".join(row.on)
     return f"{events}{late} of {row.path}{' (paused)' if row.paused else ''}"
 
 
 def _lines(row: NotificationRow) -> Iterator[str]:
     yield f"{row.notification_id}: {_line(row)}"
+    if not row.on:
+        yield f"  made by {maker(row, 'notifications')}. {row.problem}"
+        return
     where = row.url or ", ".join(row.to) or "the URL of the credential"
     with_ = f", credential {row.credential}" if row.credential else ""
     yield f"  {row.channel} to {where}{with_}, made by {maker(row, 'notifications')}"

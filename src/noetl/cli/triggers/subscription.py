@@ -62,10 +62,16 @@ async def _page(client: Client, path: str | None, cursor: str | None) -> tuple[l
 
 
 def _state(row: SubscriptionRow) -> str:
+    if not row.reads:
+        return "broken"
     return "paused" if row.paused else "failing" if row.error else "active"
 
 
 def _lines(row: SubscriptionRow) -> Iterator[str]:
+    if not row.reads:
+        yield f"{row.subscription_id}: starts {row.path} (broken)"
+        yield f"  made by {maker(row)}. {row.error}"
+        return
     yield f"{row.subscription_id}: {row.reads} starts {row.path} ({_state(row)})"
     yield f"  {row.received} messages taken in, {row.poisoned} dead letters, lag {row.lag}, made by {maker(row)}"
     if row.position:
@@ -76,8 +82,7 @@ def _lines(row: SubscriptionRow) -> Iterator[str]:
         yield f"  last poll: {format_time(row.polled_at)}"
     if row.error:
         later = "" if row.next_at is None else f", tried again at {format_time(row.next_at)}"
-        times = f" ({row.failures} times{later})" if row.failures else ""
-        yield f"  cannot be read{times}: {row.error}"
+        yield f"  cannot be read ({row.failures} times{later}): {row.error}"
 
 
 NOUN: TriggerNoun[SubscriptionRow] = TriggerNoun(

@@ -28,6 +28,8 @@ async def _page(client: Client, path: str | None, cursor: str | None) -> tuple[l
 
 
 def _line(row: TriggerRow) -> str:
+    if not row.after:
+        return f"starts {row.path}"
     status = f"{' or '.join(row.status)} " if row.status else ""
     tags = f" with the tags {', '.join(row.tags)}" if row.tags else ""
     return f"starts {row.path} after {status}executions of {row.after}{tags}"
@@ -41,7 +43,7 @@ def _lines(row: TriggerRow) -> Iterator[str]:
     yield f"{row.trigger_id}: {_line(row)} ({_state(row)})"
     yield f"  made by {maker(row)}"
     if row.problem:
-        yield f"  starts nothing: {row.problem}"
+        yield f"  {row.problem}"
     if row.payload:
         yield f"  payload: {to_json(row.payload)}"
 

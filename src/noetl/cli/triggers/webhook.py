@@ -57,11 +57,14 @@ async def _page(client: Client, path: str | None, cursor: str | None) -> tuple[l
 
 
 def _state(row: WebhookRow) -> str:
-    return "paused" if row.paused else "active"
+    return "broken" if not row.auth else "paused" if row.paused else "active"
 
 
 def _lines(row: WebhookRow) -> Iterator[str]:
     yield f"{row.webhook_id}: POST {row.url} starts {row.path} ({_state(row)})"
+    if not row.auth:
+        yield f"  made by {maker(row)}. {row.problem}"
+        return
     yield f"  {row.auth} in the header {row.header}, credential {row.credential}, made by {maker(row)}"
     if row.dedup:
         yield f"  dedup: {row.dedup}"
@@ -79,7 +82,7 @@ NOUN: TriggerNoun[WebhookRow] = TriggerNoun(
     pause=lambda client, id: client.pause_webhook(id),
     resume=lambda client, id: client.resume_webhook(id),
     delete=lambda client, id: client.delete_webhook(id),
-    line=lambda row: f"{row.webhook_id:<28} {row.auth:<8} {'broken' if row.problem else _state(row):<8} {row.path}",
+    line=lambda row: f"{row.webhook_id:<28} {row.auth:<8} {_state(row):<8} {row.path}",
     changed=lambda row: f"{row.webhook_id}: POST {row.url} starts {row.path}",
 )
 Id = Annotated[str, NOUN.id]

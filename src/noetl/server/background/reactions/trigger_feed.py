@@ -112,7 +112,8 @@ class TriggerFeed:
                 name = (one.trigger_id, one.revision)
                 broken.add(name)
                 if name not in self._broken:
-                    _log.error("Left out the %s %s: %s", self._kind, one.trigger_id, error)
+                    word = "trigger" if self._kind == "ended" else self._kind
+                    _log.error("Left out the %s %s: %s", word, one.trigger_id, error)
             else:
                 readable.append(one)
         self._broken = frozenset(broken)
