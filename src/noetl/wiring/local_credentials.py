@@ -12,7 +12,7 @@ from typing import Any
 
 from noetl.model.errors import InvalidInput
 from noetl.ports import AuditEntry
-from noetl.server.auth.credential_types import problems
+from noetl.server.auth.credential_types import name_problem, problems
 from noetl.server.auth.stored_credential import data_key_rows, describe_credential, open_credential, row_of
 from noetl.server.auth.vault import NEW_KEY, Vault
 from noetl.settings import Settings
@@ -37,15 +37,18 @@ class LocalCredentials:
         return [row_of(row) for row in await self._team.credentials()]
 
     async def put_credential(self, name: str, data: Mapping[str, Any], kind: str = "generic") -> CredentialRow:
-        """Store a credential. Raises InvalidInput if its fields are wrong."""
-        wrong = problems(kind, data)
+        """Store a credential. Raises InvalidInput if its name or its fields are wrong."""
+        unnamed = name_problem(name)
+        wrong = [*([] if unnamed is None else [unnamed]), *problems(kind, data)]
         if wrong:
             raise InvalidInput("\n".join(f"{one.where}: {one.message} {one.fix}" for one in wrong))
         vault, now = self._some_vault(), self._store.clock.now()
         act = self._act("credential.put", name, kind=kind)
         sealed = await vault.seal(self._team, name, data, now)
         version = await self._team.put_credential(name, kind, sealed, {}, now, act)
-        return CredentialRow(name=name, kind=kind, version=version, updated_at=now)
+        stored = await self._team.sealed_credential(name)
+        created_at = now if stored is None else int(stored["created_at"])
+        return CredentialRow(name=name, kind=kind, version=version, created_at=created_at, updated_at=now)
 
     async def credential(self, name: str) -> CredentialDetail:
         """Describe a credential without its values. Raises InvalidInput."""

@@ -15,6 +15,16 @@ from tests.server.serving import listening
 SECRET = "s3cret-value-of-the-api"
 
 
+def test_a_local_put_says_when_the_credential_was_created(folder: Folder) -> None:
+    rows = []
+    for version in (1, 2):
+        done = folder.call("credential", "put", "api", "--data", '{"token": "' + SECRET + '"}', "--json")
+        rows.append(json.loads(done.out))
+        assert rows[-1]["version"] == version
+        assert 0 < rows[-1]["created_at"] <= rows[-1]["updated_at"]
+    assert rows[0]["created_at"] == rows[1]["created_at"]
+
+
 def put(folder: Folder, name: str, kind: str, data: object) -> Ran:
     given = json.dumps(data).encode()
     return noetl("credential", "put", name, "--kind", kind, "--data", "-", cwd=folder.path, stdin=given)

@@ -54,7 +54,7 @@ def put(
     from noetl.server.auth.credential_types import name_problem
 
     async def job(client: Client | LocalCredentials) -> None:
-        misnamed = name_problem(name)  # a local store takes any name
+        misnamed = name_problem(name)  # it would be another route of a server
         if misnamed:
             raise InvalidInput(f"{misnamed.message} {misnamed.fix}")
         row = await client.put_credential(name, _read_data(data), kind)

@@ -51,7 +51,7 @@ def _is_playbook(path: Path) -> bool:
 
 
 def read_head(path: Path) -> bytes:
-    """Return the first bytes of a found file; none if it cannot be read, or is a pipe or device.
+    """Return the first bytes of a file; none of a pipe, a device, or one not readable.
 
     A pipe would hold up its reader until something is written.
     """
