@@ -100,12 +100,12 @@ def main() -> None:
         started_after(client)
         idle = list(zip(*(started_after(client) for _ in range(chosen.times)), strict=True))
         for what, alone in zip(_WHAT, idle, strict=True):
-            print(f"alone, {what:27}{shown(alone)}")
+            print(f"alone, {what:30}{shown(alone)}")
         for queued in (_FEW, chosen.queued):
             busy = zip(*beside(client, queued, chosen.times), strict=True)
             for what, alone, found in zip(_WHAT, idle, busy, strict=True):
                 ratio = statistics.mean(found) / statistics.mean(alone)
-                print(f"{queued:6,} queued, {what:19}{shown(found)}; {ratio:.2f} times")
+                print(f"{queued:6,} queued, {what:22}{shown(found)}; {ratio:.2f} times")
 
 
 if __name__ == "__main__":
