@@ -96,6 +96,19 @@ async def test_a_new_execution_replaces_the_running_one(store: Store, team: Team
         await begun(control, names[2])
 
 
+async def test_only_who_replaces_others_is_replaced_by_another_playbook(store: Store) -> None:
+    async with LocalControlPlane(store, SteadyClock()) as control:
+        waits = await register(store, limited(concurrency="{key: k}"), "other/waits")
+        replaces = await register(store, limited(concurrency="{key: k, on_limit: cancel_running}"))
+        await control.submit("61", Start("start-61", "other/waits", waits))
+        names = [await begin(control, replaces) for _ in range(2)]
+        assert (await ended(control, store, names[0]))["status"] == "cancelled"
+        assert await statuses(store, "61", names[1]) == ["running", "pending"]
+        await finish(control)
+        await begun(control, names[1])
+        assert await statuses(store, "61") == ["completed"]
+
+
 async def test_a_waiting_execution_can_be_cancelled_and_paused(store: Store) -> None:
     async with LocalControlPlane(store, SteadyClock()) as control:
         playbook = await register(store, limited(concurrency="{limit: 1}"))

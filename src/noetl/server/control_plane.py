@@ -113,7 +113,7 @@ class LocalControlPlane:
         self.timers = Timers(store, self.sequencer, clock)
         parts = (store, self.sequencer, clock, self.counts)
         self.lease_reaper = LeaseReaper(*parts, max_attempts=max_attempts, every_s=min(1.0, max(lease_s / 10, 0.01)))
-        self.admissions = Admissions(store, self.sequencer.submit, clock, listeners)
+        self.admissions = Admissions(store, store, self.sequencer.submit, clock, listeners)
         self._derived, self._liveness_s, self._ageing_s = derived, liveness_s, ageing_s
         self._takes: dict[str, Takes] = {}  # by worker
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from noetl.model.errors import NoetlError, log_level
 from noetl.model.messages import Admit, AnyMessage, Cancel
-from noetl.ports import Audit, AuditEntry, Clock, WorkQueue
+from noetl.ports import Audit, AuditEntry, Clock, History, WorkQueue
 from noetl.ports.work import Answer
 from noetl.server.sequencer.commit_hooks import CommitHooks
 
@@ -27,8 +27,9 @@ Submit = Callable[[str, AnyMessage, Audit], Awaitable[Answer]]
 class Admissions:
     """Admit waiting executions, the oldest of each key first."""
 
-    def __init__(self, queue: WorkQueue, submit: Submit, clock: Clock, hooks: CommitHooks) -> None:
+    def __init__(self, queue: WorkQueue, rows: History, submit: Submit, clock: Clock, hooks: CommitHooks) -> None:
         self._queue = queue
+        self._rows = rows
         self._submit = submit
         self._clock = clock
         self._wake = asyncio.Event()
@@ -78,17 +79,31 @@ class Admissions:
         return max(0.0, first - self._clock.now() / 1000)
 
     async def _replace(self, key: str, page: list[Mapping[str, Any]]) -> None:
-        """Cancel older executions where `on_limit` says that a new one replaces them."""
+        """Cancel older executions where `on_limit` says that a new one replaces them.
+
+        Keys are shared by all playbooks: one that does not replace others is not replaced by them either.
+        """
         newest = page[-1]
         if newest["slot"].get("on_limit") != "cancel_running":
             return
         running = await self._queue.holders(key)
         names = [*running, *(row["execution_id"] for row in page)]
-        for name in names[: max(0, len(names) - int(newest["slot"]["limit"]))]:
-            reason = f"replaced by execution {newest['execution_id']} (`concurrency` with the key {key!r})"
-            by, about = f"concurrency:{newest['execution_id']}", {"key": key}
-            act = AuditEntry(self._clock.now(), by, "execution.cancel", name, about)
-            await self._submit(name, Cancel(f"replace:{name}", reason, by="concurrency"), act)
+        excess, by = len(names) - int(newest["slot"]["limit"]), newest["execution_id"]
+        path = await self._path_if_replaceable(by, "")
+        for name in names[:-1]:
+            if excess <= 0:
+                return
+            if await self._path_if_replaceable(name, path):
+                excess -= 1
+                reason = f"replaced by execution {by} (`concurrency` with the key {key!r})"
+                act = AuditEntry(self._clock.now(), f"concurrency:{by}", "execution.cancel", name, {"key": key})
+                await self._submit(name, Cancel(f"replace:{name}", reason, by="concurrency"), act)
+
+    async def _path_if_replaceable(self, name: str, path: str) -> str:
+        """Return the path of an execution that one of `path` may replace; else empty."""
+        row = await self._rows.execution(name) or {}
+        found, slot = str(row.get("path", "")), row.get("slot") or {}
+        return found if found == path or slot.get("on_limit") == "cancel_running" else ""
 
     async def _sleep(self, seconds: float) -> None:
         woken = asyncio.ensure_future(self._wake.wait())
