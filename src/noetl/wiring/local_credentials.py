@@ -13,7 +13,7 @@ from typing import Any
 from noetl.model.errors import InvalidInput
 from noetl.ports import AuditEntry
 from noetl.server.auth.credential_types import name_problem, problems
-from noetl.server.auth.stored_credential import data_key_rows, describe_credential, open_credential, row_of
+from noetl.server.auth.stored_credential import data_key_rows, describe_credential, open_credential, put_row, row_of
 from noetl.server.auth.vault import NEW_KEY, Vault
 from noetl.settings import Settings
 from noetl.wire.answers import CredentialDetail, CredentialRow, CredentialTested, DataKeyRows, KeysRotated, Removed
@@ -46,9 +46,7 @@ class LocalCredentials:
         act = self._act("credential.put", name, kind=kind)
         sealed = await vault.seal(self._team, name, data, now)
         version = await self._team.put_credential(name, kind, sealed, {}, now, act)
-        stored = await self._team.sealed_credential(name)
-        created_at = now if stored is None else int(stored["created_at"])
-        return CredentialRow(name=name, kind=kind, version=version, created_at=created_at, updated_at=now)
+        return await put_row(self._team, CredentialRow(name=name, kind=kind, version=version, updated_at=now))
 
     async def credential(self, name: str) -> CredentialDetail:
         """Describe a credential without its values. Raises InvalidInput."""

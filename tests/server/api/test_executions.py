@@ -450,7 +450,9 @@ async def test_a_retry_waits_for_the_limit_of_its_playbook(tmp_path: Path) -> No
         assert (await served.until(made["execution_id"], "failed"))["error"] is not None
 
 
-async def test_a_start_beyond_a_limit_that_rejects_is_refused_with_the_reason(tmp_path: Path) -> None:
+async def test_a_start_beyond_a_limit_that_rejects_is_refused_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     executor = {"spec": {"concurrency": {"key": "k", "on_limit": "reject"}}}
     limited = playbook("  - {step: ask, tool: {kind: wait, signal: go}}\n", "limited", executor=executor)
     async with in_process(tmp_path) as served:
@@ -462,7 +464,7 @@ async def test_a_start_beyond_a_limit_that_rejects_is_refused_with_the_reason(tm
             tries.append(execution_id)
             return await submit(execution_id, *sent)
 
-        served.services.control.submit = counted  # type: ignore[assignment]
+        monkeypatch.setattr(served.services.control, "submit", counted)
         refused = await served.json("POST", "/api/execute", {"path": path}, 409)
         assert refused["type"].endswith("#limit-reached")
         assert refused["detail"] == (

@@ -201,7 +201,7 @@ class Looks:
         is_later = self.is_revoked
         await self._look()
         if is_later:
-            self.left.append(sum(not one.is_ended for one in self._watched))
+            self.left.append(sum(one.ended is None for one in self._watched))
 
     def watch(self) -> None:
         """Watch what is open now."""

@@ -50,8 +50,7 @@ def _line(row: NotificationRow) -> str:
     late = f" (after {row.sla})" if "sla" in row.on else ""
     if not row.on:
         return f"broken, of {row.path}"
-    events = ", ".join(row.on)
-    return f"{events}{late} of {row.path}{' (paused)' if row.paused else ''}"
+    return f"{', '.join(row.on)}{late} of {row.path}{' (paused)' if row.paused else ''}"
 
 
 def _lines(row: NotificationRow) -> Iterator[str]:

@@ -61,7 +61,7 @@ def _times(row: ScheduleRow) -> str:
 def _next(row: ScheduleRow) -> str:
     if row.paused:
         return "paused"
-    return "never" if row.next_at is None else f"{_local(row.next_at, row.timezone)}"
+    return "never" if row.next_at is None else _local(row.next_at, row.timezone)
 
 
 def _local(at: int, zone: str) -> str:

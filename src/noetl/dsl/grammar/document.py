@@ -20,10 +20,10 @@ from noetl.triggers.subscription import AFTERS, BEGINS, FORMATS
 from noetl.triggers.subscription import KINDS as SOURCES
 from noetl.triggers.webhook import AUTHS, ENCODINGS
 
-# Bounds of limits on executions; `engine.routing.slots` checks the same for rendered values.
+# Bounds of limits on executions, also of rendered values.
 MOST_KEY = 200  # characters
 MOST_COUNT = 1_000_000
-LEAST_RATE = 1 / 86_400  # per second: one a day
+LEAST_RATE = 1 / 86_400  # per second: one a day; stores have no room for any interval
 _KEY = Text(length=(1, MOST_KEY))
 _COUNT = Number(integer=True, least=1, most=MOST_COUNT)
 API_VERSIONS = ("noetl.io/v1", "noetl.io/v2", "noetl.io/v10")

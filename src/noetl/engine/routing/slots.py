@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from noetl.dsl.grammar.document import LEAST_RATE, MOST_COUNT, MOST_KEY
 from noetl.engine.decision.evaluations import Evaluations
 from noetl.engine.decision.scope import Scope, functions, number, render
 from noetl.engine.plan.plan import Plan
@@ -19,9 +20,6 @@ from noetl.expr import TemplateError, first_undefined
 from noetl.model.commit import Slot
 from noetl.model.errors import InvalidPayload
 
-MOST_KEY = 200  # characters
-MOST_COUNT = 1_000_000
-LEAST_RATE = 1 / 86_400  # per second: one a day; stores have no room for any interval
 _SETTINGS = ("concurrency", "rate")
 
 

@@ -44,10 +44,6 @@ class _Held:
         self._cancelling = task.cancelling()
         self.ended: type[Exception] | None = None  # by what
 
-    @property
-    def is_ended(self) -> bool:
-        return self.ended is not None
-
     def check(self, rights: Mapping[str, object], token_id: str) -> None:
         """End the wait of a token that has ended, or that may now do other things."""
         if token_id not in rights:

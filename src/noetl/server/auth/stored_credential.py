@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
+from msgspec.structs import replace
+
 from noetl.model.errors import CredentialUnavailable, InvalidInput
 from noetl.ports import AuditEntry, AuditTrail, Catalog, Credentials
 from noetl.ports.keychain import AccessTokens
@@ -28,6 +30,13 @@ class CredentialTables(Credentials, AccessTokens, AuditTrail, Protocol):
 def row_of(row: Mapping[str, Any]) -> CredentialRow:
     """Return the row of a list."""
     return CredentialRow(**{name: row[name] for name in CredentialRow.__struct_fields__ if name in row})
+
+
+async def put_row(team: Credentials, row: CredentialRow) -> CredentialRow:
+    """Return the row of a credential that was put now, with its creation."""
+    stored = await team.sealed_credential(row.name)
+    created_at = row.updated_at if stored is None else int(stored["created_at"])
+    return replace(row, created_at=created_at)
 
 
 async def data_key_rows(team: Credentials, vault: Vault) -> DataKeyRows:

@@ -6,14 +6,10 @@ from typing import Any
 
 import pytest
 
-from noetl.dsl.grammar import document
 from noetl.engine.handlers.decide import Decision, NeedsLoad, decide
 from noetl.engine.plan.plan import plan
 from noetl.engine.queries.explain import standings
 from noetl.engine.routing.slots import (
-    LEAST_RATE,
-    MOST_COUNT,
-    MOST_KEY,
     held_by,
     held_groups,
     limits_of,
@@ -74,10 +70,6 @@ def test_a_key_is_rendered_with_the_workload() -> None:
 def test_a_limit_that_makes_no_sense_is_refused(spec: str, text: str) -> None:
     with pytest.raises(InvalidPayload, match=text.replace("(", r"\(")):
         limits(spec)
-
-
-def test_what_a_playbook_may_say_is_what_a_start_takes() -> None:
-    assert (document.MOST_KEY, document.MOST_COUNT, document.LEAST_RATE) == (MOST_KEY, MOST_COUNT, LEAST_RATE)
 
 
 def test_a_rate_is_an_interval_for_the_store() -> None:

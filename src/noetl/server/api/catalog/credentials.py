@@ -7,7 +7,7 @@ tests/server/auth/test_stored_credential.py.
 from __future__ import annotations
 
 from noetl.server.auth.credential_types import name_problem, problems
-from noetl.server.auth.stored_credential import describe_credential, open_credential, row_of
+from noetl.server.auth.stored_credential import describe_credential, open_credential, put_row, row_of
 from noetl.server.auth.vault import NEW_KEY, Vault
 from noetl.server.http.endpoint import Call, Noun
 from noetl.server.problems import Refusal, not_found
@@ -51,11 +51,8 @@ async def put(call: Call, name: str, body: CredentialPut) -> CredentialRow:
     team, now = call.services.team, call.services.clock.now()
     sealed = await vault_of(call).seal(team, name, body.data, now)
     version = await team.put_credential(name, body.kind, sealed, body.about, now, call.act(name, kind=body.kind))
-    stored = await team.sealed_credential(name)
-    created_at = now if stored is None else int(stored["created_at"])
-    return CredentialRow(
-        name=name, kind=body.kind, version=version, about=body.about, created_at=created_at, updated_at=now
-    )
+    row = CredentialRow(name=name, kind=body.kind, version=version, about=body.about, updated_at=now)
+    return await put_row(team, row)
 
 
 @noun.route("GET", "/api/credentials", "editor")

@@ -89,21 +89,20 @@ class Admissions:
         running = await self._queue.holders(key)
         names = [*running, *(row["execution_id"] for row in page)]
         excess, by = len(names) - int(newest["slot"]["limit"]), newest["execution_id"]
-        path = await self._path_if_replaceable(by, "")
+        path = (await self._rows.execution(by) or {}).get("path")
         for name in names[:-1]:
             if excess <= 0:
                 return
-            if await self._path_if_replaceable(name, path):
+            if await self._is_replaceable(name, path):
                 excess -= 1
                 reason = f"replaced by execution {by} (`concurrency` with the key {key!r})"
                 act = AuditEntry(self._clock.now(), f"concurrency:{by}", "execution.cancel", name, {"key": key})
                 await self._submit(name, Cancel(f"replace:{name}", reason, by="concurrency"), act)
 
-    async def _path_if_replaceable(self, name: str, path: str) -> str:
-        """Return the path of an execution that one of `path` may replace; else empty."""
+    async def _is_replaceable(self, name: str, path: Any) -> bool:
+        """Return whether an execution of the playbook `path` may replace another."""
         row = await self._rows.execution(name) or {}
-        found, slot = str(row.get("path", "")), row.get("slot") or {}
-        return found if found == path or slot.get("on_limit") == "cancel_running" else ""
+        return row.get("path") == path or (row.get("slot") or {}).get("on_limit") == "cancel_running"
 
     async def _sleep(self, seconds: float) -> None:
         woken = asyncio.ensure_future(self._wake.wait())
